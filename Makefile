@@ -1,0 +1,84 @@
+# Everything happens in a virtual environment inside the checkout; only Python >= 3.10 and make
+# have to be there.
+PYTHON ?= python3
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --progress-bar off --quiet
+C_FILES := $(sort $(shell find firmware -name '*.[ch]'))
+BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check format bench clean distclean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: $(VENV)/runtime ## train on digits, export for a Cortex-M4, verify every score, report the memory
+	$(BIN)/tinykernel demo
+
+test: $(VENV)/dev ## run all tests (PYTEST_ARGS="-k fwht" for some, WORKERS=1 for one process)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+check: $(VENV)/dev ## lint, formatting and types of Python and C
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+ifneq ($(C_FILES),)
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	@if command -v cppcheck >/dev/null; then \
+	  echo cppcheck firmware; \
+	  cppcheck --quiet --language=c --std=c99 --enable=warning,style,performance,portability \
+	    --inline-suppr --suppress=missingIncludeSystem --suppress=unusedStructMember \
+	    --error-exitcode=1 -I firmware $(C_FILES); \
+	elif [ "$$TINYKERNEL_REQUIRE_TOOLS" = 1 ]; then \
+	  echo "cppcheck is missing: apt-get install cppcheck" >&2; exit 1; \
+	else \
+	  echo "cppcheck is missing, so the C code was not analysed: apt-get install cppcheck"; \
+	fi
+endif
+
+format: $(VENV)/dev ## put Python and C into the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+ifneq ($(C_FILES),)
+	$(BIN)/clang-format -i $(C_FILES)
+endif
+
+bench: $(VENV)/dev ## run every script in benchmarks/
+	@set -e; for script in $(BENCHMARKS); do \
+	  echo "$$script"; $(BIN)/python "$$script"; \
+	done
+
+clean: ## remove caches and what building and testing left (keeps the virtual environment)
+	rm -rf build dist demo .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name .git -prune -o -path ./$(VENV) -prune -o -name __pycache__ -type d \
+	  -exec rm -rf {} +
+
+distclean: clean ## as clean, and remove the virtual environment
+	rm -rf $(VENV)
+
+# Each of these three files stands for a state of the environment.
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "$(PYTHON) is missing or older than 3.10: name another one, as in 'make PYTHON=python3.12'" >&2; \
+	  exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot create virtual environments: 'apt-get install python3-venv', or name another one, as in 'make PYTHON=python3.12'" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/runtime: pyproject.toml $(VENV)/created
+	@echo 'installing what tinykernel needs to run into $(VENV), about 1 GB'
+	$(PIP) -e '.[emulate]'
+	@touch $@
+
+# What the tests need holds what the demonstration needs.
+$(VENV)/dev: pyproject.toml $(VENV)/created
+	@echo 'installing what the tests need into $(VENV), about 1.5 GB'
+	$(PIP) -e '.[dev]'
+	@touch $(VENV)/runtime $@

@@ -1,0 +1,167 @@
+"""What all tests share: threads and caches, tools that may be missing, and data."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+
+# numba and the BLAS libraries read these once, when they are imported, so they stand up here.
+# Numba's cache on disk mixes up entries when two processes compile the same function for different
+# types at once, so every worker has a cache of its own.
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / (WORKER or "single"))
+# Tests of "the same bytes whatever the thread count" need two threads, even on one core.
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+if WORKER:
+    # One process a core already keeps the machine busy.
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+# Where each tool that a test may ask for comes from. Those from PyPI are modules.
+_DEBIAN_PACKAGES = {
+    "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
+    "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "clang": "clang",
+    "clang++": "clang",
+    "cppcheck": "cppcheck",
+    "g++": "g++",
+    "gcc": "gcc",
+    "git": "git",
+    "make": "make",
+    "qemu-system-arm": "qemu-system-arm",
+    "qemu-system-riscv32": "qemu-system-misc",
+    "qemu-system-xtensa": "qemu-system-misc",
+    "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "valgrind": "valgrind",
+    "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
+}
+_PYTHON_PROGRAMS = {"clang-format": "clang-format", "pio": "platformio", "scons": "scons"}
+_PYTHON_MODULES = {
+    "SCons": "scons",
+    "matplotlib": "matplotlib",
+    "pandas": "pandas",
+    "platformio": "platformio",
+    "pyarrow": "pyarrow",
+    "unicorn": "unicorn",
+    "ziglang": "ziglang",
+}
+
+
+class Split(NamedTuple):
+    """A data set in two parts. The arrays are read-only, as all tests share them."""
+
+    X_train: Any
+    X_test: Any
+    y_train: Any
+    y_test: Any
+
+
+def _find_program(name: str) -> str | None:
+    """Look beside this interpreter first: the programs of a venv need not be on the PATH."""
+    return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+
+
+def _find_zig() -> str | None:
+    try:
+        ziglang = importlib.import_module("ziglang")
+    except ImportError:
+        return shutil.which("zig")
+    return shutil.which("zig", path=str(Path(str(ziglang.__file__)).parent))
+
+
+def _find_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _find_tool(name: str) -> tuple[Any, str]:
+    """Return the tool, or None, and the command that installs it."""
+    if name == "zig":
+        return _find_zig(), "pip install ziglang"
+    if name in _PYTHON_MODULES:
+        return _find_module(name), f"pip install {_PYTHON_MODULES[name]}"
+    if name in _PYTHON_PROGRAMS:
+        return _find_program(name), f"pip install {_PYTHON_PROGRAMS[name]}"
+    return _find_program(name), f"apt-get install {_DEBIAN_PACKAGES[name]}"
+
+
+@pytest.fixture(scope="session")
+def require_tool() -> Callable[[str], Any]:
+    """Return a function that finds a tool, or skips the test and says how to install it.
+
+    It returns the path of a program (a string), or the module for the Python packages
+    ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``matplotlib``, ``pandas`` and
+    ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool
+    fails the test.
+    """
+
+    def require(name: str) -> Any:
+        tool, how = _find_tool(name)
+        if tool is None:
+            reason = f"{name} is missing: {how}"
+            if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
+                pytest.fail(reason, pytrace=False)
+            pytest.skip(reason)
+        return tool
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """Return the root of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Return the folder of the benchmark data sets, or skip the test where there is none."""
+    given = os.environ.get("TINYKERNEL_DATA")
+    if given:
+        folder = Path(given)
+        if not folder.is_dir():
+            pytest.fail(f"TINYKERNEL_DATA={given}: no such folder", pytrace=False)
+        return folder
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("no benchmark data: set TINYKERNEL_DATA to the folder of usps.npz and others")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def digits() -> Split:
+    """Return scikit-learn's digits as uint8 (0..16): 1347 training rows, 450 test rows."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    split = Split(
+        *train_test_split(X.astype("uint8"), y, test_size=0.25, stratify=y, random_state=0)
+    )
+    for array in split:
+        array.flags.writeable = False
+    return split
+
+
+@pytest.fixture(autouse=True)
+def _one_numba_thread() -> None:
+    """Start every test with one numba thread where several workers share the processors."""
+    numba = sys.modules.get("numba")
+    if numba is not None and WORKER:
+        numba.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run slow tests first, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

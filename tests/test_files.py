@@ -1,0 +1,173 @@
+"""Tests of tinykernel.files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tinykernel import files
+from tinykernel.errors import TinykernelError
+from tinykernel.files import replace_folder_atomically, write_bytes_atomically
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file below `folder`, hidden ones too, by relative path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_file_is_created_and_replaced(tmp_path: Path) -> None:
+    """A file gets exactly the bytes given, new or not, and nothing else appears beside it."""
+    for data in (b"first", b"", b"\x00\xff" * 1000):
+        write_bytes_atomically(tmp_path / "model.tkm", data)
+        assert contents(tmp_path) == {"model.tkm": data}
+
+
+def test_new_file_has_usual_permissions(tmp_path: Path) -> None:
+    """A new file is readable by others as the umask says, not private like a temporary file."""
+    old = os.umask(0o027)
+    try:
+        write_bytes_atomically(tmp_path / "model.tkm", b"x")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "model.tkm").stat().st_mode) == 0o640
+
+
+def test_replaced_file_keeps_permissions(tmp_path: Path) -> None:
+    """Writing again does not open a private file to others."""
+    path = tmp_path / "model.tkm"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    write_bytes_atomically(path, b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_symbolic_link_stays_a_link(tmp_path: Path) -> None:
+    """Writing through a link changes the file that it points to."""
+    (tmp_path / "real").mkdir()
+    real, link = tmp_path / "real" / "model.tkm", tmp_path / "link.tkm"
+    real.write_bytes(b"old")
+    link.symlink_to(real)
+    write_bytes_atomically(link, b"new")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+
+
+def test_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """``-o /dev/null`` as root must not turn the device into a file; likewise a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_bytes_atomically(pipe, b"through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["missing/model.tkm", "file/model.tkm"])
+def test_impossible_path_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    """A folder that is not there gives one line that names the path and leaves nothing."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(TinykernelError, match=r"model\.tkm: cannot be written \(.+\)") as caught:
+        write_bytes_atomically(tmp_path / name, b"x")
+    assert "\n" not in str(caught.value)
+    assert contents(tmp_path) == {"file": b""}
+
+
+def test_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    """A folder given as the output file gives one clear line and stays."""
+    (tmp_path / "out").mkdir()
+    with pytest.raises(TinykernelError, match="is a folder"):
+        write_bytes_atomically(tmp_path / "out", b"x")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_failed_write_leaves_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full the old content stays and no temporary file is left."""
+    (tmp_path / "model.tkm").write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "replace", full)
+    with pytest.raises(TinykernelError, match="No space left"):
+        write_bytes_atomically(tmp_path / "model.tkm", b"new")
+    assert contents(tmp_path) == {"model.tkm": b"old"}
+
+
+def test_folder_is_created_with_parents(tmp_path: Path) -> None:
+    """A project appears complete, in a folder whose parents did not exist."""
+    project = {"src/main.c": b"int x;", "platformio.ini": b"", "lib/a/b/c.h": b"\x00"}
+    replace_folder_atomically(tmp_path / "a" / "b", project)
+    assert contents(tmp_path / "a") == {f"b/{name}": data for name, data in project.items()}
+
+
+def test_folder_that_is_not_empty_needs_force(tmp_path: Path) -> None:
+    """Old content is refused without force, and replaced completely with it."""
+    target = tmp_path / "out"
+    target.mkdir()
+    replace_folder_atomically(target, {"old/x.c": b"1"})
+    with pytest.raises(TinykernelError, match="not empty; add --force"):
+        replace_folder_atomically(target, {"new.c": b"2"})
+    assert contents(tmp_path) == {"out/old/x.c": b"1"}
+    replace_folder_atomically(target, {"new.c": b"2"}, force=True)
+    assert contents(tmp_path) == {"out/new.c": b"2"}
+
+
+def test_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    """A file is never replaced by a folder, not even by force."""
+    (tmp_path / "out").write_bytes(b"precious")
+    with pytest.raises(TinykernelError, match="is a file"):
+        replace_folder_atomically(tmp_path / "out", {"a": b""}, force=True)
+    with pytest.raises(TinykernelError, match="cannot be written"):
+        replace_folder_atomically(tmp_path / "out" / "below", {"a": b""})
+    assert contents(tmp_path) == {"out": b"precious"}
+
+
+def test_force_spares_what_nobody_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--force -o .`` deletes neither the working folder, its parents, home nor a repository."""
+    for name in ("work/here", "home", "repository/.git"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "precious").write_bytes(b"")
+    monkeypatch.chdir(tmp_path / "work" / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    before = contents(tmp_path)
+    for path in (".", "..", "../..", "../../home", "../../repository"):
+        with pytest.raises(TinykernelError, match="would delete more than an export"):
+            replace_folder_atomically(path, {"a": b""}, force=True)
+    assert contents(tmp_path) == before
+
+
+def test_failed_renaming_puts_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the new folder cannot be put in place the old one stands there again."""
+    target = tmp_path / "out"
+    replace_folder_atomically(target, {"old.c": b"1"})
+    real = os.replace
+
+    def fail_for_new(source: os.PathLike[str], destination: os.PathLike[str]) -> None:
+        if Path(source).name == "new":
+            raise OSError(5, "Input/output error")
+        real(source, destination)
+
+    monkeypatch.setattr(files.os, "replace", fail_for_new)
+    with pytest.raises(TinykernelError, match="Input/output error"):
+        replace_folder_atomically(target, {"new.c": b"2"}, force=True)
+    assert contents(tmp_path) == {"out/old.c": b"1"}
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", ""])
+def test_names_stay_inside_the_folder(tmp_path: Path, name: str) -> None:
+    """A generated file name cannot lead out of the project."""
+    with pytest.raises(ValueError, match="not a relative path"):
+        replace_folder_atomically(tmp_path / "out", {name: b""})
+    assert contents(tmp_path) == {}

@@ -1,0 +1,63 @@
+"""Where the templates and the C runtime are, in a checkout and in an installed wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["checkout", "folder"]
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def checkout() -> Path | None:
+    """Return the root of the source tree that the package runs from, if it runs from one.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The folder that holds ``pyproject.toml``; None for an installed wheel.
+
+    Examples
+    --------
+    >>> root = checkout()
+    >>> root is None or (root / "pyproject.toml").is_file()
+    True
+    """
+    # A folder of installed packages holds no pyproject.toml, but may well hold a "templates" or a
+    # "firmware" that belongs to somebody else.
+    root = _PACKAGE.parent
+    return root if (root / "pyproject.toml").is_file() else None
+
+
+def folder(name: str) -> Path:
+    """Return the folder of packaged files called `name`.
+
+    In a checkout ``templates`` and ``firmware`` stand beside the package; the wheel installs
+    them inside it.
+
+    Parameters
+    ----------
+    name : {"templates", "firmware"}
+        Which folder.
+
+    Returns
+    -------
+    pathlib.Path
+        An existing folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the installation is incomplete.
+
+    Examples
+    --------
+    >>> folder("templates").is_dir()
+    True
+    """
+    found = (checkout() or _PACKAGE) / name
+    if not found.is_dir():
+        raise FileNotFoundError(
+            f"{found}: this folder of tinykernel is missing; install the package again"
+        )
+    return found
