@@ -1,0 +1,226 @@
+"""The Walsh-Hadamard transforms against matrices and against slow obvious loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import hadamard
+
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import (
+    fwht,
+    fwht_halving,
+    fwht_row,
+    fwht_row_halving,
+    padded_dimension,
+    run_on_rows,
+    useful_threads,
+)
+
+DTYPES = (np.float32, np.float64, np.int16, np.int32)
+quick = settings(max_examples=40, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def any_rows(seed: int, shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    """Random rows over the whole range of an integer type, or normal floats."""
+    rng = np.random.default_rng(seed)
+    if np.issubdtype(dtype, np.integer):
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def slow_halving(row: np.ndarray, halve: list[bool]) -> np.ndarray:
+    """Halve stage by stage in Python integers, wrapping to 16 bits after each stage."""
+    values = [int(v) for v in row]
+    for k, halved in enumerate(halve):
+        stride = 2**k
+        for i in range(len(values)):
+            if i & stride == 0:
+                total, difference = values[i] + values[i + stride], values[i] - values[i + stride]
+                if halved:
+                    total, difference = total // 2, difference // 2
+                values[i], values[i + stride] = total, difference
+        values = [(v + 2**15) % 2**16 - 2**15 for v in values]
+    return np.array(values, dtype=np.int16)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(log_d=st.integers(0, 11), n_rows=st.integers(0, 5), seed=seeds)
+@quick
+def test_is_the_product_with_the_matrix(dtype: type, log_d: int, n_rows: int, seed: int) -> None:
+    """Every length gives x H, integers modulo their range, floats to rounding."""
+    d = 2**log_d
+    x = any_rows(seed, (n_rows, d), dtype)
+    matrix = hadamard(d, dtype=np.int64)
+    got = fwht(x.copy())
+    if np.issubdtype(dtype, np.integer):
+        # Exact in int64: |x| < 2^31 and d <= 2^11.
+        np.testing.assert_array_equal(got, (x.astype(np.int64) @ matrix).astype(dtype))
+    else:
+        tolerance = 20 * np.finfo(dtype).eps * np.sqrt(d)
+        np.testing.assert_allclose(got, x.astype(np.float64) @ matrix, atol=tolerance * 5)
+    assert got.dtype == dtype
+
+
+@pytest.mark.parametrize("log_d", [12, 13, 14, 15, 16])
+def test_long_rows(log_d: int) -> None:
+    """Rows beyond one cache chunk are right: H e_k is the k-th row of signs, and H H = d I."""
+    d = 2**log_d
+    k = 0b1011_0000_0110_1101 % d
+    x = np.zeros((1, d), dtype=np.int32)
+    x[0, k] = 1
+    expected = 1 - 2 * (np.bitwise_count(np.arange(d) & k).astype(np.int32) & 1)
+    np.testing.assert_array_equal(fwht(x)[0], expected)
+    y = any_rows(log_d, (1, d), np.float32)
+    np.testing.assert_allclose(fwht(fwht(y.copy())) / d, y, atol=1e-5)
+    halve = [bool(i % 3) for i in range(log_d)]
+    z = any_rows(log_d, (d,), np.int16)
+    np.testing.assert_array_equal(fwht_halving(z.copy(), halve), slow_halving(z, halve))
+
+
+@given(log_d=st.integers(0, 10), seed=seeds, a=st.integers(-9, 9), b=st.integers(-9, 9))
+@quick
+def test_involution_and_linearity(log_d: int, seed: int, a: int, b: int) -> None:
+    """H H = d I and H (a x + b y) = a H x + b H y, exactly, in wrapping integers."""
+    x, y = any_rows(seed, (2, 2**log_d), np.int32)
+    np.testing.assert_array_equal(fwht(fwht(x.copy())), x << log_d)
+    left = fwht(np.int32(a) * x + np.int32(b) * y)
+    np.testing.assert_array_equal(left, np.int32(a) * fwht(x.copy()) + np.int32(b) * fwht(y.copy()))
+
+
+@given(log_d=st.integers(0, 10), seed=seeds, data=st.data())
+@quick
+def test_halving_equals_the_slow_version(log_d: int, seed: int, data: st.DataObject) -> None:
+    """Every schedule and the full int16 range give what Python integers give."""
+    halve = data.draw(st.lists(st.booleans(), min_size=log_d, max_size=log_d))
+    x = any_rows(seed, (2**log_d,), np.int16)
+    np.testing.assert_array_equal(fwht_halving(x.copy(), halve), slow_halving(x, halve))
+
+
+def test_halving_at_the_extremes() -> None:
+    """The 17-bit sums of -32768 and 32767 are halved exactly and rounded down."""
+    values = np.array([-32768, -32767, -1, 0, 1, 32766, 32767], dtype=np.int16)
+    for length in (2, 64):
+        for a in values:
+            for b in values:
+                x = np.array([a, b] * (length // 2), dtype=np.int16)
+                halve = [True] + [False] * (length.bit_length() - 2)
+                np.testing.assert_array_equal(fwht_halving(x.copy(), halve), slow_halving(x, halve))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_in_place_on_any_array(dtype: type) -> None:
+    """Leading axes, strides, Fortran order and unaligned memory are all transformed in place."""
+    whole = any_rows(1, (3, 5, 128), dtype)
+    expected = fwht(whole.copy().reshape(15, 128)).reshape(3, 5, 128)
+    batched = whole.copy()
+    assert fwht(batched) is batched
+    np.testing.assert_array_equal(batched, expected)
+    strided = np.zeros((3, 10, 256), dtype=dtype)[:, ::2, 1::2]
+    strided[...] = whole
+    assert fwht(strided) is strided
+    np.testing.assert_array_equal(strided, expected)
+    np.testing.assert_array_equal(fwht(np.asfortranarray(whole)), expected)
+    memory = np.zeros(whole.nbytes + 1, dtype=np.uint8)[1:]
+    unaligned = memory.view(dtype).reshape(whole.shape)
+    unaligned[...] = whole
+    fwht(unaligned)
+    np.testing.assert_array_equal(unaligned, expected)
+    single = whole[0, 0].copy()
+    fwht(single)
+    np.testing.assert_array_equal(single, expected[0, 0])
+    reversed_rows = whole.copy()[:, ::-1]
+    fwht(reversed_rows)
+    np.testing.assert_array_equal(reversed_rows, expected[:, ::-1])
+
+
+def test_threads_do_not_change_the_result() -> None:
+    """Any number of threads, more than rows too, gives the same bits."""
+    x = any_rows(2, (7, 512), np.float32)
+    z = any_rows(2, (7, 512), np.int16)
+    halve = [True, False, True] * 3
+    for n_threads in (1, 2, 3, 20):
+        np.testing.assert_array_equal(
+            fwht(x.copy(), n_threads=n_threads), fwht(x.copy(), n_threads=1)
+        )
+        np.testing.assert_array_equal(
+            fwht_halving(z.copy(), halve, n_threads=n_threads), fwht_halving(z.copy(), halve)
+        )
+
+
+def test_threads_are_used_only_for_large_work() -> None:
+    """A small transform stays in its thread; an error inside a thread reaches the caller."""
+    assert useful_threads(0) == 1
+    assert useful_threads(1 << 40) >= 1
+
+    def fails(begin: int, end: int) -> None:
+        if begin:
+            raise KeyError(begin)
+
+    with pytest.raises(KeyError):
+        run_on_rows(fails, 4, 2)
+
+
+def test_single_rows() -> None:
+    """The kernels that other compiled loops call agree with the batched functions."""
+    for d in (1, 2, 8, 16, 32, 64, 128, 256, 1024):
+        x = any_rows(d, (d,), np.float32)
+        row = x.copy()
+        fwht_row(row)
+        np.testing.assert_array_equal(row, fwht(x.copy()))
+        z = any_rows(d, (d,), np.int16)
+        shifts = np.array([k % 2 for k in range(d.bit_length() - 1)], dtype=np.int16)
+        row = z.copy()
+        fwht_row_halving(row, shifts)
+        np.testing.assert_array_equal(row, fwht_halving(z.copy(), shifts))
+
+
+@given(st.integers(1, 65536))
+@quick
+def test_padded_dimension(n: int) -> None:
+    """The smallest power of two that holds n and fills a 32-bit word."""
+    d = padded_dimension(n)
+    assert d >= n
+    assert d >= 32
+    assert d & (d - 1) == 0
+    assert d == 32 or d // 2 < n
+
+
+@pytest.mark.parametrize("n", [0, -1, 65537])
+def test_padded_dimension_refuses(n: int) -> None:
+    """Outside 1..65536 the message names the number and the limit."""
+    with pytest.raises(TinykernelError, match=f"{n} input features.*65536"):
+        padded_dimension(n)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([1.0, 2.0], "numpy array"),
+        (np.zeros(3), "power of two"),
+        (np.zeros((4, 0)), "power of two"),
+        (np.array(1.0), "power of two"),
+        (np.zeros(131072, dtype=np.float32), "power of two"),
+        (np.zeros(4, dtype=np.int64), "int64"),
+        (np.zeros(4, dtype=">f4"), ">f4"),
+        (np.broadcast_to(np.float32(1), (4,)), "read-only"),
+    ],
+)
+def test_refuses_what_it_cannot_transform(x: object, message: str) -> None:
+    """Wrong type, dtype, length or a read-only array: one clear line, array untouched."""
+    with pytest.raises(TinykernelError, match=message):
+        fwht(x)  # type: ignore[type-var]
+
+
+def test_refuses_wrong_schedules() -> None:
+    """A schedule of another length than log2 d, another dtype and no threads are refused."""
+    with pytest.raises(TinykernelError, match="3 stages"):
+        fwht_halving(np.zeros(8, dtype=np.int16), [True, False])
+    with pytest.raises(TinykernelError, match="int16"):
+        fwht_halving(np.zeros(8, dtype=np.int32), [True] * 3)
+    with pytest.raises(TinykernelError, match="n_threads"):
+        fwht(np.zeros(8), n_threads=0)
