@@ -1,0 +1,87 @@
+"""The permutation P of a Fastfood block: identity, generated from two numbers, or stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Permutation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Permutation:
+    """The permutation P in ``V = S H G P H B`` (Lei & Lan 2021, formula (3)).
+
+    ``(P u)[j] = u[indices[j]]``.
+
+    Parameters
+    ----------
+    kind : {"identity", "orbit", "stored"}
+        ``identity`` leaves the order as it is. ``orbit`` visits ``s_0 = 0,
+        s_{j+1} = (multiplier * s_j + increment) mod d``, a sequence of full period d when d is a
+        power of two, ``multiplier % 4 == 1`` and ``increment`` is odd (Hull & Dobell 1962), so that
+        the firmware stores two numbers in place of d. ``stored`` keeps a table.
+    multiplier, increment : int
+        Of the orbit; both in [0, 65535].
+    table : ndarray of uint16, shape (d,), optional
+        Of a stored permutation.
+
+    Examples
+    --------
+    >>> Permutation("orbit", multiplier=5, increment=3).indices(8)
+    array([0, 3, 2, 5, 4, 7, 6, 1], dtype=uint16)
+    """
+
+    kind: str = "identity"
+    multiplier: int = 1
+    increment: int = 1
+    table: NDArray[np.uint16] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that do not describe a permutation."""
+        if self.kind not in ("identity", "orbit", "stored"):
+            raise TinykernelError(f"permutation: unknown kind {self.kind!r}")
+        if self.kind == "orbit" and (self.multiplier % 4 != 1 or self.increment % 2 != 1):
+            raise TinykernelError(
+                "permutation: an orbit of full period needs multiplier % 4 == 1 and an odd "
+                f"increment, got {self.multiplier} and {self.increment}"
+            )
+        if (self.kind == "stored") != (self.table is not None):
+            raise TinykernelError("permutation: a table goes with kind 'stored' and only with it")
+
+    def indices(self, dimension: int) -> NDArray[np.uint16]:
+        """Return where each output comes from.
+
+        Parameters
+        ----------
+        dimension : int
+            d, a power of two, at most 65536.
+
+        Returns
+        -------
+        ndarray of uint16, shape (dimension,)
+
+        Raises
+        ------
+        TinykernelError
+            If a stored table is not a permutation of ``0..dimension-1``.
+        """
+        if self.kind == "identity":
+            return np.arange(dimension).astype(np.uint16)
+        if self.kind == "orbit":
+            orbit = np.zeros(1, dtype=np.int64)
+            multiplier, increment = self.multiplier, self.increment
+            while orbit.size < dimension:
+                # From the first k positions to the next k: k steps at once are again one step.
+                orbit = np.append(orbit, (multiplier * orbit + increment) % dimension)
+                increment = (multiplier + 1) * increment % dimension
+                multiplier = multiplier**2 % dimension
+            return orbit[:dimension].astype(np.uint16)
+        table = np.asarray(self.table)
+        if not np.array_equal(np.sort(table), np.arange(dimension)):
+            raise TinykernelError(f"permutation: the table does not permute 0..{dimension - 1}")
+        return table.astype(np.uint16)
