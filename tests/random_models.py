@@ -1,0 +1,130 @@
+"""Integer models with random contents, for tests of the generated C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.features.permutation import Permutation
+from tinykernel.hadamard import padded_dimension
+from tinykernel.integer.model import InputScaler, IntegerModel
+from tinykernel.integer.ranges import choose_schedules
+
+_LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
+           "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
+
+
+def random_permutation(rng: np.random.Generator, kind: str, d: int) -> Permutation:
+    """Return a permutation of the kind asked for."""
+    if kind == "orbit":
+        multiplier = 4 * int(rng.integers(0, 1 << 12)) + 1
+        return Permutation("orbit", multiplier, 2 * int(rng.integers(0, 1 << 14)) + 1)
+    if kind == "stored":
+        return Permutation("stored", table=rng.permutation(d).astype(np.uint16))
+    return Permutation()
+
+
+def random_scaler(
+    rng: np.random.Generator, raw_dtype: str, bits: int, n: int, shared: bool
+) -> InputScaler:
+    """Return a scaler with wide and narrow ranges, and some constant features unless shared."""
+    size = 1 if shared else n
+    constant = (rng.random(size) < 0.1) & (not shared)
+    if raw_dtype == "float32":
+        offset = rng.normal(size=size).astype(np.float32)
+        multiplier = np.exp(rng.normal(size=size) * 2 + 3).astype(np.float32)
+        multiplier[constant] = 0
+        return InputScaler(raw_dtype, bits, offset, multiplier)
+    low, high = _LIMITS[raw_dtype]
+    ends = np.sort(rng.integers(low, high, size=(2, size), endpoint=True, dtype=np.int64), axis=0)
+    span = np.maximum(ends[1] - ends[0], 1)
+    pre_shift = np.array([max(int(s).bit_length() - 16, 0) for s in span])
+    multiplier = ((1 << (16 + bits)) - 1) // (span >> pre_shift)
+    multiplier = np.minimum(multiplier, 2**32 - 1)
+    multiplier[constant] = 0
+    return InputScaler(
+        raw_dtype, bits, ends[0].astype(np.int32), multiplier.astype(np.uint32),
+        span.astype(np.uint32), pre_shift.astype(np.uint8),
+    )  # fmt: skip
+
+
+def random_kept(rng: np.random.Generator, kind: str, m: int, d: int) -> NDArray[np.bool_]:
+    """Return which rows are components: 'all', a 'tail' dropped, 'some' or 'few' kept."""
+    kept = np.ones((m, d), dtype=bool)
+    if kind == "tail":
+        kept[-1, int(rng.integers(1, d)) :] = False
+    elif kind != "all":
+        kept = rng.random((m, d)) < (0.8 if kind == "some" else 0.15)
+        kept[0] = False if kind == "few" and m > 1 else kept[0]
+        kept[-1, int(rng.integers(0, d))] = True
+    return kept
+
+
+def random_model(
+    seed: int, *, n_features: int = 20, n_blocks: int = 2, n_classes: int = 3, bits: int = 8,
+    raw_dtype: str = "uint8", diagonal_kind: str = "int8", permutation: str = "identity",
+    kept: str = "all", zero_weights: bool = True, one_scale: bool = False,
+    shared_scaler: bool = False, phase_shift: int = 10,
+) -> IntegerModel:  # fmt: skip
+    """Return a model that is valid, proved and uses the whole range of every parameter."""
+    rng = np.random.default_rng(seed)
+    n, m, d = n_features, n_blocks, padded_dimension(n_features)
+    scaler = random_scaler(rng, raw_dtype, bits, n, shared_scaler)
+    sign = np.where(scaler.constant(n), 0, rng.choice([-1, 1], n)).astype(np.int8)
+    if diagonal_kind == "sign":
+        diagonal = rng.choice([-1, 1], (m, d)).astype(np.int8)
+    else:
+        diagonal = rng.integers(-127, 128, (m, d)).astype(np.int8)
+    mixing = random_permutation(rng, permutation, d)
+    first, second = choose_schedules(sign, bits, mixing, diagonal, diagonal_kind)
+    row_kept = random_kept(rng, kept, m, d)
+    p = int(row_kept.sum())
+    n_outputs = 1 if n_classes == 2 else n_classes
+    choices = [-1, 0, 1] if zero_weights else [-1, 1]
+    scale = rng.integers(1, 256, p)
+    if one_scale:
+        scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
+    return IntegerModel(
+        n_features=n, scaler=scaler, sign=sign, permutation=mixing, diagonal=diagonal,
+        diagonal_kind=diagonal_kind, halve_first=first, halve_second=second, row_kept=row_kept,
+        scale=scale.astype(np.uint8), start=rng.integers(0, 256, p).astype(np.uint8),
+        width=rng.integers(1, 256, p).astype(np.uint8), phase_shift=phase_shift,
+        weights=rng.choice(choices, (n_outputs, p)).astype(np.int8),
+        multiplier=rng.integers(-1000, 1000, n_outputs).astype(np.int32),
+        offset=rng.integers(-100000, 100000, n_outputs).astype(np.int32),
+        classes=tuple(range(n_classes)),
+    )  # fmt: skip
+
+
+def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
+    """Return raw inputs: mostly inside the ranges, also far outside and at the ends."""
+    rng = np.random.default_rng(seed)
+    shape = (n_rows, model.n_features)
+    scaler = model.scaler
+    if model.raw_dtype == "float32":
+        with np.errstate(divide="ignore"):
+            reach = np.where(scaler.multiplier > 0, 2**model.scaler.bits / scaler.multiplier, 1.0)
+        raw = (scaler.offset + rng.uniform(-0.2, 1.2, shape) * reach).astype(np.float32)
+        wild = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 3e38, 1e-45], dtype=np.float32)
+        return np.where(rng.random(shape) < 0.02, rng.choice(wild, shape), raw)
+    low, high = _LIMITS[model.raw_dtype]
+    span = scaler.span.astype(np.int64) if scaler.span is not None else 0
+    inside = scaler.offset + (rng.random(shape) * (span + 1)).astype(np.int64)
+    anywhere = rng.integers(low, high, shape, endpoint=True, dtype=np.int64)
+    ends = rng.choice([low, high], shape)
+    kind = rng.random(shape)
+    raw = np.where(kind < 0.8, inside, np.where(kind < 0.95, anywhere, ends))
+    return np.clip(raw, low, high).astype(model.raw_dtype)
+
+
+def random_quantized(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
+    """Return quantised inputs: any values of the type, the extremes often."""
+    rng = np.random.default_rng(seed)
+    limits = np.iinfo(model.input_dtype)
+    shape = (n_rows, model.n_features)
+    anywhere = rng.integers(limits.min, limits.max, shape, endpoint=True)
+    extreme = rng.choice([limits.min, limits.max], shape)
+    rows = np.where(rng.random((n_rows, 1)) < 0.3, extreme, anywhere)
+    return rows.astype(model.input_dtype)

@@ -1,0 +1,61 @@
+"""Checked, read-only arrays for the frozen dataclasses of this package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["checked_array"]
+
+
+def checked_array(
+    name: str, value: object, dtype: str, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    """Return `value` as a read-only contiguous array of exactly this type and shape.
+
+    Parameters
+    ----------
+    name : str
+        Named in the error message.
+    value : array-like
+        Is copied, so that nobody can change it afterwards.
+    dtype : str
+        Name of a NumPy type. Every value must survive the conversion unchanged.
+    shape : tuple of int or None
+        None stands for any length of at least 1.
+
+    Returns
+    -------
+    ndarray of `dtype`
+
+    Raises
+    ------
+    TinykernelError
+        If the shape differs, a value does not fit `dtype`, or a float is not finite.
+    """
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError):
+        raise TinykernelError(f"integer model: {name} is not an array of numbers") from None
+    if given.dtype.kind not in "biuf":
+        raise TinykernelError(f"integer model: {name} is not an array of numbers")
+    fits = given.ndim == len(shape) and all(
+        length > 0 if expected is None else length == expected
+        for length, expected in zip(given.shape, shape, strict=True)
+    )
+    if not fits:
+        expected_text = ", ".join("any" if length is None else str(length) for length in shape)
+        raise TinykernelError(
+            f"integer model: {name} has shape {given.shape}, expected ({expected_text})"
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        array = np.array(given, dtype=np.dtype(dtype), order="C", copy=True)
+        unchanged = np.array_equal(array, given)
+    if not unchanged or not np.all(np.isfinite(array)):
+        raise TinykernelError(f"integer model: {name} holds a value that is not a finite {dtype}")
+    array.setflags(write=False)
+    return array
