@@ -1,0 +1,159 @@
+"""Binary features of a training set, one bit each, feature by feature.
+
+Coordinate descent reads one feature of all rows at a time. Rows come in chunks of ``8 * width``;
+bit k of byte w of chunk c belongs to row ``(8 c + k) * width + w``. Bytes that lie side by side thus
+hold, at one bit position, rows that lie side by side, and a sum over the rows whose bit is set
+becomes masked vector additions: eight times less memory than bytes, and faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["PackedFeatures", "add_feature", "masked_sum", "pack_features"]
+
+_WIDTH = 128
+
+
+@dataclass(frozen=True, eq=False)
+class PackedFeatures:
+    """Binary features; a set bit stands for +1.
+
+    Parameters
+    ----------
+    planes : ndarray of uint8, shape (n_features, n_chunks, width)
+        Bits of padding rows are 0.
+    n_rows : int
+        Rows without the padding.
+    """
+
+    planes: NDArray[np.uint8]
+    n_rows: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of binary features p."""
+        return int(self.planes.shape[0])
+
+    @property
+    def padded_rows(self) -> int:
+        """Number of rows with the padding."""
+        return 8 * int(self.planes.shape[1]) * int(self.planes.shape[2])
+
+
+def pack_features(
+    transform: Callable[[NDArray[Any]], NDArray[np.int8]], X: NDArray[Any], n_features: int
+) -> PackedFeatures:
+    """Compute and pack the features of all rows, chunk by chunk, to bound the memory.
+
+    Parameters
+    ----------
+    transform : callable
+        From rows of `X` to their features, int8, shape (rows, n_features); positive is +1.
+    X : ndarray, shape (n_rows, ...)
+    n_features : int
+
+    Returns
+    -------
+    PackedFeatures
+
+    Examples
+    --------
+    >>> signs = np.array([[1, -1], [1, 1]], dtype=np.int8)
+    >>> pack_features(lambda rows: rows, signs, 2).planes.tolist()
+    [[[3]], [[2]]]
+    """
+    n_rows = X.shape[0]
+    width = max(1, min(_WIDTH, -(-n_rows // 8)))
+    step = 8 * width
+    planes = np.zeros((n_features, -(-n_rows // step), width), dtype=np.uint8)
+    for chunk in range(planes.shape[1]):
+        signs = transform(X[chunk * step : (chunk + 1) * step])
+        _pack_chunk(np.ascontiguousarray(signs, dtype=np.int8), chunk, planes)
+    return PackedFeatures(planes, n_rows)
+
+
+@njit(cache=True, nogil=True)
+def _pack_chunk(signs, chunk, planes):  # type: ignore[no-untyped-def]
+    width = planes.shape[2]
+    for row in range(signs.shape[0]):
+        bit = np.uint8(1 << (row // width))
+        byte = row % width
+        for j in range(signs.shape[1]):
+            if signs[row, j] > 0:
+                planes[j, chunk, byte] |= bit
+
+
+@njit(cache=True, nogil=True)
+def _masked_chunk(chunk, values):  # type: ignore[no-untyped-def]
+    total = np.int32(0)
+    width = chunk.shape[0]
+    for k in range(8):
+        bit = np.uint8(1 << k)
+        plane = values[k * width : (k + 1) * width]
+        for w in range(width):
+            if chunk[w] & bit:
+                total = np.int32(total + plane[w])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def masked_sum(feature, values):  # type: ignore[no-untyped-def]
+    """Add up the values of the rows whose bit is set: exact, so in whatever order.
+
+    Parameters
+    ----------
+    feature : ndarray of uint8, shape (n_chunks, width)
+        One feature of a `PackedFeatures`.
+    values : ndarray of int32, shape (padded_rows,)
+        In ``[-2**21 + 1, 2**21 - 1]``, so that 1024 of them fit into 32 bits.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> masked_sum(np.array([[5]], dtype=np.uint8), np.arange(8, dtype=np.int32))
+    2
+    """
+    total = np.int64(0)
+    step = 8 * feature.shape[1]
+    for c in range(feature.shape[0]):
+        total += _masked_chunk(feature[c], values[c * step : (c + 1) * step])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_feature(feature, step, sums):  # type: ignore[no-untyped-def]
+    """Add ``step * z`` to the sums of all rows, in place: the update of h_i in Algorithm 1.
+
+    Parameters
+    ----------
+    feature : ndarray of uint8, shape (n_chunks, width)
+        z of all rows, a set bit for +1.
+    step : int
+    sums : ndarray of int32, shape (padded_rows,)
+
+    Examples
+    --------
+    >>> sums = np.zeros(8, dtype=np.int32)
+    >>> add_feature(np.array([[5]], dtype=np.uint8), 2, sums)
+    >>> sums.tolist()
+    [2, -2, 2, -2, -2, -2, -2, -2]
+    """
+    width = feature.shape[1]
+    up = np.int32(2 * step)
+    for c in range(feature.shape[0]):
+        chunk = feature[c]
+        for k in range(8):
+            first = (8 * c + k) * width
+            plane = sums[first : first + width]
+            for w in range(width):
+                plane[w] += up * np.int32((chunk[w] >> np.uint8(k)) & np.uint8(1)) - np.int32(step)

@@ -1,0 +1,171 @@
+"""What the classifiers with real weights share: checking, labels as +-1, and deciding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["OneVersusRest", "hold_out", "label_targets"]
+
+_FLOATS = (np.float64, np.float32)
+_VALUES_AT_ONCE = 1 << 23
+
+
+def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArray[Any]:
+    """Write class labels as the targets of the outputs, +1 and -1 (000 (25); 003, one-hot).
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class of each row, in ``[0, n_classes)``.
+    n_classes : int
+        At least 2.
+    dtype : dtype
+        Of the result.
+
+    Returns
+    -------
+    ndarray, shape (n, 1) for two classes, where +1 stands for class 1, else (n, n_classes)
+
+    Examples
+    --------
+    >>> label_targets(np.array([0, 2]), 3, np.float64)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    if n_classes == 2:
+        return (2 * codes - 1).astype(dtype)[:, None]
+    return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
+
+
+def hold_out(
+    codes: NDArray[np.int64], fraction: float, rng: np.random.RandomState
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keep a part of the rows of every class aside, to stop on.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class of each row.
+    fraction : float
+        Share of the rows of each class that is held out, in (0, 1); rounded, and a class always
+        keeps at least one row.
+    rng : RandomState
+
+    Returns
+    -------
+    kept, held : ndarray of int64
+        Positions, ascending. `held` is empty when the classes are too small.
+
+    Examples
+    --------
+    >>> kept, held = hold_out(np.array([0, 0, 0, 0, 1]), 0.25, np.random.RandomState(0))
+    >>> kept.size, held.size
+    (4, 1)
+    """
+    chosen = np.zeros(codes.size, dtype=bool)
+    for code in np.unique(codes):
+        rows = rng.permutation(np.flatnonzero(codes == code))
+        chosen[rows[: min(round(fraction * rows.size), rows.size - 1)]] = True
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the classifiers: one output for two classes, else one output a class.
+
+    A subclass defines ``_fit(X, codes, rng)``, which sets the fitted attributes from checked rows,
+    and ``_decide(X)``, which returns the outputs of checked rows, shape (n, n_outputs). Rows are
+    float32 or float64, and everything learned from them keeps that dtype.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in ascending order.
+    n_features_in_ : int
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            float32 is computed with and kept as float32, everything else as float64.
+        y : array-like, shape (n,)
+            Class labels, at least two different ones.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TinykernelError
+            If a parameter is out of its range or there is one class only.
+        """
+        rows, labels = validate_data(self, X, y, dtype=_FLOATS, order="C")
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if self.classes_.size < 2:
+            raise TinykernelError(
+                f"{type(self).__name__}: y holds one class only, {labels[0]!r}; at least two are "
+                "needed"
+            )
+        self._fit(rows, codes.astype(np.int64), check_random_state(self.random_state))
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n,) for two classes, where positive means ``classes_[1]``, else
+        (n, n_classes)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=_FLOATS, order="C", reset=False)
+        step = max(1, _VALUES_AT_ONCE // self._width())
+        parts = [self._decide(rows[i : i + step]) for i in range(0, rows.shape[0], step)]
+        values = np.concatenate(parts)
+        return values[:, 0] if self.classes_.size == 2 else values
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the labels.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        values = self.decision_function(X)
+        codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(np.int64)
+        return np.asarray(self.classes_[codes])
+
+    def _fit(
+        self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState
+    ) -> None:
+        raise NotImplementedError
+
+    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _width(self) -> int:
+        """Return how many values the decision about one row holds in memory."""
+        return 256

@@ -1,0 +1,388 @@
+"""What trainers get and give: a training set in one canonical form, the scaler, the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.training.machine import KernelMachine
+
+__all__ = [
+    "InputScaling",
+    "TrainingProblem",
+    "TrainingResult",
+    "canonical_rows",
+    "fit_scaling",
+    "raw_dtype_of",
+    "to_raw",
+]
+
+_KEPT = ("uint8", "int8", "uint16", "int16")
+_STANDARD_LIMIT = 4.0
+# Below this a range is no range: its reciprocal would not fit into the float32 of the firmware.
+_SMALLEST_RANGE = 1e-30
+
+
+def raw_dtype_of(dtype: np.dtype[Any]) -> str:
+    """Return which raw input type the firmware takes for training data of a dtype.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        A float, an integer or bool.
+
+    Returns
+    -------
+    {"float32", "uint8", "int8", "uint16", "int16", "int32"}
+        Floats become float32, bool becomes uint8, integers that need more than 16 bits int32.
+
+    Raises
+    ------
+    TinykernelError
+        For another kind of dtype.
+
+    Examples
+    --------
+    >>> raw_dtype_of(np.dtype("float64")), raw_dtype_of(np.dtype("int64"))
+    ('float32', 'int32')
+    """
+    if dtype.kind == "f":
+        return "float32"
+    if dtype.kind == "b":
+        return "uint8"
+    if dtype.kind in "iu":
+        return dtype.name if dtype.name in _KEPT else "int32"
+    raise TinykernelError(f"X: values of type {dtype} are not numbers that firmware can take")
+
+
+def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
+    """Convert rows to the raw input type, refusing values that do not fit.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Finite numbers.
+    raw_dtype : str
+        As from `raw_dtype_of`.
+
+    Returns
+    -------
+    ndarray of `raw_dtype`, shape (n, n_features), C order
+
+    Raises
+    ------
+    TinykernelError
+        Names the first row and column whose value does not fit.
+
+    Examples
+    --------
+    >>> to_raw(np.array([[1.5, 2.0]]), "float32").dtype.name
+    'float32'
+    """
+    dtype = np.dtype(raw_dtype)
+    low, high = _limits(dtype)
+    if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):
+        row, column = (int(i[0]) for i in np.nonzero((X < low) | (X > high)))
+        raise TinykernelError(
+            f"X: row {row}, column {column} is {X[row, column]}, which {raw_dtype}, the widest "
+            "type the firmware takes, cannot hold; rescale the column"
+        )
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+# --- scaling -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InputScaling:
+    """The scaler, in the terms of `KernelMachine`.
+
+    Parameters
+    ----------
+    offset, scale, low, high : ndarray of float64, shape (n_features,)
+        ``x' = clip((x - offset) * scale, low, high)``.
+    """
+
+    offset: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def apply(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Scale raw rows.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of float32, shape (n, n_features)
+            Exactly `KernelMachine.scale_inputs`.
+        """
+        scaled = np.subtract(X, self.offset, dtype=np.float64)
+        scaled *= self.scale
+        return np.clip(scaled, self.low, self.high).astype(np.float32)
+
+
+def fit_scaling(
+    X: NDArray[Any], sample_weight: NDArray[np.float64], kind: str, scope: str
+) -> InputScaling:
+    """Find the scaler of a training set.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Raw rows.
+    sample_weight : ndarray of float64, shape (n,)
+        Used by "standard" only.
+    kind : {"minmax", "standard"}
+        The range of the training rows to [-1, 1], or mean 0 and standard deviation 1; the latter
+        saturates at -4 and 4.
+    scope : {"feature", "global"}
+        Each feature by itself, or one offset and one scale for all of them, which suits features
+        in the same unit, such as pixels, and costs no table in the firmware.
+
+    Returns
+    -------
+    InputScaling
+        The scale of a constant feature is 0 with scope "feature". With "global" it is that of all
+        features, unless all features are one and the same constant.
+
+    Examples
+    --------
+    >>> X = np.array([[0, 10], [2, 10]])
+    >>> scaling = fit_scaling(X, np.ones(2), "minmax", "feature")
+    >>> scaling.apply(X).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    columns = X.shape[1]
+    axis = 0 if scope == "feature" else None
+    lowest = X.min(axis=axis).astype(np.float64)
+    highest = X.max(axis=axis).astype(np.float64)
+    if kind == "minmax":
+        offset = 0.5 * lowest + 0.5 * highest
+        spread = 0.5 * highest - 0.5 * lowest
+        limit = 1.0
+    else:
+        offset, spread = _mean_and_deviation(X, sample_weight, scope)
+        limit = _STANDARD_LIMIT
+    constant = highest - lowest < _SMALLEST_RANGE
+    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
+    filled = np.full(columns, limit)
+    return InputScaling(
+        np.broadcast_to(offset, columns).copy(),
+        np.broadcast_to(scale, columns).copy(),
+        -filled,
+        filled,
+    )
+
+
+def _mean_and_deviation(
+    X: NDArray[Any], sample_weight: NDArray[np.float64], scope: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    share = sample_weight / sample_weight.sum()
+    mean = np.zeros(X.shape[1])
+    square = np.zeros(X.shape[1])
+    for first in range(0, X.shape[0], 4096):
+        mean += share[first : first + 4096] @ X[first : first + 4096].astype(np.float64)
+    centre = mean if scope == "feature" else np.full(X.shape[1], mean.mean())
+    for first in range(0, X.shape[0], 4096):
+        rows = X[first : first + 4096].astype(np.float64) - centre
+        square += share[first : first + 4096] @ (rows * rows)
+    if scope == "feature":
+        return mean, np.sqrt(square)
+    return np.asarray(mean.mean()), np.asarray(np.sqrt(square.mean()))
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _hash_rows(data):  # type: ignore[no-untyped-def]
+    """Hash the bytes of every row (FNV-1a, 64 bits)."""
+    hashes = np.empty(data.shape[0], np.uint64)
+    for i in range(data.shape[0]):
+        value = np.uint64(14695981039346656037)
+        for j in range(data.shape[1]):
+            value = (value ^ np.uint64(data[i, j])) * np.uint64(1099511628211)
+        hashes[i] = value
+    return hashes
+
+
+def canonical_rows(
+    X: NDArray[Any], codes: NDArray[np.int64], sample_weight: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Bring a training set into an order that depends only on what it holds.
+
+    Equal rows of one class become one row with the sum of their weights, and they are sorted by a
+    hash, so that the order looks random. Thus a model depends neither on the order of the rows nor
+    on whether a row is repeated or weighted.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features), C order
+    codes : ndarray of int64, shape (n,)
+        Class of each row.
+    sample_weight : ndarray of float64, shape (n,)
+        Positive.
+
+    Returns
+    -------
+    X, codes, sample_weight
+        With at most n rows.
+    position : ndarray of int64, shape (n,)
+        Where each given row went.
+
+    Examples
+    --------
+    >>> X, codes, weight = np.array([[1], [2], [1]]), np.array([0, 1, 0]), np.ones(3)
+    >>> *rows, position = canonical_rows(X, codes, weight)
+    >>> sorted(zip(*(array.ravel().tolist() for array in rows)))
+    [(1, 0, 2.0), (2, 1, 1.0)]
+    >>> bool(position[0] == position[2])
+    True
+    """
+    if X.dtype.kind == "f":
+        X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
+    X = np.ascontiguousarray(X)
+    order = np.lexsort((codes, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
+    X, codes, sample_weight = X[order], codes[order], sample_weight[order]
+    fresh = np.ones(X.shape[0], dtype=bool)
+    fresh[1:] = (codes[1:] != codes[:-1]) | (X[1:] != X[:-1]).any(axis=1)
+    position = np.empty(order.size, dtype=np.int64)
+    position[order] = np.cumsum(fresh) - 1
+    if fresh.all():
+        return X, codes, sample_weight, position
+    first = np.flatnonzero(fresh)
+    return X[first], codes[first], np.add.reduceat(sample_weight, first), position
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingProblem:
+    """A checked training set and its scaler: the input of every trainer.
+
+    Parameters
+    ----------
+    X : ndarray of `raw_dtype`, shape (n, n_features), C order
+        Raw rows, as from `canonical_rows`.
+    codes : ndarray of int64, shape (n,)
+        Position of the class of each row in `classes`. Every class occurs.
+    sample_weight : ndarray of float64, shape (n,)
+        Positive; class weights are multiplied in.
+    classes : tuple
+        At least two labels, ascending.
+    raw_dtype : str
+        As in `KernelMachine`.
+    scaling : InputScaling
+    splits : tuple of pairs of ndarray of float64, shape (n,)
+        Cross-validation that the user wants: in each pair the weight of every row in training and
+        in the part left out. Empty to leave the parts to the trainer.
+    """
+
+    X: NDArray[Any]
+    codes: NDArray[np.int64]
+    sample_weight: NDArray[np.float64]
+    classes: tuple[object, ...]
+    raw_dtype: str
+    scaling: InputScaling
+    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes c."""
+        return len(self.classes)
+
+    def scaled(self) -> NDArray[np.float32]:
+        """Compute the scaled rows, float32, shape (n, n_features)."""
+        return self.scaling.apply(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """What every trainer returns.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    sigma : float
+        Width of the Gaussian kernel that the features were drawn for, in scaled inputs.
+    regularization : float
+        lambda used.
+    n_iter : int
+        Passes over the data or the weights.
+    cv_results : dict of str to ndarray
+        What the choice of hyperparameters tried, one entry a trial in each array; empty when
+        nothing had to be chosen.
+    """
+
+    machine: KernelMachine
+    sigma: float
+    regularization: float
+    n_iter: int
+    cv_results: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Every hyperparameter of `TernaryKernelClassifier` that a trainer may use, checked.
+
+    Parameters
+    ----------
+    n_components : int
+        p, the number of binary features.
+    sigma, regularization : float or None
+        None lets the trainer choose.
+    loss, penalty, coefficients, init : str
+        As in `tinykernel.training.coordinate.DescentOptions`.
+    intercept : bool
+        As in `DescentOptions`.
+    diagonal, row_scale, permutation : str
+        As in `tinykernel.features.RMBCSIK`.
+    input_bits : {8, 16, "auto"}
+        Width of the quantised inputs.
+    max_iter : int
+        Most passes.
+    tol : float
+        When to stop earlier.
+    cv : int
+        Parts of cross-validation, unless the problem brings its own.
+    seed : int
+        Of all random choices.
+    n_threads : int
+        Threads to use. Nothing that is learned may depend on it.
+
+    Examples
+    --------
+    >>> TrainingOptions(n_components=64).cv
+    3
+    """
+
+    n_components: int = 2048
+    sigma: float | None = None
+    regularization: float | None = None
+    loss: str = "squared_hinge"
+    penalty: str = "l2"
+    coefficients: str = "ternary"
+    init: str = "svm"
+    intercept: bool = True
+    diagonal: str = "sign"
+    row_scale: str = "one"
+    permutation: str = "orbit"
+    input_bits: int | str = "auto"
+    max_iter: int = 20
+    tol: float = 1e-4
+    cv: int = 3
+    seed: int = 0
+    n_threads: int = 1
