@@ -1,0 +1,107 @@
+/* Packed 16-bit and 8-bit instructions of Armv7E-M and Armv8-M with the DSP extension.
+ *
+ * Written as assembly rather than with the intrinsics of arm_acle.h: GCC has those only since
+ * version 10, and the compilers that PlatformIO installs for many boards are older. A packed
+ * instruction works on halves (bits 0-15, 16-31) or bytes of its operands separately. Where flags
+ * pass from one instruction to the next, both stand in one statement. */
+#ifndef TK_DSP_H
+#define TK_DSP_H
+
+#include "tk_config.h"
+
+#if TK_DSP
+
+#define TK_DSP_OPERATION(name, instruction)                                                        \
+    TK_INLINE uint32_t name(uint32_t a, uint32_t b)                                                \
+    {                                                                                              \
+        uint32_t result;                                                                           \
+        __asm__(instruction " %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));                        \
+        return result;                                                                             \
+    }
+
+TK_DSP_OPERATION(tk_sadd16, "sadd16")   /* halves a + b */
+TK_DSP_OPERATION(tk_ssub16, "ssub16")   /* halves a - b */
+TK_DSP_OPERATION(tk_shadd16, "shadd16") /* halves (a + b) >> 1, of the exact sum */
+TK_DSP_OPERATION(tk_shsub16, "shsub16") /* halves (a - b) >> 1 */
+TK_DSP_OPERATION(tk_ssax, "ssax")       /* low: a.low + b.high, high: a.high - b.low */
+TK_DSP_OPERATION(tk_shsax, "shsax")     /* the same, halved */
+TK_DSP_OPERATION(tk_sasx, "sasx")       /* low: a.low - b.high, high: a.high + b.low */
+TK_DSP_OPERATION(tk_shasx, "shasx")     /* the same, halved */
+TK_DSP_OPERATION(tk_uadd8, "uadd8")     /* bytes a + b */
+TK_DSP_OPERATION(tk_smulbb, "smulbb")   /* a.low * b.low */
+TK_DSP_OPERATION(tk_smulbt, "smulbt")   /* a.low * b.high */
+TK_DSP_OPERATION(tk_smultb, "smultb")   /* a.high * b.low */
+TK_DSP_OPERATION(tk_smultt, "smultt")   /* a.high * b.high */
+
+/* Bytes 0 and 2 of a word as halves, without and with sign. */
+TK_INLINE uint32_t tk_uxtb16(uint32_t a)
+{
+    uint32_t result;
+    __asm__("uxtb16 %0, %1" : "=r"(result) : "r"(a));
+    return result;
+}
+
+TK_INLINE uint32_t tk_sxtb16(uint32_t a)
+{
+    uint32_t result;
+    __asm__("sxtb16 %0, %1" : "=r"(result) : "r"(a));
+    return result;
+}
+
+/* The same of bytes 1 and 3. */
+TK_INLINE uint32_t tk_uxtb16_odd(uint32_t a)
+{
+    uint32_t result;
+    __asm__("uxtb16 %0, %1, ror #8" : "=r"(result) : "r"(a));
+    return result;
+}
+
+TK_INLINE uint32_t tk_sxtb16_odd(uint32_t a)
+{
+    uint32_t result;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(result) : "r"(a));
+    return result;
+}
+
+/* Halves a plus bytes 1 and 3 of b. */
+TK_INLINE uint32_t tk_uxtab16_odd(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("uxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+
+/* low: low.low, high: the high half of high << shift, shift a literal of 0..31. */
+#define TK_PKHBT(result, low, high, shift)                                                         \
+    __asm__("pkhbt %0, %1, %2, lsl %3" : "=r"(result) : "r"(low), "r"(high), "I"(shift))
+
+/* low: the low half of low >> shift (arithmetic), high: high.high, shift a literal of 1..31. */
+#define TK_PKHTB(result, high, low, shift)                                                         \
+    __asm__("pkhtb %0, %1, %2, asr %3" : "=r"(result) : "r"(high), "r"(low), "I"(shift))
+
+/* Bytes: 1 where a >= b (unsigned), else 0. */
+TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("usub8 %0, %1, %2\n\tsel %0, %3, %4"
+            : "=&r"(result)
+            : "r"(a), "r"(b), "r"(0x01010101u), "r"(0u));
+    return result;
+}
+
+/* Halves of `a` where the top bit of that half of *bits is set, else of `b`; then both halves of
+ * *bits move up by one bit. */
+TK_INLINE uint32_t tk_select16(uint32_t a, uint32_t b, uint32_t *bits)
+{
+    uint32_t shifted;
+    uint32_t result;
+    __asm__("uadd16 %0, %2, %2\n\tsel %1, %3, %4"
+            : "=&r"(shifted), "=r"(result)
+            : "r"(*bits), "r"(a), "r"(b));
+    *bits = shifted;
+    return result;
+}
+
+#endif
+
+#endif

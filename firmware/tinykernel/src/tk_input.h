@@ -1,0 +1,141 @@
+/* Inputs: raw value -> quantized value -> sign of B -> first stage of the first transform. */
+#ifndef TK_INPUT_H
+#define TK_INPUT_H
+
+#include "tk_words.h"
+
+#define TK_INPUT_HALF (1 << (TK_INPUT_BITS - 1))
+#define TK_HALVE_INPUT (TK_HALVE_FIRST & 1u)
+#define TK_INPUT_TOP ((1 << TK_INPUT_BITS) - 1)
+
+/* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)); any raw value is allowed, NaN
+ * counts as minus infinity. A constant input may give anything: the caller ignores it. */
+TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
+{
+    (void)i;
+#if TK_RAW_FLOAT
+    const float above = raw - TK_OFFSET(i);
+    float level = above * TK_MULTIPLIER(i);
+    if (!(level > 0.0f)) {
+        level = 0.0f;
+    }
+    if (level > (float)TK_INPUT_TOP) {
+        level = (float)TK_INPUT_TOP;
+    }
+    return (int32_t)level - TK_INPUT_HALF;
+#else
+    const int32_t value = (int32_t)raw;
+    const int32_t offset = TK_OFFSET(i);
+#if TK_RAW_WIDE
+    uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
+#else
+    uint32_t above = (uint32_t)(value - offset) & ~(uint32_t)((value - offset) >> 31);
+#endif
+    if (above > TK_SPAN(i)) {
+        above = TK_SPAN(i);
+    }
+    return (int32_t)(((above >> TK_PRE_SHIFT(i)) * TK_MULTIPLIER(i)) >> 16) - TK_INPUT_HALF;
+#endif
+}
+
+/* Value i for the transform, without its sign; `raw` selects the type of input: tk_raw_t or
+ * tk_quantized_t. */
+TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
+{
+    const int32_t value = raw != 0 ? tk_quantize_value(((const tk_raw_t *)input)[i], i)
+                                   : (int32_t)((const tk_quantized_t *)input)[i];
+#if TK_INPUT_BITS == 16
+    return value < -32767 ? -32767 : value;
+#else
+    return value;
+#endif
+}
+
+/* Stage 0 on inputs 2i and 2i + 1: constant ones to 0, signs of B, sum and difference. The bits of
+ * input 2i are bit 15, those of 2i + 1 bit 31 of *signs and *constants, which move up by one. The
+ * halves of the result stand exchanged, the sum high: see tk_diagonal.h. */
+TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uint32_t *constants)
+{
+#if TK_DSP
+    uint32_t pair;
+    TK_PKHBT(pair, even, odd, 16);
+#if TK_CONSTANTS
+    pair = tk_select16(0u, pair, constants);
+#endif
+#if TK_SIGNS
+    pair = tk_select16(tk_ssub16(0u, pair), pair, signs);
+#endif
+    (void)signs;
+    (void)constants;
+    return TK_HALVE_INPUT ? tk_shasx(pair, pair) : tk_sasx(pair, pair);
+#else
+#if TK_CONSTANTS
+    even &= ~((int32_t)(*constants << 16) >> 31);
+    odd &= ~((int32_t)*constants >> 31);
+    *constants <<= 1;
+#endif
+#if TK_SIGNS
+    even = (even ^ ((int32_t)(*signs << 16) >> 31)) - ((int32_t)(*signs << 16) >> 31);
+    odd = (odd ^ ((int32_t)*signs >> 31)) - ((int32_t)*signs >> 31);
+    *signs <<= 1;
+#endif
+    (void)signs;
+    (void)constants;
+    return tk_pack((even - odd) >> TK_HALVE_INPUT, (even + odd) >> TK_HALVE_INPUT);
+#endif
+}
+
+#if TK_SIGNS
+#define TK_SIGN_WORD(i) tk_signs[(i) / 32u]
+#else
+#define TK_SIGN_WORD(i) 0u
+#endif
+#if TK_CONSTANTS
+#define TK_CONSTANT_WORD(i) tk_constants[(i) / 32u]
+#else
+#define TK_CONSTANT_WORD(i) 0u
+#endif
+
+/* B q and stage 0: n inputs to d/2 words, padded with zeros. */
+TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
+{
+    uint32_t *const end = words + TK_PAIRS;
+    uint32_t signs = 0u;
+    uint32_t constants = 0u;
+    uint32_t i = 0u;
+    while (i != (TK_FEATURES & ~1u)) {
+        const uint32_t group = i + (TK_FEATURES - i >= 32u ? 32u : (TK_FEATURES - i) & ~1u);
+        signs = TK_SIGN_WORD(i);
+        constants = TK_CONSTANT_WORD(i);
+        do {
+            const int32_t even = tk_input_value(input, i, raw);
+            const int32_t odd = tk_input_value(input, i + 1u, raw);
+            *words++ = tk_input_pair(even, odd, &signs, &constants);
+            i += 2u;
+        } while (i != group);
+    }
+#if TK_FEATURES % 2
+    if (i % 32u == 0u) {
+        signs = TK_SIGN_WORD(i);
+        constants = TK_CONSTANT_WORD(i);
+    }
+    *words++ = tk_input_pair(tk_input_value(input, i, raw), 0, &signs, &constants);
+#endif
+    while (words != end) {
+        *words++ = 0u;
+    }
+}
+
+/* input[n] to output[n]; constant inputs give 0. */
+TK_INLINE void tk_quantize(const tk_raw_t *input, tk_quantized_t *output)
+{
+    uint32_t i;
+    for (i = 0u; i < TK_FEATURES; ++i) {
+        const uint32_t pair = i % 32u / 2u;
+        const uint32_t constant = TK_CONSTANT_WORD(i) << ((i & 1u) != 0u ? pair : pair + 16u);
+        const int32_t value = tk_quantize_value(input[i], i);
+        output[i] = (tk_quantized_t)(value & ~((int32_t)constant >> 31));
+    }
+}
+
+#endif

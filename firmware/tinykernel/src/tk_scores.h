@@ -1,0 +1,111 @@
+/* Scores: how many components agree with their weights, for every output.
+ *
+ * A component agrees when it has the sign of its weight. Its bit is 1 for -1 and the bit of the
+ * sign plane 1 for a positive weight, so that they differ; the mask plane takes out zero weights.
+ * sum of w * z = 2 * agreeing - (number of weights), whose constant part is in tk_biases. */
+#ifndef TK_SCORES_H
+#define TK_SCORES_H
+
+#include "tk_config.h"
+
+TK_INLINE uint32_t tk_popcount(uint32_t x)
+{
+    x -= x >> 1 & 0x55555555u;
+    x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0fu;
+    return (x * 0x01010101u) >> 24;
+}
+
+/* Carry-save adder: three words of one-bit numbers to one of sums and one of carries. */
+TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_t b)
+{
+    const uint32_t half = *sum ^ a;
+    *carry = (*sum & a) | (half & b);
+    *sum = half ^ b;
+}
+
+/* Bits of agreeing components of word i. */
+TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const uint32_t *weights, uint32_t i)
+{
+#if TK_PLANES == 2
+    return (bits[i] ^ weights[2u * i]) & weights[2u * i + 1u];
+#else
+    return bits[i] ^ weights[i];
+#endif
+}
+
+/* Number of agreeing components in `count` words. Eight words at a time are added up column by
+ * column, so that one population count serves eight words. */
+TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights, uint32_t count)
+{
+    uint32_t agreeing = 0u;
+    uint32_t ones = 0u;
+    uint32_t twos = 0u;
+    uint32_t fours = 0u;
+    for (; count >= 8u; count -= 8u) {
+        uint32_t twos_a;
+        uint32_t twos_b;
+        uint32_t fours_a;
+        uint32_t fours_b;
+        uint32_t eights;
+        tk_carry_save(&twos_a, &ones, tk_agreeing(bits, weights, 0), tk_agreeing(bits, weights, 1));
+        tk_carry_save(&twos_b, &ones, tk_agreeing(bits, weights, 2), tk_agreeing(bits, weights, 3));
+        tk_carry_save(&fours_a, &twos, twos_a, twos_b);
+        tk_carry_save(&twos_a, &ones, tk_agreeing(bits, weights, 4), tk_agreeing(bits, weights, 5));
+        tk_carry_save(&twos_b, &ones, tk_agreeing(bits, weights, 6), tk_agreeing(bits, weights, 7));
+        tk_carry_save(&fours_b, &twos, twos_a, twos_b);
+        tk_carry_save(&eights, &fours, fours_a, fours_b);
+        agreeing += tk_popcount(eights);
+        bits += 8;
+        weights += 8 * TK_PLANES;
+    }
+    agreeing = 8u * agreeing + 4u * tk_popcount(fours) + 2u * tk_popcount(twos) + tk_popcount(ones);
+    for (; count != 0u; --count) {
+        agreeing += tk_popcount(tk_agreeing(bits, weights, 0));
+        bits += 1;
+        weights += TK_PLANES;
+    }
+    return agreeing;
+}
+
+/* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]; returns the end of
+ * the weights used. */
+TK_INLINE const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const uint32_t *weights,
+                                   uint32_t count)
+{
+    uint32_t output;
+    for (output = 0u; output < TK_OUTPUTS; ++output) {
+        counts[output] += (int32_t)tk_count_output(bits, weights, count);
+        weights += count * TK_PLANES;
+    }
+    return weights;
+}
+
+/* Counts become scores[TK_CLASSES], in place; proved to fit int32. */
+TK_INLINE void tk_finish(int32_t *scores)
+{
+    uint32_t output;
+    for (output = 0u; output < TK_OUTPUTS; ++output) {
+        scores[output] = (int32_t)((uint32_t)tk_gains[output] * (uint32_t)scores[output] +
+                                   (uint32_t)tk_biases[output]);
+    }
+#if TK_CLASSES == 2
+    scores[1] = scores[0];
+    scores[0] = -scores[1];
+#endif
+}
+
+/* The first index of the largest score. */
+TK_INLINE int tk_largest(const int32_t *scores)
+{
+    int best = 0;
+    int i;
+    for (i = 1; i < TK_CLASSES; ++i) {
+        if (scores[i] > scores[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* Arithmetic on words that hold two int16 values.
+ *
+ * Portable form: the word is the number high * 65536 + low, low signed. Sums and differences of
+ * such words are plain additions, both halves at once and without masks, as long as the true
+ * result of each half fits int16, which the generator of the model has proved. (A borrow from the
+ * low half is part of the number, not an error.)
+ * DSP form: the word holds the halves side by side in two's complement, for packed instructions.
+ * The forms agree in the low half and differ in the high one where the low one is negative;
+ * tk_low and tk_high undo either.
+ */
+#ifndef TK_WORDS_H
+#define TK_WORDS_H
+
+#include "tk_config.h"
+#include "tk_dsp.h"
+
+#define TK_HALVES 0x80008000u /* 32768 in both halves */
+
+/* Two's complement side by side, from any two integers: only their low 16 bits matter. */
+TK_INLINE uint32_t tk_side_by_side(int32_t low, int32_t high)
+{
+    return ((uint32_t)low & 0xffffu) | ((uint32_t)high << 16);
+}
+
+/* Low half of any word. */
+TK_INLINE int32_t tk_low(uint32_t word)
+{
+    return (int32_t)(int16_t)(word & 0xffffu);
+}
+
+/* Low half of any word in memory, and high half of a side-by-side one. A load of 16 bits with sign
+ * saves the shifts, except in Thumb-1, where it takes an index register. */
+#if defined(__GNUC__) && !(defined(__thumb__) && !defined(__thumb2__))
+typedef int16_t __attribute__((__may_alias__)) tk_half;
+
+TK_INLINE int32_t tk_load_low(const uint32_t *word)
+{
+    return ((const tk_half *)word)[0];
+}
+
+TK_INLINE int32_t tk_load_side_high(const uint32_t *word)
+{
+    return ((const tk_half *)word)[1];
+}
+#else
+TK_INLINE int32_t tk_load_low(const uint32_t *word)
+{
+    return tk_low(*word);
+}
+
+TK_INLINE int32_t tk_load_side_high(const uint32_t *word)
+{
+    return (int32_t)*word >> 16;
+}
+#endif
+
+#if TK_DSP
+
+TK_INLINE uint32_t tk_pack(int32_t low, int32_t high)
+{
+    uint32_t word;
+    TK_PKHBT(word, low, high, 16);
+    return word;
+}
+
+TK_INLINE uint32_t tk_as_side_by_side(uint32_t word)
+{
+    return word;
+}
+
+/* (a, b) = (a + b, a - b) in both halves; halved, rounding down, where `halve` is not 0. */
+TK_INLINE void tk_butterfly(uint32_t *a, uint32_t *b, uint32_t halve)
+{
+    const uint32_t sum = halve != 0u ? tk_shadd16(*a, *b) : tk_sadd16(*a, *b);
+    const uint32_t difference = halve != 0u ? tk_shsub16(*a, *b) : tk_ssub16(*a, *b);
+    *a = sum;
+    *b = difference;
+}
+
+#else
+
+TK_INLINE uint32_t tk_pack(int32_t low, int32_t high)
+{
+    return (uint32_t)low + ((uint32_t)high << 16);
+}
+
+/* From the portable form; adding 32768 to the low half makes it a plain 16-bit field. */
+TK_INLINE uint32_t tk_as_side_by_side(uint32_t word)
+{
+    return (word + 0x8000u) ^ 0x8000u;
+}
+
+/* (a, b) = (a + b, a - b) in both halves; halved, rounding down, where `halve` is not 0.
+ *
+ * With both halves biased by 32768 they are plain 16-bit fields x and y, and
+ * x - y = (x ^ y) - 2 * (~x & y), so that (x - y) >> 1 = ((x ^ y) >> 1) - (y & (x ^ y)) exactly,
+ * without the 17th bit; and (a + b) >> 1 = ((a - b) >> 1) + b. */
+TK_INLINE void tk_butterfly(uint32_t *a, uint32_t *b, uint32_t halve)
+{
+    const uint32_t second = *b;
+    if (halve != 0u) {
+        const uint32_t y = second + TK_HALVES;
+        const uint32_t changed = (*a + TK_HALVES) ^ y;
+        const uint32_t difference = ((changed >> 1) & ~TK_HALVES) - (y & changed);
+        *a = difference + second;
+        *b = difference;
+    } else {
+        *b = *a - second;
+        *a += second;
+    }
+}
+
+#endif
+
+/* High half of a word of tk_butterfly whose low half is known. */
+TK_INLINE int32_t tk_high_beside(uint32_t word, int32_t low)
+{
+#if TK_DSP
+    (void)low;
+    return (int32_t)word >> 16;
+#else
+    /* Without its low half the word is the high one times 65536. */
+    return (int32_t)(word - (uint32_t)low) >> 16;
+#endif
+}
+
+/* The first butterfly of a transform, on two values at hand: low = a + b, high = a - b. */
+TK_INLINE uint32_t tk_first_butterfly(int32_t a, int32_t b, uint32_t halve)
+{
+    int32_t sum = a + b;
+    int32_t difference = a - b;
+    if (halve != 0u) {
+        sum >>= 1;
+        difference >>= 1;
+    }
+    return tk_pack(sum, difference);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* Runs the self-test once. The framework's start-up code calls main after it has set up the clocks.
+ *
+ * Without a console look at tk_result in the debugger: 0 is PASS, 1 is FAIL. */
+#include "tk_board.h"
+#include "tk_selftest.h"
+
+volatile int tk_result = -1;
+
+int main(void)
+{
+    tk_board_start();
+    tk_result = tk_selftest_run();
+#ifdef TK_SEMIHOSTING
+    return tk_result;
+#else
+    for (;;) {
+    }
+#endif
+}

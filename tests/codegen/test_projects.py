@@ -1,0 +1,174 @@
+"""Exported projects: complete, the same bytes every time, accepted by compilers and PlatformIO."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinykernel.codegen.projects import export, formats, generated_inputs, render_project
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import IntegerModel
+from tinykernel.measure.samples import random_model
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+EVERY_PROJECT = [(name, fw) for name, target in TARGETS.items() for fw in target.frameworks]
+
+
+@pytest.fixture(scope="module")
+def model() -> IntegerModel:
+    """Return a small model with float inputs and every table of the scaler."""
+    return random_model(
+        20, 100, 4, raw_dtype="float32", scaler_per_feature=True, constant_features=2
+    )
+
+
+def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder and return what it printed."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+    )
+
+
+def c_command(compiler: str, folder: Path, *options: str) -> list[str]:
+    """Compile what needs no framework: the model and its self-test."""
+    headers = [f"-I{path}" for path in ("include", "lib/tinykernel/src")]
+    sources = ["src/gesture.c", "src/tk_selftest.c"]
+    return [compiler, "-Os", *options, *WARNINGS, *headers, "-c", *sources]
+
+
+@pytest.mark.parametrize(("target", "framework"), EVERY_PROJECT)
+def test_project_is_complete(model: IntegerModel, target: str, framework: str) -> None:
+    """Every target and framework has an entry point, a board file and what its build needs."""
+    files = render_project(model, target, framework=framework, name="gesture")
+    language = "cpp" if framework == "arduino" else "c"
+    wanted = {f"src/main.{language}", f"src/tk_board.{language}", "src/tk_selftest.c",
+              "src/gesture.c", "include/gesture.h", "include/gesture_vectors.h", "README.md",
+              "platformio.ini", "lib/tinykernel/library.json", "test/test_custom_runner.py"}  # fmt: skip
+    wanted |= {"CMakeLists.txt", "src/CMakeLists.txt"} if framework == "espidf" else set()
+    wanted |= {"zephyr/CMakeLists.txt", "zephyr/prj.conf"} if framework == "zephyr" else set()
+    assert wanted <= set(files)
+    ini = files["platformio.ini"].decode()
+    assert f"platform = {TARGETS[target].board.platform}" in ini
+    assert "/work" not in ini and "{{" not in "".join(map(str, files.values()))
+
+
+def test_same_bytes_every_time(model: IntegerModel) -> None:
+    """Output that changes from run to run cannot be reviewed or cached."""
+    first = render_project(model, "esp32", framework="espidf")
+    again = render_project(model, "esp32", framework="espidf")
+    assert first == again and list(first) == sorted(first)
+
+
+def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
+    """Someone's work must not be overwritten without --force, and no part be written."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    with pytest.raises(TinykernelError, match="--force"):
+        export(model, "cortex-m4", folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
+    files = export(model, "cortex-m4", folder, force=True)
+    assert all(path.is_file() for path in files) and not (folder / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop"])
+def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> None:
+    """A model called like a file of the project would overwrite it."""
+    with pytest.raises(TinykernelError):
+        export(model, "host", tmp_path / "project", name=name)
+    assert not (tmp_path / "project").exists()
+
+
+def test_unknown_format_lists_the_known(model: IntegerModel) -> None:
+    """A wrong format must be answered with the right ones."""
+    assert "platformio" in formats()
+    with pytest.raises(TinykernelError, match="platformio"):
+        render_project(model, "host", format="makefile")
+
+
+@pytest.mark.parametrize("raw", ["float32", "uint8", "int8", "uint16", "int16", "int32"])
+def test_generated_inputs_cover_the_range(raw: str) -> None:
+    """Test vectors that saturate everywhere would test nothing."""
+    sample = random_model(40, 64, 3, raw_dtype=raw, scaler_per_feature=True)
+    quantised = sample.quantize_inputs(generated_inputs(sample))
+    assert quantised[0].max() == -128 and quantised[1].min() >= 126
+    assert len(np.unique(quantised[2:])) > 60
+
+
+def test_host_project_prints_pass(
+    model: IntegerModel, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The self-test passes with right tables and fails, naming the place, with a wrong one."""
+    folder = tmp_path / "project"
+    export(model, "host", folder, name="gesture")
+    headers = ["-Iinclude", "-Ilib/tinykernel/src"]
+    sources = ["src/gesture.c", "src/main.c", "src/tk_board.c", "src/tk_selftest.c"]
+    build = [require_tool("gcc"), "-Os", "-std=c99", *WARNINGS, *headers, *sources, "-o", "selftest"]
+    assert run(build, folder).stderr == ""
+    result = run(["./selftest"], folder)
+    assert "PASS: 8 vectors, 32 scores equal" in result.stdout and result.returncode == 0
+    source = folder / "src" / "gesture.c"
+    text = source.read_text()
+    at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
+    source.write_text(text[:at] + "1 + " + text[at:].lstrip())
+    assert run(build, folder).returncode == 0
+    result = run(["./selftest"], folder)
+    assert "FAIL: vector 0, score of class 0: got" in result.stdout and result.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [
+        ("gcc", ["-std=c99"]),
+        ("clang", ["-std=c99"]),
+        ("g++", ["-std=c++17", "-x", "c++"]),
+        ("clang++", ["-std=c++17", "-x", "c++"]),
+        ("arm-none-eabi-gcc", ["-std=c99", "-mcpu=cortex-m0", "-mthumb"]),
+        ("arm-none-eabi-gcc", ["-std=c99", "-mcpu=cortex-m4", "-mthumb"]),
+        ("arm-none-eabi-g++", ["-std=c++17", "-x", "c++", "-mcpu=cortex-m33", "-mthumb"]),
+        ("riscv64-unknown-elf-gcc", ["-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"]),
+        ("xtensa-lx106-elf-gcc", ["-std=c99", "-ffreestanding"]),
+    ],
+)
+@pytest.mark.parametrize("raw", ["float32", "uint8"])
+def test_compiles_without_warnings(
+    compiler: str, options: list[str], raw: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Firmware authors build with warnings as errors, in C and in C++."""
+    program = require_tool(compiler)
+    sample = random_model(20, 100, 4, raw_dtype=raw, scaler_per_feature=True)
+    export(sample, "host", tmp_path / "project", name="gesture")
+    result = run(c_command(program, tmp_path, *options), tmp_path / "project")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])
+@pytest.mark.parametrize("defines", [[], ["-DTK_SEMIHOSTING"]])
+def test_bare_board_file_compiles(
+    model: IntegerModel, cpu: str, defines: list[str], tmp_path: Path,
+    require_tool: Callable[[str], Any],
+) -> None:  # fmt: skip
+    """The board file for CMSIS must build for cores with and without a cycle counter."""
+    export(model, cpu, tmp_path / "project", framework="cmsis", name="gesture")
+    gcc = require_tool("arm-none-eabi-gcc")
+    options = [f"-mcpu={cpu}", "-mthumb", "-std=c99", *WARNINGS, "-Iinclude", *defines]
+    sources = ["src/main.c", "src/tk_board.c"]
+    result = run([gcc, "-Os", *options, "-c", *sources], tmp_path / "project")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_platformio_accepts_the_ini_file(
+    model: IntegerModel, target: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """A platformio.ini with an unknown or misspelt option is found by PlatformIO's own lint."""
+    export(model, target, tmp_path / "project", name="gesture")
+    command = [require_tool("pio"), "project", "config", "--lint"]
+    result = run(command, tmp_path / "project")
+    assert result.returncode == 0 and "free from linting errors" in result.stdout, result.stdout

@@ -1,0 +1,231 @@
+"""Names, numbers and strings written in C: the same text on every machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = [
+    "check_name",
+    "float_literal",
+    "integer_literal",
+    "name_from",
+    "string_literal",
+    "table_rows",
+]
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LONGEST_NAME = 40
+# Keywords of C99 and C++17, with the alternative spellings of operators. A model called "int"
+# would give the names int_predict and INT_CLASSES, which are fine, but also int.c and int.h; what
+# must not be is a model whose files clash with a standard header.
+_HEADERS = frozenset(
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg "
+    "stdbool stddef stdint stdio stdlib string tgmath time wchar wctype main arduino".split()
+)
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be the prefix of C identifiers and the stem of C files.
+
+    Parameters
+    ----------
+    name : str
+        E.g. ``"gesture"``: a letter, then letters, digits and underscores, at most 40 in all.
+
+    Returns
+    -------
+    str
+        `name` itself.
+
+    Raises
+    ------
+    TinykernelError
+        If it cannot; says why and proposes another one.
+
+    Examples
+    --------
+    >>> check_name("gesture")
+    'gesture'
+    """
+    if not _IDENTIFIER.fullmatch(name) or len(name) > _LONGEST_NAME:
+        reason = (
+            f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores"
+        )
+    elif name.lower().startswith("tk_") or name.lower() == "tk":
+        reason = "begins like the names of the runtime, tk_"
+    elif name.lower() in _HEADERS:
+        reason = "is the name of a file that C or its frameworks have already"
+    else:
+        return name
+    raise TinykernelError(f"name {name!r} {reason}; try {name_from(name)!r}")
+
+
+def name_from(stem: str) -> str:
+    """Make a valid name out of any string, e.g. the stem of a file.
+
+    Parameters
+    ----------
+    stem : str
+        Anything.
+
+    Returns
+    -------
+    str
+        A name that `check_name` accepts, lower-case; ``"model"`` where nothing is left of `stem`.
+
+    Examples
+    --------
+    >>> name_from("My Gestures-2")
+    'my_gestures_2'
+    >>> name_from("7segment")
+    'model_7segment'
+    >>> name_from("???")
+    'model'
+    """
+    plain = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[: _LONGEST_NAME - 6].strip("_")
+    needs_prefix = (
+        not plain or plain[0].isdigit() or plain in _HEADERS or plain.split("_")[0] == "tk"
+    )
+    return f"model_{plain}".rstrip("_") if needs_prefix else plain
+
+
+def integer_literal(value: int, c_type: str = "int32_t") -> str:
+    """Write an integer as a C constant of a type wide enough for it.
+
+    Parameters
+    ----------
+    value : int
+    c_type : str
+        ``"int8_t"``, ``"uint16_t"``, ... Unsigned types get the suffix ``u``.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> integer_literal(7, "uint16_t"), integer_literal(-2**31)
+    ('7u', '(-2147483647 - 1)')
+    """
+    if value == -(2**31):
+        # There are no negative constants in C, and 2147483648 does not fit an int.
+        return "(-2147483647 - 1)"
+    return f"{value}u" if c_type.startswith("u") else str(value)
+
+
+def float_literal(value: float) -> str:
+    """Write a float32 as a C constant that reads back as exactly the same float.
+
+    Parameters
+    ----------
+    value : float
+        Finite. Rounded to float32 first. Nine significant digits identify every float32.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TinykernelError
+        If the value is not finite.
+
+    Examples
+    --------
+    >>> float_literal(0.1), float_literal(3), float_literal(1e30)
+    ('0.100000001f', '3.0f', '1.00000002e+30f')
+    """
+    single = np.float32(value)
+    if not np.isfinite(single):
+        raise TinykernelError(f"a constant of the model is {value}, which C cannot write")
+    digits = f"{single:.9g}"
+    return f"{digits}f" if "." in digits or "e" in digits else f"{digits}.0f"
+
+
+def string_literal(text: str) -> str:
+    r"""Write a string as a C constant: ASCII only, other characters as the octets of UTF-8.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(string_literal('tab\t "q" ??'))
+    "tab\011 \"q\" \?\?"
+    """
+    pieces = []
+    for octet in text.encode("utf-8", errors="surrogatepass"):
+        character = chr(octet)
+        if character in '"\\?':  # a question mark, lest two of them begin a trigraph
+            pieces.append("\\" + character)
+        elif 32 <= octet < 127:
+            pieces.append(character)
+        else:
+            pieces.append(f"\\{octet:03o}")  # three digits end the escape, whatever follows
+    return '"' + "".join(pieces) + '"'
+
+
+def _literal(value: Any, c_type: str) -> str:
+    if c_type == "float":
+        return float_literal(float(value))
+    if c_type == "uint32_t":
+        return f"0x{int(value):08x}u"
+    return integer_literal(int(value), c_type)
+
+
+def table_rows(
+    values: NDArray[Any] | Sequence[Any], c_type: str, *, per_row: int | None = None,
+    width: int = 96, indent: int = 4,
+) -> Iterable[str]:  # fmt: skip
+    """Write the values of a table, wrapped into lines.
+
+    Parameters
+    ----------
+    values : sequence of numbers
+        The table, flattened.
+    c_type : str
+        Type of an element. ``uint32_t`` is written in hexadecimal, as packed words are.
+    per_row : int, optional
+        Values a line; as many as fit by default. Fewer where a line would be too long.
+    width : int, default=96
+        Longest line, with the indentation.
+    indent : int, default=4
+        Spaces at the start of each line.
+
+    Returns
+    -------
+    iterable of str
+        Lines without line ends. Every value is followed by a comma but the last.
+
+    Examples
+    --------
+    >>> list(table_rows([1, -2, 3], "int8_t", per_row=2))
+    ['    1, -2,', '    3']
+    """
+    flat = np.asarray(values).ravel()
+    literals = [_literal(value, c_type) for value in flat]
+    lines: list[str] = []
+    current: list[str] = []
+    length = indent
+    for literal in literals:
+        too_long = length + len(literal) + 1 > width
+        if current and (too_long or len(current) == per_row):
+            lines.append(" " * indent + " ".join(current))
+            current, length = [], indent
+        current.append(literal + ",")
+        length += len(literal) + 2
+    if current:
+        lines.append((" " * indent + " ".join(current)).removesuffix(","))
+    return lines

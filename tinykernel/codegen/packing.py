@@ -1,0 +1,454 @@
+"""Lossless storage of an `IntegerModel`: which tables the firmware has, bit by bit.
+
+This is the one place that decides formats; ``tk_config.h`` of the runtime names the same macros
+and tables, and its kernels read them. Nothing here changes a value of the arithmetic. The formats,
+and why they are what they are:
+
+* **Components** are stored in words of 32, because z and the weights are bits of 32-bit words. Only
+  the components of a block up to its last kept row are stored; where rows in between are dropped
+  and that pays, a bitmap of the kept rows lets the firmware move them together first. A place in a
+  word without a component (padding, or a dropped row that is stored) has width 0, so that it is
+  always outside its window, and weight bits that count it as never agreeing.
+* **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
+  with packed instructions work on four bytes at a time and others read single bytes. The order is
+  that of ``tk_windows.h``. Where all scales of each block are equal they leave the table.
+* **Weights**: a sign and a mask word for each output and 32 components; no mask where no weight of
+  a stored component is zero.
+* **Diagonal**: int8, or one bit a row if it holds signs.
+* **Scaler**: an array whose values are equal for all features that are not constant becomes one
+  literal, others the smallest integer type that holds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.literals import float_literal, integer_literal
+from tinykernel.integer.model import IntegerModel
+
+__all__ = ["Definition", "PackedModel", "Table", "pack"]
+
+_WORD = 32  # components a word
+# Code that moves kept rows together: what the bitmap must save to be worth it.
+_COMPACTION_CODE_BYTES = 96
+_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "uint32_t": 4, "int32_t": 4,
+          "float": 4}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A macro of the generated source.
+
+    Parameters
+    ----------
+    name, value : str
+        ``#define name value``.
+    comment : str
+        What it is; may be empty.
+    """
+
+    name: str
+    value: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant array of the generated source.
+
+    Parameters
+    ----------
+    name : str
+    c_type : str
+    values : ndarray, shape (size,)
+    part : {"weights", "transform", "windows", "scaler"}
+        What the report counts its bytes as.
+    comment : str
+        What it holds.
+    per_row : int or None
+        Values a line.
+    """
+
+    name: str
+    c_type: str
+    values: NDArray[Any]
+    part: str
+    comment: str
+    per_row: int | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Flash that it takes."""
+        return _SIZES[self.c_type] * int(self.values.size)
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """Everything of a model that the C source needs, in the order in which it is written.
+
+    Parameters
+    ----------
+    definitions : tuple of Definition
+    tables : tuple of Table
+    n_words : ndarray of int64, shape (n_stored_blocks,)
+        Words of 32 components of each stored block.
+    """
+
+    definitions: tuple[Definition, ...]
+    tables: tuple[Table, ...]
+    n_words: NDArray[np.int64]
+
+    def table_bytes(self) -> dict[str, int]:
+        """Return the flash of the tables by part."""
+        sizes = dict.fromkeys(("weights", "windows", "transform", "scaler"), 0)
+        for table in self.tables:
+            sizes[table.part] += table.n_bytes
+        return sizes
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the components of the model go.
+
+    `place[r]` is the position of component r among all stored places (32 a word), `n_words` the
+    words of each block, `blocks` the blocks that are stored, `kept` their rows if a bitmap is.
+    """
+
+    place: NDArray[np.int64]
+    n_words: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    kept: NDArray[np.bool_] | None
+
+    @property
+    def n_places(self) -> int:
+        return int(self.n_words.sum()) * _WORD
+
+
+def pack(model: IntegerModel) -> PackedModel:
+    """Choose the formats of a model and fill its tables.
+
+    Parameters
+    ----------
+    model : IntegerModel
+
+    Returns
+    -------
+    PackedModel
+        Depends on the model only: equal models give equal tables.
+    """
+    layout = _choose_layout(model)
+    groups = (
+        _pack_shape(model, layout),
+        _pack_scaler(model),
+        _pack_signs(model),
+        _pack_permutation(model),
+        _pack_diagonal(model, layout),
+        _pack_rows(layout),
+        _pack_windows(model, layout),
+        _pack_weights(model, layout),
+    )
+    definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
+    tables = tuple(t for group in groups for t in group if isinstance(t, Table))
+    return PackedModel(definitions, tables, layout.n_words)
+
+
+_Parts = list[Definition | Table]
+
+
+def _flag(name: str, condition: object, comment: str = "") -> Definition:
+    return Definition(name, "1" if condition else "0", comment)
+
+
+def _pack_shape(model: IntegerModel, layout: _Layout) -> _Parts:
+    def schedule(halve: tuple[bool, ...]) -> str:
+        return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
+
+    return [
+        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
+        Definition("TK_LOG2_DIMENSION", f"{model.log2_dimension}u",
+                   f"transforms of {model.dimension} values"),
+        Definition("TK_BLOCKS", f"{layout.blocks.size}u", "transforms after the first one"),
+        Definition("TK_CLASSES", str(model.n_classes)),
+        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
+        Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
+        Definition("TK_HALVE_FIRST", schedule(model.halve_first),
+                   "stages of the first transform that halve"),
+        Definition("TK_HALVE_SECOND", schedule(model.halve_second),
+                   "stages of the other transforms that halve"),
+        Definition("TK_PHASE_SHIFT", str(model.phase_shift)),
+    ]  # fmt: skip
+
+
+# -- scaler -----------------------------------------------------------------------------------
+
+
+def _smallest_type(values: NDArray[Any]) -> str:
+    """Return the smallest integer type that holds all values."""
+    low, high = int(values.min()), int(values.max())
+    for bits in (8, 16, 32):
+        if low >= 0 and high < 1 << bits:
+            return f"uint{bits}_t"
+        if low >= -(1 << (bits - 1)) and high < 1 << (bits - 1):
+            return f"int{bits}_t"
+    raise AssertionError("the scaler holds 32-bit values")
+
+
+def _pack_scaler_array(
+    model: IntegerModel, array: NDArray[Any], macro: str, table: str, comment: str, cast: str
+) -> _Parts:
+    """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
+    used = model.sign != 0
+    values = np.broadcast_to(array, (model.n_features,))
+    # What stands for a constant feature is never looked at, so it need not stand in the way.
+    first = values[used][0] if np.any(used) else values[0]
+    values = np.where(used, values, first)
+    if np.all(values == first):
+        literal = (
+            float_literal(float(first))
+            if cast == "float"
+            else f"(({cast}){integer_literal(int(first), cast)})"
+        )
+        return [Definition(f"{macro}(i)", literal, comment)]
+    c_type = "float" if cast == "float" else _smallest_type(values)
+    use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
+    return [
+        Definition(f"{macro}(i)", use, comment),
+        Table(table, c_type, values, "scaler", f"{comment}, for each input."),
+    ]
+
+
+def _pack_scaler(model: IntegerModel) -> _Parts:
+    scaler = model.scaler
+    parts: _Parts = [_flag("TK_RAW_FLOAT", scaler.is_float)]
+    offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
+    parts += _pack_scaler_array(
+        model, scaler.offset, "TK_OFFSET", "tk_offsets", "raw value of the lowest level", offset
+    )
+    parts += _pack_scaler_array(
+        model, scaler.multiplier, "TK_MULTIPLIER", "tk_multipliers",
+        "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16",
+        multiplier,
+    )  # fmt: skip
+    if scaler.span is not None:
+        wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
+        parts.append(_flag("TK_RAW_WIDE", wide, "differences of raw values need 33 bits"))
+        parts += _pack_scaler_array(
+            model, scaler.span, "TK_SPAN", "tk_spans", "raw range above the offset", "uint32_t"
+        )
+        parts += _pack_scaler_array(
+            model, scaler.pre_shift, "TK_PRE_SHIFT", "tk_pre_shifts",
+            "bits dropped from wide ranges", "uint32_t",
+        )  # fmt: skip
+    return parts
+
+
+def _bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
+    """Pack bits, 32 a word, padded with zeros; bit 0 of the vector is the top or bottom one."""
+    padded = np.zeros(-(-bits.size // _WORD) * _WORD, dtype=np.uint64)
+    padded[: bits.size] = bits.astype(bool)
+    shifts = np.arange(_WORD, dtype=np.uint64)
+    if first_is_top:
+        shifts = shifts[::-1]
+    return (padded.reshape(-1, _WORD) << shifts).sum(axis=1).astype(np.uint32)
+
+
+def _pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:
+    """Pack bits so that one shift to the left brings up the bits of the next pair.
+
+    Of values 2 i and 2 i + 1 in each 32, one bit is at 31 - i and the other at 15 - i.
+    """
+    padded = np.zeros(-(-bits.size // _WORD) * _WORD, dtype=bool)
+    padded[: bits.size] = bits
+    halves = padded.reshape(-1, 16, 2).transpose(0, 2, 1)
+    return _bit_words((halves if even_high else halves[:, ::-1]).ravel(), first_is_top=True)
+
+
+def _pack_signs(model: IntegerModel) -> _Parts:
+    negative, constant = model.sign < 0, model.sign == 0
+    parts: _Parts = [_flag("TK_SIGNS", np.any(negative)), _flag("TK_CONSTANTS", np.any(constant))]
+    if np.any(negative):
+        parts.append(
+            Table("tk_signs", "uint32_t", _pair_words(negative, even_high=False), "scaler",
+                  "Inputs that change their sign (B), 1 = negative: odd inputs high, even ones low.")
+        )  # fmt: skip
+    if np.any(constant):
+        parts.append(
+            Table("tk_constants", "uint32_t", _pair_words(constant, even_high=False), "scaler",
+                  "Inputs that never varied and are ignored: odd inputs high, even ones low.")
+        )  # fmt: skip
+    return parts
+
+
+# -- transforms -------------------------------------------------------------------------------
+
+
+def _pack_permutation(model: IntegerModel) -> _Parts:
+    permutation = model.permutation
+    kind = {"identity": "0", "orbit": "1", "stored": "2"}[permutation.kind]
+    parts: _Parts = [Definition("TK_PERMUTATION", kind)]
+    if permutation.kind == "orbit":
+        mask = model.dimension - 1
+        parts.append(Definition("TK_ORBIT_MULTIPLIER", f"{permutation.multiplier & mask}u"))
+        parts.append(Definition("TK_ORBIT_INCREMENT", f"{permutation.increment & mask}u"))
+    if permutation.kind == "stored":
+        indices = permutation.indices(model.dimension)
+        c_type = "uint8_t" if model.dimension <= 256 else "uint16_t"
+        parts.append(
+            Table("tk_permutation", c_type, indices, "transform",
+                  "Between the transforms: value j of the result is this value of the first (P).")
+        )  # fmt: skip
+    return parts
+
+
+def _pack_diagonal(model: IntegerModel, layout: _Layout) -> _Parts:
+    diagonal = model.diagonal[layout.blocks]
+    if model.diagonal_kind == "sign":
+        words = _pair_words((diagonal < 0).ravel(), even_high=True)
+        comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
+    else:
+        words = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
+        comment = "Factors of the rows of each block (G), times 128: int8, four a word."
+    return [
+        _flag("TK_DIAGONAL_SIGNS", model.diagonal_kind == "sign"),
+        Table("tk_diagonal", "uint32_t", words.astype(np.uint32), "transform", comment),
+    ]
+
+
+# -- components -------------------------------------------------------------------------------
+
+
+def _bytes_per_word(model: IntegerModel) -> int:
+    """Bytes of windows and weights for 32 components, at least."""
+    scales = 0 if _block_scales(model) is not None else 1
+    return 8 * 4 * (2 + scales) + 4 * model.n_outputs * _n_planes(model)
+
+
+def _choose_layout(model: IntegerModel) -> _Layout:
+    blocks = np.flatnonzero(model.row_kept.any(axis=1))
+    kept = model.row_kept[blocks]
+    last = model.dimension - np.argmax(kept[:, ::-1], axis=1)
+    as_stored = -(-last // _WORD)
+    compacted = -(-kept.sum(axis=1) // _WORD)
+    saved = int((as_stored - compacted).sum()) * _bytes_per_word(model)
+    bitmap = saved > kept.size // 8 + _COMPACTION_CODE_BYTES
+    n_words = (compacted if bitmap else as_stored).astype(np.int64)
+    row_in_block = np.cumsum(kept, axis=1) - 1 if bitmap else np.arange(model.dimension)[None, :]
+    first = (np.cumsum(n_words) - n_words) * _WORD
+    place = (first[:, None] + row_in_block)[kept]
+    return _Layout(place, n_words, blocks, kept if bitmap else None)
+
+
+def _pack_rows(layout: _Layout) -> _Parts:
+    parts: _Parts = [_flag("TK_KEPT", layout.kept is not None)]
+    if layout.kept is not None:
+        words = _bit_words(layout.kept.ravel(), first_is_top=False)
+        parts.append(
+            Table("tk_kept", "uint32_t", words, "windows",
+                  "Rows that are components: one bit each, row 0 the bottom one.")
+        )  # fmt: skip
+    parts += _per_block(
+        "TK_WORDS", "tk_words", layout.n_words, "windows", "words of 32 components in each block"
+    )
+    return parts
+
+
+def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: str) -> _Parts:
+    """Store a number for each block: a literal if all are equal, else a table."""
+    if np.all(values == values[0]):
+        return [Definition(f"{macro}(block)", f"((uint32_t){int(values[0])}u)", comment)]
+    return [
+        Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
+        Table(table, _smallest_type(values), values, part, f"{comment.capitalize()}."),
+    ]
+
+
+def _block_scales(model: IntegerModel) -> NDArray[np.uint8] | None:
+    """Return the scale of each stored block, or None where the rows of a block differ."""
+    block_of = np.nonzero(model.row_kept)[0]
+    _, first, block = np.unique(block_of, return_index=True, return_inverse=True)
+    scales = model.scale[first]
+    return scales if np.array_equal(scales[block], model.scale) else None
+
+
+def _spread(layout: _Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
+    """Put values of the components (last axis) into all stored places."""
+    spread = np.full((*values.shape[:-1], layout.n_places), fill, dtype=values.dtype)
+    spread[..., layout.place] = values
+    return spread
+
+
+def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Reorder bytes of places to (word, group, byte) as in ``tk_windows.h``.
+
+    Place 2 i + h of a word is half h of word i of v. Byte k of group r belongs to half ``k // 2``
+    of word ``r + 8`` (k even) or r (k odd).
+    """
+    half_second_first = places.reshape(-1, 2, 8, 2)  # word, i // 8, i % 8 = r, half
+    return half_second_first[:, ::-1].transpose(0, 2, 3, 1).reshape(-1, 8, 4)
+
+
+def _pack_windows(model: IntegerModel, layout: _Layout) -> _Parts:
+    scales = _block_scales(model)
+    fields = [] if scales is not None else [(model.scale, 1)]
+    fields += [(model.start, 0), (model.width, 0)]
+    groups = [_by_group(_spread(layout, values, fill)) for values, fill in fields]
+    interleaved = np.stack(groups, axis=2)  # word, group, field, byte
+    words = np.ascontiguousarray(interleaved).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
+    names = "starts, widths" if scales is not None else "scales, starts, widths"
+    parts: _Parts = [
+        Table("tk_windows", "uint32_t", words, "windows",
+              f"Phase windows in 1/256 turn: {names} of four components, a byte each.",
+              per_row=4 * len(fields) if len(fields) == 2 else 6)
+    ]  # fmt: skip
+    if scales is not None:
+        parts += _per_block("TK_SCALE", "tk_scales", scales, "windows", "phase scale of each block")
+    return parts
+
+
+# -- weights ----------------------------------------------------------------------------------
+
+
+def _n_planes(model: IntegerModel) -> int:
+    return 2 if np.any(model.weights == 0) else 1
+
+
+def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Pack bits of places (outputs, places) to words, in the bit order of the phase windows."""
+    grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
+    bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
+    return np.stack([_bit_words(output.ravel(), first_is_top=False) for output in bits])
+
+
+def _pack_weights(model: IntegerModel, layout: _Layout) -> _Parts:
+    n_planes = _n_planes(model)
+    positive = _spread(layout, model.weights > 0, 0)
+    present = _spread(layout, model.weights != 0, 0)
+    if n_planes == 1:
+        # A place without a component is always outside, bit 1: a sign bit 1 never agrees with it.
+        positive[:, ~present[0]] = True
+    planes = [_weight_words(positive)] + ([_weight_words(present)] if n_planes == 2 else [])
+    interleaved = np.stack(planes, axis=-1)  # output, word, plane
+    ends = np.cumsum(layout.n_words)
+    blocks = np.split(interleaved, ends[:-1], axis=1)
+    words = np.concatenate([block.ravel() for block in blocks])
+    # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
+    totals = np.count_nonzero(model.weights, axis=1)
+    gains = 2 * model.multiplier.astype(np.int64)
+    biases = model.offset.astype(np.int64) - model.multiplier.astype(np.int64) * totals
+    what = "sign and mask" if n_planes == 2 else "sign"
+    return [
+        Definition("TK_PLANES", str(n_planes), f"{what} bits of the weights"),
+        Table("tk_weights", "uint32_t", words, "weights",
+              f"Weights of each block, output and word of 32 components: {what} bits."),
+        Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
+        Table("tk_biases", "int32_t", _wrapped(biases), "weights",
+              "Score when no component agrees with its weight."),
+    ]  # fmt: skip
+
+
+def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    return values.astype(np.uint32).view(np.int32)

@@ -1,0 +1,201 @@
+"""The C sources of a model: what every project format contains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.codegen.literals import check_name, string_literal, table_rows
+from tinykernel.codegen.packing import Definition, PackedModel, Table, pack
+from tinykernel.errors import TinykernelError
+from tinykernel.integer.model import IntegerModel
+from tinykernel.resources import folder
+
+__all__ = ["render_sources", "render_vectors", "runtime_files"]
+
+_C_TYPES = {"float32": "float", "uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t",
+            "int16": "int16_t", "int32": "int32_t"}  # fmt: skip
+_MOST_VECTORS = 256
+
+
+def runtime_files() -> dict[str, bytes]:
+    """Return the C runtime, which is the same for every model.
+
+    Returns
+    -------
+    dict of str to bytes
+        Content by path in a project: ``lib/tinykernel/library.json``,
+        ``lib/tinykernel/src/tk_predict.h`` and the other headers.
+    """
+    root = folder("firmware") / "tinykernel"
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return {f"lib/tinykernel/{_posix(path, root)}": path.read_bytes() for path in files}
+
+
+def _posix(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
+    """Render the C of a model, with the runtime that it includes.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    name : str
+        Prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and stem of the
+        files; see `tinykernel.codegen.literals.check_name`.
+
+    Returns
+    -------
+    dict of str to bytes
+        Content by path in a project: ``include/<name>.h``, ``src/<name>.c`` and
+        ``lib/tinykernel/...``. Equal models give equal bytes.
+
+    Raises
+    ------
+    TinykernelError
+        If `name` cannot be the prefix of C identifiers.
+
+    Examples
+    --------
+    >>> sorted(render_sources(model, "gesture"))[0]  # doctest: +SKIP
+    'include/gesture.h'
+    """
+    check_name(name)
+    packed = pack(model)
+    context = _context(model, packed, name)
+    return {
+        f"include/{name}.h": _render("model.h", context),
+        f"src/{name}.c": _render("model.c", context),
+        **runtime_files(),
+    }
+
+
+def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
+    """Render test vectors: raw inputs with the scores and labels that the firmware must give.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    name : str
+        As for `render_sources`.
+    X : array-like, shape (n_rows, n_features)
+        1 to 256 rows of raw inputs; floats must be finite, as C has no constant for others.
+
+    Returns
+    -------
+    dict of str to bytes
+        One file, ``include/<name>_vectors.h``.
+
+    Raises
+    ------
+    TinykernelError
+        If `X` does not fit the model, is too long or not finite.
+    """
+    check_name(name)
+    raw = model.scaler.as_raw(X)
+    scores = model.scores(raw)
+    if not 1 <= raw.shape[0] <= _MOST_VECTORS:
+        raise TinykernelError(
+            f"test vectors: {raw.shape[0]} rows; give 1 to {_MOST_VECTORS}, as they take flash"
+        )
+    if not np.all(np.isfinite(raw)):
+        raise TinykernelError("test vectors: a value is not finite; choose other rows")
+    c_type = _C_TYPES[model.raw_dtype]
+    context = {
+        "name": name,
+        "NAME": name.upper(),
+        "n_rows": raw.shape[0],
+        "input_rows": [list(table_rows(row, c_type, indent=8)) for row in raw],
+        "score_rows": [list(table_rows(row, "int32_t", indent=8)) for row in scores],
+        "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
+    }
+    return {f"include/{name}_vectors.h": _render("vectors.h", context)}
+
+
+def _render(template: str, context: dict[str, Any]) -> bytes:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder("templates") / "model"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    text = environment.get_template(f"{template}.j2").render(context)
+    return text.encode("ascii")
+
+
+def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
+    scratch_words = model.dimension + model.n_classes
+    lowest, highest = _score_range(model)
+    parts = packed.table_bytes()
+    return {
+        "name": name,
+        "NAME": name.upper(),
+        "n_features": model.n_features,
+        "n_classes": model.n_classes,
+        "n_components": model.n_components,
+        "dimension": model.dimension,
+        "raw_type": _C_TYPES[model.raw_dtype],
+        "raw_is_float": model.scaler.is_float,
+        "quantized_type": f"int{model.scaler.bits}_t",
+        "quantized_low": -(1 << (model.scaler.bits - 1)),
+        "quantized_high": (1 << (model.scaler.bits - 1)) - 1,
+        "scratch_words": scratch_words,
+        "scratch_bytes": 4 * scratch_words,
+        "table_bytes": sum(parts.values()),
+        "parts": parts,
+        "score_low": lowest,
+        "score_high": highest,
+        "class_names": [string_literal(str(label)) for label in model.classes],
+        "class_comment": _class_comment(model),
+        "fingerprint": model.fingerprint()[:8],
+        "definitions": _aligned(packed.definitions),
+        "tables": [_table_context(table) for table in packed.tables],
+    }
+
+
+def _score_range(model: IntegerModel) -> tuple[int, int]:
+    """Return bounds of every score, over all inputs."""
+    largest = np.abs(model.multiplier.astype(np.int64)) * np.count_nonzero(model.weights, axis=1)
+    low = int((model.offset - largest).min())
+    high = int((model.offset + largest).max())
+    if model.n_outputs == 1:
+        bound = max(-low, high)
+        return -bound, bound
+    return low, high
+
+
+def _class_comment(model: IntegerModel) -> str:
+    names = [string_literal(str(label)) for label in model.classes]
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    # A comment must not end early, whatever the labels are.
+    return shown.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
+    """Write macros with their values in one column."""
+    column = max(len(definition.name) for definition in definitions) + 1
+    lines = []
+    for definition in definitions:
+        line = f"#define {definition.name.ljust(column)}{definition.value}"
+        lines.append(f"{line} /* {definition.comment} */" if definition.comment else line)
+    return lines
+
+
+def _table_context(table: Table) -> dict[str, Any]:
+    values: NDArray[Any] = table.values
+    return {
+        "name": table.name,
+        "c_type": table.c_type,
+        "size": int(values.size),
+        "n_bytes": table.n_bytes,
+        "comment": table.comment,
+        "lines": list(table_rows(values, table.c_type, per_row=table.per_row)),
+    }

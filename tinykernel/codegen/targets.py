@@ -1,0 +1,372 @@
+"""The table of targets: one row says everything the rest of the package knows about a processor.
+
+To add a processor, add one row to `TARGETS`. The board names and their frameworks are those of
+PlatformIO's own platforms (ststm32, espressif32, espressif8266, native).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["TARGETS", "Board", "Compiler", "Target", "board_for", "find_target"]
+
+KILOBYTE = 1024
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board that PlatformIO knows.
+
+    Parameters
+    ----------
+    name : str
+        PlatformIO's board identifier; empty for a platform without boards.
+    platform : str
+        PlatformIO platform.
+    frameworks : tuple of str
+        Frameworks that a project can be exported for, the default one first. ``"none"`` stands
+        for a program of the operating system.
+    title : str
+        What is printed on the box.
+    """
+
+    name: str
+    platform: str
+    frameworks: tuple[str, ...]
+    title: str
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler that can build for a target.
+
+    Parameters
+    ----------
+    prefix : str
+        What stands before ``gcc`` in the command, e.g. ``"arm-none-eabi-"``.
+    flags : tuple of str
+        Flags that choose the processor.
+    stand_in : str
+        Empty when the compiler builds for this very processor, else one sentence saying how the
+        processor it builds for differs.
+    """
+
+    prefix: str
+    flags: tuple[str, ...] = ()
+    stand_in: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One processor.
+
+    Parameters
+    ----------
+    name : str
+        The name on the command line.
+    description : str
+        Core and instruction set in a few words.
+    family : {"arm", "riscv", "xtensa", "host"}
+        Which instruction decoder reads its machine code.
+    boards : tuple of Board
+        Boards to export for; the first is the default.
+    compilers : tuple of Compiler
+        In order of preference; a true compiler comes before a stand-in.
+    flash, ram : int
+        Bytes on a typical small device with this core; 0 where it does not matter.
+    zig : tuple of (str, str) or None
+        ``(-target, -mcpu)`` for the C compiler of zig, None where zig has no such target.
+    machines : tuple of str
+        Emulated machines that run its code, the closest one first (`measure.emulators`).
+    emulated_as : str
+        Empty when a machine has this very core, else one sentence about what is not proven.
+    tables_in_ram : bool
+        Whether the chip copies constant tables from flash to RAM at start.
+    """
+
+    name: str
+    description: str
+    family: str
+    boards: tuple[Board, ...]
+    compilers: tuple[Compiler, ...]
+    flash: int = 0
+    ram: int = 0
+    zig: tuple[str, str] | None = None
+    machines: tuple[str, ...] = ()
+    emulated_as: str = ""
+    tables_in_ram: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def board(self) -> Board:
+        """The default board."""
+        return self.boards[0]
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """All frameworks of all its boards, the default first."""
+        return tuple(dict.fromkeys(name for board in self.boards for name in board.frameworks))
+
+
+_STM32 = ("arduino", "cmsis", "stm32cube")
+_STM32_ZEPHYR = (*_STM32, "zephyr")
+_ARM_GCC = "arm-none-eabi-"
+_LX106 = Compiler(
+    "xtensa-lx106-elf-",
+    ("-mlongcalls",),
+    "built for the Xtensa LX106 (call0 calling convention), the nearest instruction set to this "
+    "Xtensa core that a compiler was found for; the real core has more instructions and register "
+    "windows",
+)
+
+
+def _cortex(
+    cpu: str, description: str, boards: tuple[Board, ...], memory: tuple[int, int], machine: str
+) -> Target:
+    """Build a row for a Cortex-M core; all of them share their compilers and naming."""
+    return Target(
+        name=cpu,
+        description=description,
+        family="arm",
+        boards=boards,
+        compilers=(Compiler(_ARM_GCC, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft")),),
+        flash=memory[0] * KILOBYTE,
+        ram=memory[1] * KILOBYTE,
+        zig=("thumb-freestanding-eabi", cpu.replace("-", "_")),
+        machines=(machine,),
+    )
+
+
+_ROWS = (
+    _cortex(
+        "cortex-m0",
+        "Cortex-M0, ARMv6-M: no DSP, no FPU, no divide",
+        (
+            Board("nucleo_f072rb", "ststm32", _STM32, "ST Nucleo F072RB"),
+            Board("nucleo_f030r8", "ststm32", _STM32, "ST Nucleo F030R8"),
+            Board("bbcmicrobit", "nordicnrf51", ("arduino",), "BBC micro:bit V1"),
+        ),
+        (128, 16),
+        "microbit",
+    ),
+    _cortex(
+        "cortex-m0plus",
+        "Cortex-M0+, ARMv6-M: no DSP, no FPU, no divide",
+        (
+            Board("nucleo_l053r8", "ststm32", _STM32, "ST Nucleo L053R8"),
+            Board("zeroUSB", "atmelsam", ("arduino",), "Arduino Zero (USB)"),
+        ),
+        (64, 8),
+        "microbit",
+    ),
+    _cortex(
+        "cortex-m3",
+        "Cortex-M3, ARMv7-M: no DSP, no FPU",
+        (
+            Board("bluepill_f103c8", "ststm32", _STM32_ZEPHYR, "Blue Pill F103C8"),
+            Board("nucleo_f103rb", "ststm32", _STM32_ZEPHYR, "ST Nucleo F103RB"),
+        ),
+        (64, 20),
+        "mps2-an385",
+    ),
+    _cortex(
+        "cortex-m4",
+        "Cortex-M4, ARMv7E-M: DSP; built without the optional FPU",
+        (
+            Board("nucleo_f401re", "ststm32", _STM32_ZEPHYR, "ST Nucleo F401RE"),
+            Board("nrf52840_dk", "nordicnrf52", ("arduino", "zephyr"), "Nordic nRF52840-DK"),
+        ),
+        (512, 96),
+        "mps2-an386",
+    ),
+    _cortex(
+        "cortex-m7",
+        "Cortex-M7, ARMv7E-M: DSP, two issues a cycle; built without the optional FPU",
+        (
+            Board("nucleo_f767zi", "ststm32", _STM32_ZEPHYR, "ST Nucleo F767ZI"),
+            Board("teensy41", "teensy", ("arduino",), "Teensy 4.1"),
+        ),
+        (2048, 512),
+        "mps2-an500",
+    ),
+    _cortex(
+        "cortex-m33",
+        "Cortex-M33, ARMv8-M Mainline: DSP; built without the optional FPU",
+        (Board("nucleo_l552ze_q", "ststm32", _STM32, "ST Nucleo L552ZE-Q"),),
+        (512, 192),
+        "mps2-an505",
+    ),
+    Target(
+        name="esp32",
+        description="ESP32, Xtensa LX6",
+        family="xtensa",
+        boards=(
+            Board("esp32dev", "espressif32", ("arduino", "espidf"), "Espressif ESP32 Dev Module"),
+        ),
+        compilers=(Compiler("xtensa-esp32-elf-", ("-mlongcalls",)), _LX106),
+        flash=4096 * KILOBYTE,
+        ram=320 * KILOBYTE,
+        machines=("sim-lx106", "virt-rv32"),
+        emulated_as="the same C ran on an Xtensa LX106 and on a RISC-V core; the Xtensa LX6 "
+        "itself, its compiler and its register windows were not exercised",
+    ),
+    Target(
+        name="esp32s3",
+        description="ESP32-S3, Xtensa LX7",
+        family="xtensa",
+        boards=(
+            Board(
+                "esp32-s3-devkitc-1",
+                "espressif32",
+                ("arduino", "espidf"),
+                "Espressif ESP32-S3-DevKitC-1",
+            ),
+        ),
+        compilers=(Compiler("xtensa-esp32s3-elf-", ("-mlongcalls",)), _LX106),
+        flash=8192 * KILOBYTE,
+        ram=320 * KILOBYTE,
+        machines=("sim-lx106", "virt-rv32"),
+        emulated_as="the same C ran on an Xtensa LX106 and on a RISC-V core; the Xtensa LX7 "
+        "itself, its compiler and its register windows were not exercised",
+    ),
+    Target(
+        name="esp32c3",
+        description="ESP32-C3, RISC-V RV32IMC",
+        family="riscv",
+        boards=(
+            Board(
+                "esp32-c3-devkitm-1",
+                "espressif32",
+                ("arduino", "espidf"),
+                "Espressif ESP32-C3-DevKitM-1",
+            ),
+        ),
+        compilers=(
+            Compiler("riscv32-esp-elf-", ("-march=rv32imc", "-mabi=ilp32")),
+            Compiler("riscv64-unknown-elf-", ("-march=rv32imc", "-mabi=ilp32")),
+        ),
+        flash=4096 * KILOBYTE,
+        ram=320 * KILOBYTE,
+        zig=("riscv32-freestanding-none", "generic_rv32+m+c"),
+        machines=("virt-rv32",),
+    ),
+    Target(
+        name="esp8266",
+        description="ESP8266, Xtensa LX106",
+        family="xtensa",
+        boards=(
+            Board("nodemcuv2", "espressif8266", ("arduino",), "NodeMCU 1.0 (ESP-12E)"),
+            Board("d1_mini", "espressif8266", ("arduino",), "WEMOS D1 mini"),
+        ),
+        compilers=(Compiler("xtensa-lx106-elf-", ("-mlongcalls",)),),
+        flash=1020 * KILOBYTE,
+        ram=80 * KILOBYTE,
+        machines=("sim-lx106",),
+        tables_in_ram=True,
+        notes=(
+            "the ESP8266 copies constant data to RAM at start, so the tables count as flash and "
+            "as static RAM",
+        ),
+    ),
+    Target(
+        name="host",
+        description="this computer, for trying out and for tests",
+        family="host",
+        boards=(Board("", "native", ("none",), "this computer"),),
+        compilers=(Compiler(""),),
+    ),
+)
+
+TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
+
+
+def find_target(name: str | Target) -> Target:
+    """Look a target up by its name.
+
+    Parameters
+    ----------
+    name : str or Target
+        A name from `TARGETS`; a `Target` is returned as it is.
+
+    Returns
+    -------
+    Target
+
+    Raises
+    ------
+    TinykernelError
+        If there is no such target; the message lists the known ones.
+
+    Examples
+    --------
+    >>> find_target("cortex-m4").board.name
+    'nucleo_f401re'
+    """
+    if isinstance(name, Target):
+        return name
+    try:
+        return TARGETS[name]
+    except (KeyError, TypeError):
+        known = ", ".join(TARGETS)
+        raise TinykernelError(f"unknown target {name!r}; the known ones are {known}") from None
+
+
+def board_for(
+    target: Target, board: str | None = None, framework: str | None = None
+) -> tuple[Board, str]:
+    """Choose the board and the framework of a project.
+
+    Parameters
+    ----------
+    target : Target
+    board : str, optional
+        PlatformIO board identifier. One that the table does not know is taken to belong to the
+        platform of the default board and to have its frameworks.
+    framework : str, optional
+        A framework of that board.
+
+    Returns
+    -------
+    board : Board
+    framework : str
+
+    Raises
+    ------
+    TinykernelError
+        If the framework does not fit, or the board name cannot be one.
+
+    Examples
+    --------
+    >>> chosen, framework = board_for(find_target("esp32"), framework="espidf")
+    >>> chosen.name, framework
+    ('esp32dev', 'espidf')
+    """
+    known = {row.name: row for row in target.boards}
+    if board is None:
+        able = [row for row in target.boards if framework in (None, *row.frameworks)]
+        chosen = able[0] if able else target.board
+    elif board in known:
+        chosen = known[board]
+    elif target.family == "host" or not _is_identifier(board):
+        raise TinykernelError(
+            f"board {board!r} does not fit target {target.name}; known boards: "
+            + (", ".join(filter(None, known)) or "none, the target is this computer")
+        )
+    else:
+        chosen = Board(board, target.board.platform, target.board.frameworks, board)
+    if framework is None:
+        return chosen, chosen.frameworks[0]
+    if framework not in chosen.frameworks:
+        raise TinykernelError(
+            f"framework {framework!r} does not fit target {target.name}"
+            + (f" on board {chosen.name}" if chosen.name else "")
+            + f"; choose one of {', '.join(chosen.frameworks)}"
+        )
+    return chosen, framework
+
+
+def _is_identifier(board: str) -> bool:
+    """Say whether a text can be a board identifier: letters, digits, minus, dot, underscore."""
+    return board != "" and all(c.isalnum() or c in "-_." for c in board) and board.isascii()
