@@ -1,0 +1,143 @@
+"""The memory report: sums that add up, budgets that bite, estimates near the linked truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import IntegerModel
+from tinykernel.measure.report import parse_size, report
+from tinykernel.measure.samples import random_model
+
+CHIPS = [name for name in TARGETS if name != "host"]
+COMPILER = {name: "arm-none-eabi-gcc" for name in CHIPS if name.startswith("cortex")} | {
+    "esp32": "xtensa-lx106-elf-gcc", "esp32s3": "xtensa-lx106-elf-gcc",
+    "esp8266": "xtensa-lx106-elf-gcc", "esp32c3": "riscv64-unknown-elf-gcc",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model() -> IntegerModel:
+    """Return a model of real size with ten classes."""
+    return random_model(256, 2048, 10, permutation="identity", scaler_per_feature=True)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+def test_linked_report_adds_up(
+    target: str, model: IntegerModel, require_tool: Callable[[str], Any]
+) -> None:
+    """Tables count to the byte, and all parts together are the linked difference."""
+    require_tool(COMPILER[target])
+    result = report(model, target, "1MB")
+    assert result.source == "linked" and result.compiler.startswith(COMPILER[target])
+    tables = pack(model).table_bytes()
+    assert {part: result.flash_parts[part] for part in tables} == tables
+    assert sum(result.flash_parts.values()) == result.flash
+    assert 500 < result.flash_parts["code"] < 4000
+    assert result.scratch == 4 * (256 + 10)
+    assert 0 < result.stack <= 256
+    in_ram = sum(tables.values()) if target == "esp8266" else 0
+    assert result.static == in_ram and result.ram == in_ram + result.scratch + result.stack
+
+
+@pytest.mark.parametrize("target", CHIPS)
+@pytest.mark.parametrize("raw", ["float32", "uint8"])
+def test_estimate_is_within_three_percent(
+    target: str, raw: str, require_tool: Callable[[str], Any]
+) -> None:
+    """Design: without a compiler the flash is known to 3 % for models of real size."""
+    require_tool(COMPILER[target])
+    sample = random_model(
+        200, 1024, 6, raw_dtype=raw, scaler_per_feature=raw == "float32", diagonal_kind="sign",
+        seed=7,
+    )  # fmt: skip
+    linked, estimate = report(sample, target), report(sample, target, compiler="none")
+    assert estimate.source == "estimate" and estimate.compiler == ""
+    assert estimate.flash == pytest.approx(linked.flash, rel=0.03)
+    assert estimate.scratch == linked.scratch and estimate.static == linked.static
+    assert linked.stack <= estimate.stack <= 256
+
+
+def test_float_inputs_show_their_library(require_tool: Callable[[str], Any]) -> None:
+    """Software floating point is part of the price of float inputs and must not hide in code."""
+    require_tool("arm-none-eabi-gcc")
+    library = {
+        raw: report(random_model(32, 64, 3, raw_dtype=raw), "cortex-m0").flash_parts["library"]
+        for raw in ("float32", "int16")
+    }
+    assert library["float32"] > 1000 > library["int16"]
+
+
+def test_zig_measures_too(model: IntegerModel, require_tool: Callable[[str], Any]) -> None:
+    """Without any system package the linked truth comes from zig, near that of GCC."""
+    require_tool("ziglang")
+    require_tool("arm-none-eabi-gcc")
+    by_zig = report(model, "cortex-m3", compiler="zig")
+    by_gcc = report(model, "cortex-m3", compiler="gcc")
+    assert by_zig.compiler.startswith("zig ")
+    assert by_zig.flash == pytest.approx(by_gcc.flash, rel=0.15)
+
+
+def test_budget(model: IntegerModel) -> None:
+    """Over budget must be said, with the bytes that are too many."""
+    result = report(model, "cortex-m4", "4KB", compiler="none")
+    over = result.flash - 4096
+    assert not result.fits and f"flash is {over} bytes" in result.problems[0]
+    assert report(model, "cortex-m4", result.flash, compiler="none").fits
+
+
+def test_chip_that_is_too_small() -> None:
+    """A model that keeps to the budget may still not fit the chip."""
+    large = random_model(2048, 4096, 2, diagonal_kind="sign")
+    result = report(large, "cortex-m0plus", compiler="none")
+    assert not result.fits and "RAM is" in result.problems[0]
+
+
+def test_json_and_html(model: IntegerModel) -> None:
+    """Other programs read the report, and the page must stand alone."""
+    result = report(model, "esp32c3", "30KB", compiler="none")
+    data = json.loads(json.dumps(result.to_dict()))
+    assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(data)
+    assert data["budget"] == 30720 and data["fits"] is True
+    assert sum(data["parts"]["flash"].values()) == data["flash"]
+    page = result.to_html()
+    assert page.startswith("<!DOCTYPE html>") and "<svg" in page and "http" not in page
+    assert "flash" in result.to_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("30KB", 30720), ("8kb", 8192), ("512", 512), (512, 512), ("1MB", 1048576), ("1.5 KB", 1536)],
+)
+def test_sizes(text: str | int, size: int) -> None:
+    """KB is 1024 bytes everywhere."""
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "KB", "-3KB", "0", "30 apples", "1e3", "nan"])
+def test_wrong_sizes(text: str) -> None:
+    """A budget that cannot be read must not pass for any number."""
+    with pytest.raises(TinykernelError, match="as in 30KB"):
+        parse_size(text)
+
+
+def test_wrong_requests(model: IntegerModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unknown targets and compilers get one clear line."""
+    with pytest.raises(TinykernelError, match="known ones are cortex-m0"):
+        report(model, "z80")
+    with pytest.raises(TinykernelError, match="choose a microcontroller"):
+        report(model, "host")
+    with pytest.raises(TinykernelError, match="choose auto"):
+        report(model, "cortex-m4", compiler="icc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    with pytest.raises(TinykernelError, match="no gcc for esp32"):
+        report(model, "esp32", compiler="gcc")
+    assert report(model, "esp32").source == "estimate" or tmp_path is None

@@ -1,0 +1,99 @@
+"""The stack bound: equal to GCC's own figures, and refused where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from tinykernel import resources
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.stack import Function, read_functions, worst_case_stack
+from tinykernel.measure.toolchains import find_toolchains
+
+TARGETS = ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "esp32c3", "esp8266"]
+COMPILERS = {"cortex": "arm-none-eabi-gcc", "esp32c3": "riscv64-unknown-elf-gcc",
+             "esp8266": "xtensa-lx106-elf-gcc"}  # fmt: skip
+
+# Frames of every kind: none, a few registers, more than one immediate operand can hold.
+PROGRAM = """
+#include <stdint.h>
+#define APART __attribute__((noinline))
+volatile int sink;
+APART int leaf(int x) { return x * 3 + sink; }
+APART int loop(const int *x, int n)
+{ int s = 0; int i; for (i = 0; i < n; i++) { s += leaf(x[i] * x[n - 1 - i]); } return s; }
+APART int large(int n)
+{ int b[300]; int i; for (i = 0; i < n; i++) { b[i] = i * n; } return loop(b, n); }
+APART int larger(int n)
+{ int b[3000]; int i; for (i = 0; i < n; i++) { b[i] = i * n; } return loop(b, n); }
+APART int root(int n, float f) { return n > 2 ? large(n) : larger(n) + (f > 1.5f); }
+int main(void) { sink = root(sink, (float)sink); return 0; }
+"""
+
+
+def linked(program: str, target: str, kind: str, folder: Path) -> dict[str, Function]:
+    """Compile and link a program and read its functions."""
+    chain = next(c for c in find_toolchains(target) if c.kind == kind)
+    source = folder / "program.c"
+    source.write_text(program)
+    flags = ["-Os", "-std=c99"] + (["-fstack-usage"] if kind == "gcc" else [])
+    chain.compile(source, folder / "program.o", flags=flags)
+    script = resources.folder("firmware") / "boards" / "size.ld"
+    chain.link([folder / "program.o"], folder / "program.elf", script=script)
+    with (folder / "program.elf").open("rb") as stream:
+        return read_functions(ELFFile(stream), find_target(target).family)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_frames_equal_those_of_gcc(
+    target: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Every frame read from machine code is the one that -fstack-usage states."""
+    require_tool(COMPILERS[target.split("-")[0]])
+    functions = linked(PROGRAM, target, "gcc", tmp_path)
+    stated = {}
+    for line in (tmp_path / "program.su").read_text().splitlines():
+        place, size, kind = line.split("\t")
+        assert kind == "static"
+        stated[place.split(":")[-1]] = int(size)
+    assert len(stated) == 6
+    assert {name: functions[name].frame for name in stated} == stated
+    bound = worst_case_stack(functions, ["root"])
+    assert bound.chain[:3] == ("root", "larger", "loop")
+    assert bound.bytes >= sum(stated[name] for name in ("root", "larger", "loop", "leaf"))
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "esp8266"])
+def test_zig_code_is_read_as_well(
+    target: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """With zig there is no -fstack-usage: the frame must hold the arrays at least."""
+    require_tool("ziglang")
+    functions = linked(PROGRAM, target, "zig", tmp_path)
+    bound = worst_case_stack(functions, ["main"])
+    assert 12000 < bound.bytes < 12400 and "larger" in bound.chain
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("int f(int n) { return n < 2 ? n : f(n - 1) * sink + f(n - 2); }", "recursive"),
+        ("int (*volatile p)(int); int f(int n) { return p(n) + 1; }", "through a pointer"),
+        ("void g(char *); void g(char *x) { sink = x[0]; }\n"
+         "int f(int n) { volatile char b[n]; b[0] = 1; return b[n - 1] + sink; }", "variable size"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
+def test_unbounded_stack_is_refused(
+    target: str, body: str, message: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """No figure is better than a wrong one."""
+    require_tool(COMPILERS[target.split("-")[0]])
+    program = f"volatile int sink;\n{body}\nint main(void) {{ return f(sink); }}\n"
+    with pytest.raises(TinykernelError, match=message):
+        worst_case_stack(linked(program, target, "gcc", tmp_path), ["main"])

@@ -1,0 +1,110 @@
+"""The memory of a model without any compiler: exact tables, and code from measured sizes.
+
+Tables are known to the byte from `tinykernel.codegen.packing`. The size of the code depends on few
+properties of a model (`code_properties`), and nearly additively so; ``benchmarks/code_size.py``
+links many models for every target, fits the contributions by least squares and writes them to
+``tinykernel/measure/code_sizes.py`` together with the largest error that remained.
+"""
+
+from __future__ import annotations
+
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.targets import Target, find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import IntegerModel
+from tinykernel.measure.code_sizes import CODE_SIZES
+from tinykernel.measure.footprint import FLASH_PARTS, Footprint
+
+__all__ = ["code_properties", "estimate_footprint"]
+
+
+def code_properties(model: IntegerModel) -> dict[str, float]:
+    """List what the size of the generated code depends on.
+
+    Parameters
+    ----------
+    model : IntegerModel
+
+    Returns
+    -------
+    dict of str to float
+        0 or 1 for properties that a model has or not, else a count.
+    """
+    packed = pack(model)
+    value = {definition.name: definition.value for definition in packed.definitions}
+    tables = {table.name for table in packed.tables}
+    stages = model.log2_dimension
+    first, second = sum(model.halve_first), sum(model.halve_second)
+    properties: dict[str, float] = {
+        "always": 1,
+        f"raw {model.raw_dtype}": 1,
+        "16-bit inputs": model.scaler.bits == 16,
+        "odd number of inputs": model.n_features % 2,
+        "one input": model.n_features == 1,
+        "padding": model.n_features < model.dimension,
+        "signs": value["TK_SIGNS"] == "1",
+        "constant inputs": value["TK_CONSTANTS"] == "1",
+        f"permutation {model.permutation.kind}": 1,
+        "diagonal of signs": value["TK_DIAGONAL_SIGNS"] == "1",
+        "bitmap of kept rows": value["TK_KEPT"] == "1",
+        "one block": value["TK_BLOCKS"] == "1u",
+        "one scale a block": "TK_SCALE(block)" in value,
+        "one plane": value["TK_PLANES"] == "1",
+        "two classes": model.n_classes == 2,
+        f"2^{min(max(stages, 5), 12)} values": 1,
+        "further stages": max(0, stages - 12),
+        "halving first": first,
+        "all halve first": first == stages,
+        "halving second": second,
+        "all halve second": second == stages,
+        "no halving second": second == 0,
+    }
+    for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts", "tk_words",
+                 "tk_scales"):  # fmt: skip
+        kind = "float" if model.scaler.is_float else "integer"
+        properties[f"table {name} {kind}"] = name in tables
+    return {name: float(number) for name, number in properties.items() if number}
+
+
+def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
+    """Estimate what `measure_footprint` would measure with the target's own GCC.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    target : str or Target
+
+    Returns
+    -------
+    Footprint
+        With an empty `compiler`; the stack is the largest that was measured for any model.
+
+    Raises
+    ------
+    TinykernelError
+        If no sizes were measured for the target.
+    """
+    row = find_target(target)
+    measured = CODE_SIZES["targets"].get(row.name)
+    if measured is None:
+        raise TinykernelError(
+            f"no code sizes were measured for target {row.name}; install a compiler for it, or add "
+            "the target in benchmarks/code_size.py"
+        )
+    properties = code_properties(model)
+    packed = pack(model)
+    parts = dict.fromkeys(FLASH_PARTS, 0) | packed.table_bytes()
+    for part in ("code", "library"):
+        sizes = measured[part]
+        parts[part] = round(sum(sizes.get(name, 0.0) * n for name, n in properties.items()))
+    tables = sum(packed.table_bytes().values())
+    kind = "float" if model.scaler.is_float else "integer"
+    return Footprint(
+        parts={part: parts[part] for part in FLASH_PARTS},
+        static=tables if row.tables_in_ram else 0,
+        scratch=4 * (model.dimension + model.n_classes),
+        stack=measured["stack"][kind],
+        chain=(),
+        compiler="",
+        notes=(*row.notes, f"code sizes were measured with {measured['compiler']}"),
+    )

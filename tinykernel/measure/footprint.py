@@ -1,0 +1,230 @@
+"""What a model really takes on a chip, read from a linked program."""
+
+from __future__ import annotations
+
+import bisect
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Symbol, SymbolTableSection
+
+from tinykernel import resources
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import Target, find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import IntegerModel
+from tinykernel.measure.stack import read_functions, worst_case_stack
+from tinykernel.measure.toolchains import Toolchain
+
+__all__ = ["FLASH_PARTS", "Footprint", "measure_footprint", "write_files"]
+
+#: Parts of flash in the order of a report.
+FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
+
+# The model is measured as an application uses it: one call of predict. Both programs own the input
+# and the scratch buffer, so their difference is the model alone.
+_PROGRAM = """\
+#include "{name}.h"
+{name}_input_t input[{macro}_FEATURES];
+uint32_t scratch[{macro}_SCRATCH_WORDS];
+volatile int label;
+int main(void)
+{{
+    __asm__ volatile("" : : "r"(input), "r"(scratch) : "memory");
+    label = {value};
+    return 0;
+}}
+"""
+_NAME = "model"
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes that a model adds to an empty program.
+
+    Parameters
+    ----------
+    parts : dict of str to int
+        Flash by `FLASH_PARTS`.
+    static : int
+        Initialised and zeroed static data.
+    scratch : int
+        The buffer that the application lends.
+    stack : int
+        Worst case of the deepest chain of calls.
+    chain : tuple of str
+        That chain.
+    compiler : str
+        Name and version.
+    notes : tuple of str
+        What the figures do not show.
+    """
+
+    parts: dict[str, int]
+    static: int
+    scratch: int
+    stack: int
+    chain: tuple[str, ...]
+    compiler: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def flash(self) -> int:
+        """All parts together."""
+        return sum(self.parts.values())
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write rendered sources and list the folders that hold headers.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    files : dict of str to bytes
+        Content by relative POSIX path.
+
+    Returns
+    -------
+    list of Path
+        Folders to search for headers.
+    """
+    headers = set()
+    for name, data in files.items():
+        path = folder.joinpath(*name.split("/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        if name.endswith(".h"):
+            headers.add(path.parent)
+    return sorted(headers)
+
+
+def measure_footprint(
+    model: IntegerModel, target: str | Target, toolchain: Toolchain
+) -> Footprint:
+    """Build a program with the model and one without it, and compare the two.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    target : str or Target
+        A microcontroller; programs of an operating system have no meaningful size.
+    toolchain : Toolchain
+        From `find_toolchain`.
+
+    Returns
+    -------
+    Footprint
+
+    Raises
+    ------
+    TinykernelError
+        If the program does not compile, or its stack has no bound.
+    """
+    row = find_target(target)
+    if row.family == "host":
+        raise TinykernelError(
+            f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
+        )
+    script = resources.folder("firmware") / "boards" / "size.ld"
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
+        folder = Path(name)
+        include = write_files(folder, render_sources(model, _NAME))
+        code = folder / "model.o"
+        toolchain.compile(folder / "src" / f"{_NAME}.c", code, include=include)
+        linked = {}
+        for kind, value in (("empty", "0"), ("full", f"{_NAME}_predict(input, scratch)")):
+            source = folder / f"{kind}.c"
+            text = _PROGRAM.format(name=_NAME, macro=_NAME.upper(), value=value)
+            source.write_text(text, encoding="utf-8")
+            toolchain.compile(source, folder / f"{kind}.o", include=include)
+            linked[kind] = folder / f"{kind}.elf"
+            toolchain.link([folder / f"{kind}.o", code], linked[kind], script=script)
+        part_of = {table.name: table.part for table in pack(model).tables}
+        parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
+        with linked["full"].open("rb") as stream:
+            functions = read_functions(ELFFile(stream), row.family)
+    bound = worst_case_stack(functions, [f"{_NAME}_predict"])
+    tables = sum(parts[part] for part in ("weights", "transform", "windows", "scaler"))
+    notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
+    if bound.rom:
+        notes.append(
+            "floating-point routines in the chip's boot ROM take no flash; their stack is not "
+            "counted"
+        )
+    return Footprint(
+        parts={part: parts[part] for part in FLASH_PARTS},
+        static=static + (tables if row.tables_in_ram else 0),
+        scratch=scratch,
+        stack=bound.bytes,
+        chain=bound.chain,
+        compiler=toolchain.title,
+        notes=tuple(notes),
+    )
+
+
+def _compare(
+    empty: Path, full: Path, code: Path, part_of: dict[str, str]
+) -> tuple[dict[str, int], int, int]:
+    """Take the sizes of one ELF file from another: parts of flash, static data, scratch."""
+    with empty.open("rb") as stream:
+        empty_flash, empty_static = _section_sizes(ELFFile(stream))
+    with code.open("rb") as stream:
+        own = {symbol.name for symbol in _symbols(ELFFile(stream))}
+    with full.open("rb") as stream:
+        elf = ELFFile(stream)
+        flash, static = _section_sizes(elf)
+        parts = _sort_symbols(elf, own, part_of)
+        scratch = next(s["st_size"] for s in _symbols(elf) if s.name == "scratch")
+    parts["code"] = flash - empty_flash - sum(parts.values())
+    return parts, static - empty_static, scratch
+
+
+def _symbols(elf: ELFFile) -> Iterator[Symbol]:
+    """List the functions and objects that an ELF file defines."""
+    for table in elf.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            for symbol in table.iter_symbols():
+                kind = symbol["st_info"]["type"]
+                if symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
+                    yield symbol
+
+
+def _section_sizes(elf: ELFFile) -> tuple[int, int]:
+    """Add up what lies in flash and what lies in RAM at run time."""
+    flash = static = 0
+    for section in elf.iter_sections():
+        allocated, writable = section["sh_flags"] & 2, section["sh_flags"] & 1
+        if not allocated:
+            continue
+        if section["sh_type"] != "SHT_NOBITS":
+            flash += section["sh_size"]
+        if writable:
+            static += section["sh_size"]
+    return flash, static
+
+
+def _sort_symbols(elf: ELFFile, own: set[str], part_of: dict[str, str]) -> dict[str, int]:
+    """Add up the tables by part, and what comes from libraries; code is what remains."""
+    parts = dict.fromkeys(FLASH_PARTS, 0)
+    library: list[tuple[int, int]] = []
+    constant = [not section["sh_flags"] & 1 for section in elf.iter_sections()]
+    starts = sorted({symbol["st_value"] & ~1 for symbol in _symbols(elf)})
+    for symbol in _symbols(elf):
+        name, size, index = symbol.name, symbol["st_size"], symbol["st_shndx"]
+        if name in part_of:
+            parts[part_of[name]] += size
+        elif name not in own and name != "main" and isinstance(index, int) and constant[index]:
+            start = symbol["st_value"] & ~1
+            # Hand-written routines may state no size: they end where the next one begins.
+            following = starts[bisect.bisect_right(starts, start) :][:1] or [start]
+            library.append((start, start + size if size else following[0]))
+    end = 0
+    for start, stop in sorted(library):  # routines with several names count once
+        parts["library"] += max(0, stop - max(start, end))
+        end = max(end, stop)
+    return parts

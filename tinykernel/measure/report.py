@@ -1,0 +1,292 @@
+"""Does a model fit: flash, RAM and worst-case stack on a target, with the source of each figure."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinykernel.codegen.targets import Target, find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import as_integer_model
+from tinykernel.measure.estimate import estimate_footprint
+from tinykernel.measure.footprint import Footprint, measure_footprint
+from tinykernel.measure.toolchains import find_toolchain
+
+__all__ = ["Report", "format_size", "parse_size", "report"]
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
+_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+
+
+def parse_size(text: str | int) -> int:
+    """Read a size such as ``"30KB"``.
+
+    Parameters
+    ----------
+    text : str or int
+        A number with B, KB (1024 bytes) or MB (1024 KB); without a unit, bytes.
+
+    Returns
+    -------
+    int
+        Bytes, at least 1.
+
+    Raises
+    ------
+    TinykernelError
+        If it is no size.
+
+    Examples
+    --------
+    >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
+    (30720, 1536, 512)
+    """
+    match = _PATTERN.match(str(text))
+    unit = match.group(2).lower() if match else ""
+    size = int(float(match.group(1)) * _UNITS[unit]) if match and unit in _UNITS else 0
+    if size <= 0:
+        raise TinykernelError(
+            f"{text!r} is not a size; write a number of bytes, or one with KB or MB, as in 30KB"
+        )
+    return size
+
+
+def format_size(size: int) -> str:
+    """Write a size for people: bytes, with KB where there are some.
+
+    Examples
+    --------
+    >>> format_size(30720)
+    '30720 bytes (30.0 KB)'
+    """
+    return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Memory of a model on a target.
+
+    Parameters
+    ----------
+    target : str
+    source : {"linked", "estimate"}
+        Whether the figures come from a linked program or were computed without a compiler.
+    flash : int
+        Bytes that the model adds to an empty program: the sum of the flash parts.
+    flash_parts : dict of str to int
+        ``weights, transform, windows, scaler, code, library``.
+    static, scratch, stack : int
+        Parts of RAM: static data, the lent buffer, worst-case stack.
+    chip_flash, chip_ram : int
+        What a typical small chip of this kind has.
+    budget : int or None
+        Flash that was asked for.
+    compiler : str
+        Name and version; empty for an estimate.
+    chain : tuple of str
+        Chain of calls with the deepest stack; empty for an estimate.
+    notes : tuple of str
+        What the figures do not show.
+    """
+
+    target: str
+    source: str
+    flash: int
+    flash_parts: dict[str, int]
+    static: int
+    scratch: int
+    stack: int
+    chip_flash: int
+    chip_ram: int
+    budget: int | None = None
+    compiler: str = ""
+    chain: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ram(self) -> int:
+        """Static data, scratch and stack together."""
+        return self.static + self.scratch + self.stack
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not fit, and by how much."""
+        found = []
+        if self.budget is not None and self.flash > self.budget:
+            over = format_size(self.flash - self.budget)
+            found.append(f"flash is {over} over the budget of {format_size(self.budget)}")
+        if self.flash > self.chip_flash:
+            over = format_size(self.flash - self.chip_flash)
+            found.append(f"flash is {over} over the {format_size(self.chip_flash)} of the chip")
+        if self.ram > self.chip_ram:
+            over = format_size(self.ram - self.chip_ram)
+            found.append(f"RAM is {over} over the {format_size(self.chip_ram)} of the chip")
+        return tuple(found)
+
+    @property
+    def fits(self) -> bool:
+        """Whether flash keeps to the budget, and flash and RAM to the chip."""
+        return not self.problems
+
+    @property
+    def parts(self) -> dict[str, dict[str, int]]:
+        """All parts of flash and RAM."""
+        ram = {"static": self.static, "scratch": self.scratch, "stack": self.stack}
+        return {"flash": dict(self.flash_parts), "ram": ram}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON types."""
+        return {
+            "target": self.target,
+            "source": self.source,
+            "compiler": self.compiler or None,
+            "flash": self.flash,
+            "ram": self.ram,
+            "stack": self.stack,
+            "parts": self.parts,
+            "budget": self.budget,
+            "fits": self.fits,
+            "problems": list(self.problems),
+            "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
+            "deepest_calls": list(self.chain),
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Return the report as lines of plain text."""
+        how = (
+            f"linked with {self.compiler} -Os"
+            if self.source == "linked"
+            else "estimate without a compiler: tables exact, code from a table of measured sizes"
+        )
+        lines = [f"{self.target}: {how}", _line("flash", self.flash)]
+        lines += [_line(f"  {part}", size) for part, size in self.flash_parts.items()]
+        lines.append(_line("RAM", self.ram))
+        lines += [_line(f"  {part}", size) for part, size in self.parts["ram"].items()]
+        if self.budget is not None:
+            lines.append(_line("budget", self.budget))
+        lines += [f"note: {note}" for note in self.notes]
+        lines += list(self.problems) or ["it fits"]
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """Return the report as an HTML page that needs no other file."""
+        rows = "".join(
+            f"<tr><td>{memory}</td><td>{part}</td><td class=n>{size}</td></tr>"
+            for memory, parts in self.parts.items()
+            for part, size in parts.items()
+        )
+        verdict = "It fits." if self.fits else "It does not fit: " + "; ".join(self.problems) + "."
+        notes = "".join(f"<p>Note: {html.escape(note)}</p>" for note in self.notes)
+        flash_end = max(self.flash, self.budget or 0) or 1
+        return _PAGE.format(
+            target=html.escape(self.target),
+            source=html.escape(self.compiler or "estimate"),
+            verdict=html.escape(verdict),
+            flash=format_size(self.flash),
+            ram=format_size(self.ram),
+            flash_bar=_bar(self.flash_parts, flash_end, self.budget),
+            ram_bar=_bar(self.parts["ram"], max(self.ram, 1), None),
+            rows=rows,
+            notes=notes,
+        )
+
+
+def _line(label: str, size: int) -> str:
+    return f"{label:<14}{size:>9}"
+
+
+_COLOURS = ("#4e79a7", "#59a14f", "#edc948", "#b07aa1", "#f28e2b", "#9c755f")
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Memory on {target}</title>
+<style>body{{font:16px/1.5 sans-serif;max-width:46em;margin:2em auto;padding:0 1em}}
+td{{padding:.1em 1em .1em 0}}.n{{text-align:right}}</style></head><body>
+<h1>Memory on {target}</h1><p>Source: {source}. <strong>{verdict}</strong></p>
+<h2>Flash: {flash}</h2>{flash_bar}<h2>RAM: {ram}</h2>{ram_bar}
+<h2>Parts</h2><table>{rows}</table>{notes}</body></html>
+"""
+
+
+def _bar(parts: dict[str, int], end: int, limit: int | None) -> str:
+    """Draw a stacked bar with a legend, and a line at the budget."""
+    at, shapes, legend = 0.0, "", ""
+    for colour, (part, size) in zip(_COLOURS, parts.items(), strict=False):
+        wide = 700.0 * size / end
+        shapes += f'<rect x="{at:.1f}" width="{wide:.1f}" height="28" fill="{colour}"/>'
+        legend += f'<span style="color:{colour}">&#9632;</span> {part} {size} &nbsp; '
+        at += wide
+    if limit is not None:
+        place = 700.0 * limit / end
+        shapes += f'<path d="M{place:.1f} 0v40" stroke="black" stroke-width="3"/>'
+    return f'<svg viewBox="0 0 702 40" width="100%" role="img">{shapes}</svg><p>{legend}</p>'
+
+
+def report(
+    model: object,
+    target: str | Target,
+    budget: str | int | None = None,
+    *,
+    compiler: str = "auto",
+) -> Report:
+    """Tell what a model takes on a target and whether it fits.
+
+    Parameters
+    ----------
+    model : IntegerModel, KernelMachine or fitted classifier
+    target : str or Target
+        A microcontroller.
+    budget : str or int, optional
+        Flash that the model may add to the program, e.g. ``"30KB"``.
+    compiler : {"auto", "none", "gcc", "zig"}, default="auto"
+        ``"auto"`` links with the preferred compiler of this machine and estimates where there is
+        none; ``"none"`` always estimates; a make of compiler takes that one.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    TinykernelError
+        If the target or the budget is unknown, the compiler asked for is missing, or the stack has
+        no bound.
+    """
+    row = find_target(target)
+    limit = None if budget is None else parse_size(budget)
+    if compiler not in ("auto", "none", "gcc", "zig"):
+        raise TinykernelError(f"compiler {compiler!r}: choose auto, none, gcc or zig")
+    if row.family == "host":
+        raise TinykernelError(
+            f"target {row.name} has no memory report; choose a microcontroller, e.g. cortex-m4"
+        )
+    integer_model = as_integer_model(model)
+    kind = compiler if compiler in ("gcc", "zig") else None
+    chain = None if compiler == "none" else find_toolchain(row, kind)
+    if kind is not None and chain is None:
+        raise TinykernelError(f"no {kind} for {row.name} on this machine; use --compiler none")
+    if chain is None:
+        footprint = estimate_footprint(integer_model, row)
+    else:
+        footprint = measure_footprint(integer_model, row, chain)
+    return _report(row, footprint, limit)
+
+
+def _report(target: Target, footprint: Footprint, budget: int | None) -> Report:
+    return Report(
+        target=target.name,
+        source="linked" if footprint.compiler else "estimate",
+        flash=footprint.flash,
+        flash_parts=footprint.parts,
+        static=footprint.static,
+        scratch=footprint.scratch,
+        stack=footprint.stack,
+        chip_flash=target.flash,
+        chip_ram=target.ram,
+        budget=budget,
+        compiler=footprint.compiler,
+        chain=footprint.chain,
+        notes=footprint.notes,
+    )

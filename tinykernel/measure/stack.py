@@ -1,0 +1,288 @@
+"""The worst-case stack of a function, read from the machine code of a linked program."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.decoders import DECODERS, Effect, Machine
+
+__all__ = ["Function", "StackBound", "read_functions", "worst_case_stack"]
+
+# Boot ROM of the ESP8266 and its relatives: routines there have no code in the program.
+_ROM = range(0x40000000, 0x40010000)
+
+
+@dataclass
+class Function:
+    """A function of a linked program.
+
+    Parameters
+    ----------
+    name : str
+    start, end : int
+        Its addresses, ``end`` excluded.
+    frame : int
+        Bytes that it puts on the stack itself.
+    calls, jumps : set of str
+        Functions it calls, and functions into which it branches or runs on.
+    rom : set of int
+        Addresses of routines in the chip's boot ROM that it calls; their stack is not known.
+    problem : str
+        Empty, or why its stack has no bound.
+    """
+
+    name: str
+    start: int
+    end: int
+    frame: int = 0
+    calls: set[str] = field(default_factory=set)
+    jumps: set[str] = field(default_factory=set)
+    rom: set[int] = field(default_factory=set)
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class StackBound:
+    """The worst case and the chain of calls that reaches it.
+
+    Parameters
+    ----------
+    bytes : int
+    chain : tuple of str
+        Functions from the entry point down.
+    rom : frozenset of int
+        Addresses of boot ROM routines that are called and whose stack is not counted.
+    """
+
+    bytes: int
+    chain: tuple[str, ...]
+    rom: frozenset[int] = frozenset()
+
+
+class _Program:
+    """The constant memory and the function symbols of an ELF file."""
+
+    def __init__(self, elf: ELFFile) -> None:
+        self.segments = [
+            (segment["p_vaddr"], segment.data())
+            for segment in elf.iter_segments()
+            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]
+        ]
+        self.starts: dict[int, tuple[str, int]] = {}
+        self.marks: list[tuple[int, bool]] = []
+        thumb = elf["e_machine"] == "EM_ARM"
+        code = {i for i, section in enumerate(elf.iter_sections()) if section["sh_flags"] & 4}
+        for table in elf.iter_sections():
+            if isinstance(table, SymbolTableSection):
+                self._take(table, thumb, code)
+        self.marks.sort()
+        self.mark_addresses = [address for address, _ in self.marks]
+
+    def _take(self, table: SymbolTableSection, thumb: bool, code: set[int]) -> None:
+        for symbol in table.iter_symbols():
+            if symbol["st_shndx"] not in code:
+                continue  # the debugging sections have marks and addresses of their own
+            name, address = symbol.name, symbol["st_value"]
+            if name[:2] in ("$t", "$a", "$d", "$x") and (len(name) == 2 or name[2] in ".r"):
+                self.marks.append((address, name[1] == "d"))
+            elif symbol["st_info"]["type"] == "STT_FUNC":
+                start = address & ~1 if thumb else address
+                old = self.starts.get(start)
+                # Several names may stand for one routine; keep the first in alphabetical order.
+                if old is None or name < old[0]:
+                    self.starts[start] = (name, max(symbol["st_size"], old[1] if old else 0))
+
+    def read(self, address: int, size: int) -> bytes | None:
+        for base, data in self.segments:
+            if base <= address and address + size <= base + len(data):
+                return bytes(data[address - base : address - base + size])
+        return None
+
+    def is_data(self, address: int) -> bool:
+        position = bisect.bisect_right(self.mark_addresses, address) - 1
+        return position >= 0 and self.marks[position][1]
+
+
+def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
+    """Find the functions of a program, their frames and whom they call.
+
+    Parameters
+    ----------
+    elf : ELFFile
+        A linked program with its symbols.
+    family : {"arm", "riscv", "xtensa"}
+        The instruction set.
+
+    Returns
+    -------
+    dict of str to Function
+    """
+    program = _Program(elf)
+    addresses = sorted(program.starts)
+    functions: dict[str, Function] = {}
+    owners: list[Function] = []
+    for index, start in enumerate(addresses):
+        name, size = program.starts[start]
+        limit = addresses[index + 1] if index + 1 < len(addresses) else start + size
+        end = min(start + size, max(limit, start)) if size else limit
+        function = Function(name, start, end)
+        functions[name] = function
+        owners.append(function)
+
+    def owner(address: int) -> Function | None:
+        position = bisect.bisect_right(addresses, address) - 1
+        if position < 0 or address >= owners[position].end:
+            return None
+        return owners[position]
+
+    for function in owners:
+        _walk(function, program, family, owner)
+    return functions
+
+
+def _effects(
+    function: Function, program: _Program, family: str, joins: set[int]
+) -> list[tuple[int, Effect]]:
+    """Decode a function from its first byte to its last; `joins` are reached from elsewhere too."""
+    decode = DECODERS[family]
+    machine = Machine(program.read)
+    found: list[tuple[int, Effect]] = []
+    targets: set[int] = set()
+    at = function.start
+    while at < function.end:
+        if program.is_data(at):
+            at += 2
+            continue
+        if at in joins:
+            machine.known.clear()
+        effect = decode(machine, at)
+        found.append((at, effect))
+        at += effect.size
+        if effect.jump is not None:
+            targets.add(effect.jump)
+        if effect.call is not None or effect.ends:
+            machine.known.clear()
+        if effect.ends and family == "xtensa":
+            # Padding before a branch target would be read as instructions, out of step.
+            at = min((goal for goal in targets if goal >= at), default=function.end)
+    return found
+
+
+def _walk(
+    function: Function,
+    program: _Program,
+    family: str,
+    owner: Callable[[int], Function | None],
+) -> None:
+    """Find the frame of one function and whom it calls."""
+    first = _effects(function, program, family, set())
+    joins = {effect.jump for _, effect in first if effect.jump is not None}
+    effects = _effects(function, program, family, joins)
+    for _, effect in effects:
+        function.frame += effect.grows
+        function.problem = function.problem or effect.problem
+        for goal, edges in ((effect.call, function.calls), (effect.jump, function.jumps)):
+            if goal is not None:
+                _connect(function, goal, edges, family, owner)
+    at, last = effects[-1] if effects else (function.start, Effect(0, ends=True))
+    if not last.ends and at + last.size >= function.end:
+        following = owner(function.end)
+        if following is not None and following is not function:
+            function.jumps.add(following.name)
+
+
+def _connect(
+    function: Function,
+    goal: int,
+    edges: set[str],
+    family: str,
+    owner: Callable[[int], Function | None],
+) -> None:
+    """Record a call or a branch to an address."""
+    is_call = edges is function.calls
+    callee = owner(goal & ~1 if family == "arm" else goal)
+    if callee is not None:
+        if callee is not function or is_call:
+            edges.add(callee.name)
+    elif family == "xtensa" and goal in _ROM:
+        function.rom.add(goal)
+    elif is_call:
+        function.problem = function.problem or f"it calls unknown code at {goal:#x}"
+
+
+def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> StackBound:
+    """Add up the frames along the deepest chain of calls.
+
+    Parameters
+    ----------
+    functions : dict of str to Function
+        From `read_functions`.
+    roots : iterable of str
+        The entry points; the result is the worst of them.
+
+    Returns
+    -------
+    StackBound
+
+    Raises
+    ------
+    TinykernelError
+        If there is recursion, a call through a pointer, or a frame of variable size: then no bound
+        exists, and none is invented.
+    """
+    group = _routines(functions)
+    done: dict[frozenset[str], StackBound] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> StackBound:
+        members = group[name]
+        if members in done:
+            return done[members]
+        if members & set(above):
+            path = " -> ".join([*above, name])
+            raise TinykernelError(f"no stack bound: the code is recursive ({path})")
+        for member in sorted(members):
+            if functions[member].problem:
+                caller = above[-1] if above else "the application"
+                raise TinykernelError(
+                    f"no stack bound for {member} (reached from {caller}): "
+                    f"{functions[member].problem}"
+                )
+        called = set().union(*(functions[member].calls for member in members))
+        jumped = set().union(*(functions[member].jumps for member in members)) - members
+        found = [visit(callee, (*above, name)) for callee in sorted(called | jumped)]
+        best = max(found, key=lambda bound: bound.bytes, default=StackBound(0, ()))
+        frame = sum(functions[member].frame for member in members)
+        rom = frozenset().union(
+            *(bound.rom for bound in found), *(functions[member].rom for member in members)
+        )
+        done[members] = StackBound(frame + best.bytes, (name, *best.chain), rom)
+        return done[members]
+
+    bounds = [visit(root, ()) for root in roots]
+    return max(bounds, key=lambda bound: bound.bytes, default=StackBound(0, ()))
+
+
+def _routines(functions: dict[str, Function]) -> dict[str, frozenset[str]]:
+    """Group functions that branch into one another: hand-written routines with several names.
+
+    A branch back and forth inside such a routine is a loop and not recursion.
+    """
+    reach: dict[str, set[str]] = {}
+    for name in functions:
+        reached: set[str] = set()
+        waiting = [name]
+        while waiting:
+            for following in functions[waiting.pop()].jumps - reached:
+                reached.add(following)
+                waiting.append(following)
+        reach[name] = reached
+    return {
+        name: frozenset({name} | {other for other in reach[name] if name in reach[other]})
+        for name in functions
+    }
