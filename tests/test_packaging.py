@@ -1,0 +1,108 @@
+"""Tests of the wheel: what is in it, and that it works on its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tinykernel import __version__
+
+
+def run(command: list[str | Path], folder: Path) -> str:
+    """Run a command with nothing of this checkout in its environment; return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def packaged_files(folder: Path) -> dict[str, bytes]:
+    """Return every file below `folder` but caches, by relative path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def members(wheel: Path, prefix: str) -> dict[str, bytes]:
+    """Return the files of a wheel below `prefix`, by relative path."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            name[len(prefix) :]: archive.read(name)
+            for name in archive.namelist()
+            if name.startswith(prefix) and not name.endswith("/")
+        }
+
+
+@pytest.fixture(scope="module")
+def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the way a release is built: the source distribution, and from it the wheel."""
+    folder = tmp_path_factory.mktemp("dist")
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    """Return the wheel."""
+    (built,) = distributions.glob("*.whl")
+    return built
+
+
+def test_source_distribution_can_be_tested(distributions: Path, checkout: Path) -> None:
+    """The source distribution holds what `make check` and `make test` need."""
+    (source,) = distributions.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"Makefile", ".ci/run", ".clang-format", "README.md"}
+    expected |= {f"tests/{name}" for name in packaged_files(checkout / "tests")}
+    assert expected <= names
+
+
+@pytest.mark.parametrize("name", ["templates", "firmware"])
+def test_wheel_holds_folder(wheel: Path, checkout: Path, name: str) -> None:
+    """The wheel carries all templates and all of the C runtime, byte for byte."""
+    expected = packaged_files(checkout / name)
+    assert expected
+    assert members(wheel, f"tinykernel/{name}/") == expected
+
+
+def test_wheel_holds_package_and_nothing_else(wheel: Path, checkout: Path) -> None:
+    """The wheel holds every module, the marker of type information and the licence; no tests."""
+    expected = {f"tinykernel/{name}" for name in packaged_files(checkout / "tinykernel")}
+    assert "tinykernel/py.typed" in expected
+    names = set(members(wheel, ""))
+    for folder in ("templates", "firmware"):
+        names = {name for name in names if not name.startswith(f"tinykernel/{folder}/")}
+    metadata = f"tinykernel-{__version__}.dist-info/"
+    assert {name for name in names if not name.startswith(metadata)} == expected
+    assert f"{metadata}licenses/LICENSE" in names
+
+
+@pytest.mark.slow
+def test_wheel_works_in_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """The wheel alone, outside the repository, trains, exports and verifies."""
+    run([sys.executable, "-m", "venv", tmp_path / "venv"], tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    run([python, "-m", "pip", "install", "--quiet", wheel], tmp_path)
+    rows = [f"{i % 7},{i % 5},{'left' if i % 7 > i % 5 else 'right'}" for i in range(70)]
+    (tmp_path / "data.csv").write_text("\n".join(["first,second,side", *rows]), encoding="utf-8")
+    program = tmp_path / "venv" / "bin" / "tinykernel"
+    assert __version__ in run([program, "--version"], tmp_path)
+    run(
+        [program, "train", "data.csv", "--label", "side", "-o", "model.tkm", "--method", "paper"]
+        + ["--n-components", "64", "--sigma", "1", "--seed", "0"],
+        tmp_path,
+    )
+    run([program, "export", "model.tkm", "--target", "cortex-m4", "-o", "project"], tmp_path)
+    assert (tmp_path / "project" / "platformio.ini").is_file()
+    run([program, "verify", "model.tkm", "--data", "data.csv", "--label", "side"], tmp_path)

@@ -1,0 +1,102 @@
+"""A deployment compiler for microcontrollers: kernel machines as C99 firmware, bit for bit.
+
+The public names are imported when they are first used, so that ``tinykernel --help`` and shell
+completion need not wait for scikit-learn and numba.
+
+Examples
+--------
+>>> import tinykernel
+>>> tinykernel.TinykernelError.__mro__[1]
+<class 'ValueError'>
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tinykernel.codegen import export
+    from tinykernel.errors import TinykernelError
+    from tinykernel.estimator import TernaryKernelClassifier
+    from tinykernel.integer import IntegerModel, quantize
+    from tinykernel.measure import report
+    from tinykernel.storage import load, save
+    from tinykernel.verify import verify
+
+    __version__: str
+
+__all__ = [
+    "IntegerModel",
+    "TernaryKernelClassifier",
+    "TinykernelError",
+    "__version__",
+    "export",
+    "load",
+    "quantize",
+    "report",
+    "save",
+    "verify",
+]
+
+_HOME = {
+    "IntegerModel": "tinykernel.integer",
+    "TernaryKernelClassifier": "tinykernel.estimator",
+    "TinykernelError": "tinykernel.errors",
+    "export": "tinykernel.codegen",
+    "load": "tinykernel.storage",
+    "quantize": "tinykernel.integer",
+    "report": "tinykernel.measure",
+    "save": "tinykernel.storage",
+    "verify": "tinykernel.verify",
+}
+
+
+def _version() -> str:
+    """Return the version that ``pyproject.toml`` states: the only place where it is written."""
+    from tinykernel.resources import checkout
+
+    root = checkout()
+    if root is None:
+        from importlib.metadata import version
+
+        return version("tinykernel")
+    # Read from the file in a checkout, where the metadata may be older, or there may be none.
+    for line in (root / "pyproject.toml").read_text(encoding="utf-8").splitlines():
+        if line.startswith("version = "):
+            return line.split('"')[1]
+    raise RuntimeError("pyproject.toml states no version")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'tinykernel' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | set(__all__))
+
+
+class _Package(ModuleType):
+    """The type of this module: keeps ``tinykernel.verify`` the function.
+
+    Python binds a submodule to its name in the package as soon as it is imported, which would hide
+    the public function of the same name.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _HOME and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

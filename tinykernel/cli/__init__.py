@@ -1,0 +1,89 @@
+"""The command line: parses, calls the package and prints.
+
+The modules that need scikit-learn and numba are imported inside the commands, so that ``--help``,
+``targets`` and shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from tinykernel.cli.check import report_command, verify_command
+from tinykernel.cli.demo import demo_command
+from tinykernel.cli.export import export_command
+from tinykernel.cli.flash import flash_command
+from tinykernel.cli.group import INTERRUPTED, ErrorGroup, fail
+from tinykernel.cli.look import inspect_command, predict_command
+from tinykernel.cli.targets import targets_command
+from tinykernel.cli.train import train_command
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="tinykernel",
+    cls=ErrorGroup,
+    help="Train a small kernel classifier and turn it into C99 firmware that computes the same "
+    "scores, bit for bit.",
+    epilog="A session: tinykernel train data.npz -o model.tkm, then verify, report, export.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from tinykernel import __version__
+
+        typer.echo(f"tinykernel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", metavar="", callback=_show_version, is_eager=True, help="show the version"
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for _name, _command in (
+    ("train", train_command),
+    ("verify", verify_command),
+    ("report", report_command),
+    ("export", export_command),
+    ("flash", flash_command),
+    ("predict", predict_command),
+    ("inspect", inspect_command),
+    ("targets", targets_command),
+    ("demo", demo_command),
+):
+    app.command(_name)(_command)
+
+
+def main() -> None:
+    """Run the command line; the entry point of the command ``tinykernel``.
+
+    Leaves with status 0 when what was asked holds, 1 for an error or a result that does not hold,
+    2 for wrong usage, 130 after Ctrl-C.
+    """
+    warnings.formatwarning = _one_line
+    for category in (DeprecationWarning, FutureWarning):
+        warnings.simplefilter("ignore", category)
+    try:
+        app()
+    except KeyboardInterrupt:
+        fail("interrupted")
+        sys.exit(INTERRUPTED)
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"warning: {' '.join(str(message).split())}\n"

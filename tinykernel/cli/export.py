@@ -1,0 +1,156 @@
+"""Write a model as a project that can be built and flashed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tinykernel.cli.options import (
+    ForceOption,
+    JsonOption,
+    LabelOption,
+    ModelArgument,
+    QuietOption,
+    TargetOption,
+    check_output_folder,
+)
+from tinykernel.cli.output import print_json, print_pairs, size
+from tinykernel.errors import TinykernelError
+
+__all__ = ["export_command", "name_of", "write_project"]
+
+_VECTORS = 8
+
+
+def export_command(
+    model: ModelArgument,
+    target: TargetOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="folder to write, NAME-TARGET by default"
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="prefix of all C names, from the model's file name by default"),
+    ] = None,
+    board: Annotated[str | None, typer.Option("--board", help="PlatformIO board")] = None,
+    framework: Annotated[
+        str | None, typer.Option("--framework", help="arduino, espidf, cmsis, ...")
+    ] = None,
+    project_format: Annotated[str, typer.Option("--format", help="project format")] = "platformio",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="DATA",
+            help="take the rows of the self-test from here",
+            show_default=False,
+        ),
+    ] = None,
+    label: LabelOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a complete PlatformIO project: C99 sources, self-test, README."""
+    from tinykernel.codegen.targets import find_target
+    from tinykernel.integer import as_integer_model
+    from tinykernel.storage import load
+
+    chosen = find_target(target)
+    prefix = name_of(model) if name is None else name
+    folder = Path(f"{prefix}-{chosen.name}") if output is None else output
+    check_output_folder(folder, force=force)
+    integer = as_integer_model(load(model))
+    vectors = None
+    if data is not None:
+        from tinykernel.data import load_rows
+
+        vectors = load_rows(data, label=label, n_features=integer.n_features).X[:_VECTORS]
+    result = write_project(
+        integer,
+        chosen.name,
+        folder,
+        name=prefix,
+        board=board,
+        framework=framework,
+        format=project_format,
+        vectors=vectors,
+        force=force,
+    )
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        print_pairs(
+            [
+                ("project", f"{folder} ({len(result['files'])} files, {size(result['bytes'])})"),
+                ("target", f"{chosen.name}, {chosen.description}"),
+                ("header", f'#include "{prefix}.h"'),
+                ("build", f"cd {folder} && pio run"),
+                ("flash", "" if chosen.family == "host" else f"tinykernel flash {folder}"),
+            ]
+        )
+
+
+def write_project(
+    integer: object, target: str, folder: Path, *, name: str, **options: Any
+) -> dict[str, Any]:
+    """Export a model and say what was written.
+
+    Parameters
+    ----------
+    integer : IntegerModel
+    target : str
+    folder : pathlib.Path
+    name : str
+    **options
+        Further options of `tinykernel.export`.
+
+    Returns
+    -------
+    dict
+        target, name, folder, files (relative paths) and bytes.
+    """
+    from tinykernel.codegen import export
+
+    files = export(integer, target, folder, name=name, **options)
+    return {
+        "target": target,
+        "name": name,
+        "folder": folder,
+        "files": [file.relative_to(folder).as_posix() for file in files],
+        "bytes": sum(file.stat().st_size for file in files),
+    }
+
+
+def name_of(model: Path) -> str:
+    """Make the prefix of the C names from the name of the model file.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+
+    Returns
+    -------
+    str
+        A name that `tinykernel.codegen.literals.check_name` accepts; ``"model"`` where the file
+        name has nothing to take.
+
+    Examples
+    --------
+    >>> name_of(Path("models/Gesture 2.tkm"))
+    'gesture_2'
+    """
+    from tinykernel.codegen.literals import check_name
+
+    words = re.findall(r"[a-z0-9]+", model.stem.lower())
+    name = "_".join(words).lstrip("_0123456789")[:31]
+    try:
+        return check_name(name)
+    except TinykernelError:
+        return "model"

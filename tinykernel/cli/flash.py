@@ -1,0 +1,176 @@
+"""Put an exported project on a board with PlatformIO."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["flash_command", "upload"]
+
+_NO_BOARD = re.compile(
+    r"specify .?upload_port|could not open port|no device found|no (st-?link|board|probe)s? "
+    r"(detected|found|connected)|unable to find|open failed|no dfu capable|failed to connect|"
+    r"no such file or directory: '/dev/tty|could not find .*(port|device|adapter)",
+    re.IGNORECASE,
+)
+_NO_NETWORK = re.compile(r"internet connection|HTTPClientError|ConnectionError", re.IGNORECASE)
+
+
+def flash_command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="the exported project", show_default=False)
+    ],
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            "--environment", "-e", help="an environment of platformio.ini, all by default"
+        ),
+    ] = None,
+    port: Annotated[str | None, typer.Option("--port", help="where the board is, if several")] = (
+        None
+    ),
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="seconds after which to give up")
+    ] = 1800,
+) -> None:
+    """Build an exported project and put it on the connected board (pio run -t upload)."""
+    upload(folder, environment=environment, port=port, timeout=timeout)
+
+
+def upload(
+    folder: Path, *, environment: str | None = None, port: str | None = None, timeout: float = 1800
+) -> None:
+    """Run ``pio run -t upload`` in a project; its output goes to stderr.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        A project that ``tinykernel export`` wrote.
+    environment : str, optional
+        One of the environments of its ``platformio.ini``; all by default.
+    port : str, optional
+        Port of the board, e.g. ``/dev/ttyACM0``; PlatformIO looks for it by default.
+    timeout : float, default=1800
+        Seconds after which the build is stopped: PlatformIO waits without end for a package
+        registry that does not answer.
+
+    Raises
+    ------
+    TinykernelError
+        If the project, PlatformIO or the board is missing, or the build fails.
+    """
+    _check_project(folder, environment)
+    command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
+    command += ["--environment", environment] if environment else []
+    command += ["--upload-port", port] if port else []
+    status, output, late = _run(command, timeout)
+    if late:
+        raise TinykernelError(
+            f"{folder}: PlatformIO was stopped after {timeout:g} seconds; it may be waiting for "
+            "its package registry (try 'pio run' in the folder, or a longer --timeout)"
+        )
+    if status == 0:
+        return
+    if _NO_BOARD.search(output):
+        raise TinykernelError(
+            f"{folder}: no board answered; connect it by USB, check the cable and --port "
+            "('pio device list' shows the ports)"
+        )
+    if _NO_NETWORK.search(output):
+        raise TinykernelError(
+            f"{folder}: PlatformIO could not download the packages of this board; it needs the "
+            "internet once"
+        )
+    raise TinykernelError(f"{folder}: 'pio run -t upload' failed with status {status}, see above")
+
+
+def _check_project(folder: Path, environment: str | None) -> None:
+    file = folder / "platformio.ini"
+    if not folder.is_dir():
+        raise TinykernelError(
+            f"{folder}: no such folder; make it with 'tinykernel export MODEL --target TARGET'"
+        )
+    if not file.is_file():
+        raise TinykernelError(
+            f"{folder}: has no platformio.ini; give a folder that 'tinykernel export' wrote"
+        )
+    ini = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        ini.read_string(file.read_text(encoding="utf-8"))
+    except (configparser.Error, UnicodeDecodeError, OSError):
+        raise TinykernelError(f"{file}: cannot be read") from None
+    names = [name[4:] for name in ini.sections() if name.startswith("env:")]
+    if environment is not None and environment not in names:
+        known = ", ".join(names) or "none"
+        raise TinykernelError(f"{file}: no environment {environment!r}; it has {known}")
+    chosen = [environment] if environment else names
+    if chosen and all(ini[f"env:{name}"].get("platform", "") == "native" for name in chosen):
+        raise TinykernelError(
+            f"{folder}: is a project for this computer, there is no board to flash; "
+            "run it with 'pio run -t exec'"
+        )
+
+
+def _platformio() -> list[str]:
+    """Return how PlatformIO is started."""
+    for name in ("pio", "platformio"):
+        program = shutil.which(name)
+        if program:
+            return [program]
+    if importlib.util.find_spec("platformio") is not None:
+        return [sys.executable, "-m", "platformio"]
+    raise TinykernelError("flashing needs PlatformIO; install it with: pip install platformio")
+
+
+def _run(command: list[str], timeout: float) -> tuple[int, str, bool]:
+    """Run a command, show its output as it comes, and return it with the status."""
+    lines: list[str] = []
+    late = threading.Event()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+    def stop() -> None:
+        # The whole group: PlatformIO starts compilers and uploaders that would live on.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def stop_late() -> None:
+        late.set()
+        stop()
+
+    timer = threading.Timer(timeout, stop_late)
+    timer.start()
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            sys.stderr.write(line)
+        return process.wait(), "".join(lines), late.is_set()
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            stop()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,100 @@
+"""Turn every problem a user can cause into one line on stderr and the right exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["FAILED", "INTERRUPTED", "USAGE", "ErrorGroup", "fail"]
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+class ErrorGroup(TyperGroup):
+    """The root command: exit code 1 for errors, 2 for wrong usage, 130 for Ctrl-C.
+
+    With the environment variable ``TINYKERNEL_DEBUG`` set, errors show their traceback.
+    """
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line and leave with the exit code of the command."""
+        standalone = kwargs.get("standalone_mode", True)
+        try:
+            result = super().main(*args, **(kwargs | {"standalone_mode": False}))
+        except Exception as error:
+            # Wrong options: typer's own classes for this are not public in every version.
+            if not hasattr(error, "format_message"):
+                raise
+            _say_usage(error)
+            result = USAGE
+        status = result if isinstance(result, int) else 0
+        if standalone:
+            sys.exit(status)
+        return status
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run one command; problems that the user can mend end it with one line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted; nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            message = _explain(error)
+            if message is None or os.environ.get("TINYKERNEL_DEBUG"):
+                raise
+            fail(message)
+            raise typer.Exit(FAILED) from None
+
+
+def fail(message: str) -> None:
+    """Print one line that begins with ``error:`` on stderr.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and what to do. Line breaks become spaces.
+    """
+    prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
+    typer.echo(f"{prefix} {' '.join(message.split())}", err=True)
+
+
+def _explain(error: Exception) -> str | None:
+    """Return the line to print, or None for what must be a fault of the program."""
+    if isinstance(error, TinykernelError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory; use fewer rows or a smaller --n-components"
+    if isinstance(error, OSError) and error.errno != errno.EPIPE:
+        return f"{error.filename or 'output'}: {error.strerror or error}"
+    if isinstance(error, ValueError) and _raised_in(error.__traceback__).startswith("sklearn."):
+        return str(error).strip().splitlines()[0]
+    return None
+
+
+def _raised_in(traceback: TracebackType | None) -> str:
+    """Return the name of the module that raised."""
+    name = ""
+    while traceback is not None:
+        name = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        traceback = traceback.tb_next
+    return name
+
+
+def _say_usage(error: Any) -> None:
+    ctx = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
+        text = error.format_message()  # empty where rich has printed it already
+        if text:
+            typer.echo(text, err=True)
+        return
+    command = ctx.command_path if ctx is not None else "tinykernel"
+    fail(f"{error.format_message().rstrip('.')} (see '{command} --help')")

@@ -1,0 +1,201 @@
+"""Options and arguments that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinykernel.errors import TinykernelError
+
+__all__ = [
+    "MODEL_SUFFIXES",
+    "BudgetOption",
+    "DataArgument",
+    "ForceOption",
+    "JsonOption",
+    "LabelOption",
+    "ModelArgument",
+    "QuietOption",
+    "TargetOption",
+    "TargetsOption",
+    "check_output_file",
+    "check_output_folder",
+    "expand_targets",
+]
+
+MODEL_SUFFIXES = (".tkm", ".pkl")
+
+
+def _budget(text: str | int) -> int:
+    from tinykernel.measure.report import parse_size
+
+    try:
+        return parse_size(text)
+    except TinykernelError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _complete_target(incomplete: str) -> list[tuple[str, str]]:
+    from tinykernel.codegen.targets import TARGETS
+
+    return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
+
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help=".npz, .npy, .csv or .parquet; a bare file name is also looked for in the folder "
+        "TINYKERNEL_DATA",
+        show_default=False,
+    ),
+]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="a .tkm or .pkl model", show_default=False)
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="column (tables), array (.npz) or file (.npy) of the labels",
+        show_default=False,
+    ),
+]
+TargetOption = Annotated[
+    str, typer.Option("--target", "-t", help="processor", autocompletion=_complete_target)
+]
+TargetsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="processor; repeat it, separate several by commas, or say all",
+        autocompletion=_complete_target,
+    ),
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget", parser=_budget, metavar="SIZE", help="flash that may be used, e.g. 30KB"
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", metavar="", help="print the result as JSON on stdout")
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", metavar="", help="no progress, no table")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", metavar="", help="replace what is there")
+]
+
+
+def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
+    """Read the values of a repeated ``--target``.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Names, comma-separated names, or ``all``.
+    everything : iterable of str
+        What ``all`` stands for.
+
+    Returns
+    -------
+    names : list of str
+        Known targets, each once, in the order given.
+    several : bool
+        Whether the result is a list of results rather than one.
+
+    Raises
+    ------
+    TinykernelError
+        For an unknown target.
+
+    Examples
+    --------
+    >>> expand_targets(["host,cortex-m4", "host"], [])
+    (['host', 'cortex-m4'], True)
+    """
+    from tinykernel.codegen.targets import find_target
+
+    asked = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    if not asked:
+        raise typer.BadParameter("give a target", param_hint="--target")
+    names: dict[str, None] = {}
+    for name in asked:
+        names |= dict.fromkeys(everything if name == "all" else [find_target(name).name])
+    return list(names), len(asked) > 1 or "all" in asked
+
+
+def check_output_file(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Refuse an output file that could not be written, before the long work begins.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file to be written later; not touched.
+    suffixes : sequence of str
+        The suffixes that are allowed; any by default.
+
+    Raises
+    ------
+    TinykernelError
+        If the suffix is another one, or the folder is missing or cannot be written.
+    """
+    if suffixes and path.suffix.lower() not in suffixes:
+        known = " or ".join(suffixes)
+        raise TinykernelError(f"{path}: unknown kind of output; the name must end in {known}")
+    if path.is_dir():
+        raise TinykernelError(f"{path}: is a folder; choose a file name")
+    if not path.parent.is_dir():
+        raise TinykernelError(f"{path}: there is no folder {path.parent}; make it first")
+    _check_writable(path.parent, path)
+
+
+def check_output_folder(path: Path, *, force: bool) -> None:
+    """Refuse an output folder that could not be written, before the long work begins.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The folder to be written later; not touched.
+    force : bool
+        Whether a folder that is not empty may be replaced.
+
+    Raises
+    ------
+    TinykernelError
+        If it is a file, is not empty and `force` is false, or cannot be made.
+    """
+    try:
+        if path.exists() and not path.is_dir():
+            raise TinykernelError(f"{path}: is a file; choose another output folder")
+        if path.is_dir() and any(path.iterdir()) and not force:
+            raise TinykernelError(
+                f"{path}: folder exists and is not empty; add --force to replace it"
+            )
+    except OSError as error:
+        raise TinykernelError(f"{path}: cannot be read ({error.strerror})") from None
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if not parent.is_dir():
+        raise TinykernelError(f"{path}: {parent} is a file; choose another output folder")
+    _check_writable(parent, path)
+
+
+def _check_writable(folder: Path, path: Path) -> None:
+    # Asking for the permission bits would not do: root passes them on a read-only file system.
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TinykernelError(
+            f"{path}: cannot be written ({reason}); choose another output path"
+        ) from None

@@ -1,0 +1,123 @@
+"""Print results: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "percent", "print_json", "print_pairs", "print_table", "size"]
+
+_WIDTH_OF_A_FILE = 160
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that neither colours numbers nor reads markup in file names.
+
+    Parameters
+    ----------
+    stderr : bool, default=False
+        Print there and not on stdout.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDTH_OF_A_FILE
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def size(n_bytes: int) -> str:
+    """Write a number of bytes the way a data sheet does; KB = 1024 bytes.
+
+    Examples
+    --------
+    >>> size(532), size(30720)
+    ('532 B', '30.0 KB')
+    """
+    return f"{n_bytes} B" if n_bytes < 1024 else f"{n_bytes / 1024:.1f} KB"
+
+
+def percent(share: float | None) -> str:
+    """Write a share of 0 to 1 in percent.
+
+    Examples
+    --------
+    >>> percent(0.9153)
+    '91.53 %'
+    """
+    return "-" if share is None else f"{100 * share:.2f} %"
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on stdout; NumPy values become plain ones, NaN becomes null.
+
+    Parameters
+    ----------
+    value : object
+        Dicts, sequences, numbers, text, paths and NumPy values.
+    """
+    print(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]], *, stderr: bool = False) -> None:
+    """Print names and values in two columns.
+
+    Parameters
+    ----------
+    pairs : iterable of (str, str)
+        Names and values; empty values are left out.
+    stderr : bool, default=False
+        Print there and not on stdout.
+    """
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(name, value)
+    console(stderr=stderr).print(table)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
+) -> None:
+    """Print a table on stdout.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The headings.
+    rows : iterable of sequences of str
+        The cells.
+    right : sequence of str, default=()
+        The headings of the columns to align right.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
+    for name in columns:
+        justify: Any = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)

@@ -1,0 +1,422 @@
+"""Load and check the DATA files of the command line.
+
+Rows for training come from `load_data`, rows to run a finished model on from `load_rows`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.data_formats import Part, read_parts
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Dataset", "Rows", "find_data", "load_data", "load_rows", "split_data"]
+
+_LARGEST = float(np.finfo(np.float32).max)
+_INT32 = np.iinfo(np.int32)
+_ROWS_AT_ONCE = 16384
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows to train on and rows to test on.
+
+    Parameters
+    ----------
+    X_train : ndarray, shape (n_train, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y_train : ndarray, shape (n_train,)
+        Integers, booleans or strings; at least two classes.
+    X_test, y_test : ndarray or None
+        The same for the rows kept aside; None where there are none.
+    source : str
+        Name of the file.
+    split : str
+        How the two parts came about, in words, to be printed beside every accuracy.
+    group_train, group_test : ndarray or None
+        Which person, record or batch each row belongs to, where the file says so.
+    columns : tuple of str or None
+        Names of the features of a table.
+    """
+
+    X_train: NDArray[Any]
+    y_train: NDArray[Any]
+    X_test: NDArray[Any] | None
+    y_test: NDArray[Any] | None
+    source: str
+    split: str
+    group_train: NDArray[Any] | None = None
+    group_test: NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to run a finished model on.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_rows, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y : ndarray, shape (n_rows,), or None
+        Labels, where the file has them.
+    source : str
+        Name of the file.
+    part : str
+        Which rows of the file these are, in words.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    source: str
+    part: str
+
+
+def find_data(path: str | os.PathLike[str]) -> Path:
+    """Find a data file: as it is given or, for a bare file name, in the folder TINYKERNEL_DATA.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, e.g. ``readings/gesture.csv`` or ``usps.npz``.
+
+    Returns
+    -------
+    pathlib.Path
+        An existing file.
+
+    Raises
+    ------
+    TinykernelError
+        If there is none.
+    """
+    given = Path(path)
+    if given.is_file():
+        return given
+    if given.is_dir():
+        raise TinykernelError(f"{given}: is a folder; give a data file")
+    folder = os.environ.get("TINYKERNEL_DATA")
+    if folder and given.name == str(given):
+        shared = Path(folder) / given
+        if shared.is_file():
+            return shared
+        raise TinykernelError(f"{given}: no such file here or in {folder} (TINYKERNEL_DATA)")
+    raise TinykernelError(f"{given}: no such file")
+
+
+def load_data(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    test_size: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    r"""Load a data file to train on, and keep rows aside to test on.
+
+    ============  ===================================================================
+    ``.npz``      ``X_train, y_train, X_test, y_test``, or ``X, y``; optionally
+                  ``group_train, group_test`` or ``group``
+    ``.npy``      ``NAME_X.npy`` beside ``NAME_y.npy``, or with `label` the file of labels;
+                  ``X_train.npy`` takes ``X_test.npy`` as its test part where that exists
+    ``.csv``      a header and one column of labels
+    ``.parquet``  the same; needs pyarrow
+    ============  ===================================================================
+
+    A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
+    test_size=test_size, stratify=y, random_state=seed)``, so that anyone can repeat the split.
+    Where that would be fewer test rows than classes, as many rows as classes are kept aside.
+    Arrays of more than two dimensions (images) are flattened in row-major order.
+
+    Parameters
+    ----------
+    path : path-like
+        See `find_data`.
+    label : str, optional
+        The column of labels of a table, the array of labels beside ``X`` in an ``.npz``, or the
+        file of labels of an ``.npy``. A table takes its only column called label, target, class
+        or y when this is not given.
+    test_size : float, default=0.2
+        Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
+        With 0 all rows are for training and `X_test` is None.
+    seed : int, default=0
+        Decides which rows are kept aside.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TinykernelError
+        If the file is missing, unreadable, empty, without labels, holds anything but finite
+        numbers or has one class only. The message names row and column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name) / "gesture.csv"
+    >>> _ = file.write_text("ax,ay,label\n" + "1,2,up\n3,4,down\n" * 5)
+    >>> data = load_data(file)
+    >>> data.X_train.shape, data.split
+    ((8, 2), '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)')
+    >>> folder.cleanup()
+    """
+    file = find_data(path)
+    if not 0 <= test_size < 1:
+        raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
+    parts = read_parts(file, label=label, labels_needed=True)
+    if parts.train is None:
+        raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
+    train = _checked(parts.train)
+    X, y = train.X, _needed_labels(train)
+    _at_least_two_classes(train, y)
+    if parts.test is not None:
+        test = _checked(parts.test, n_features=X.shape[1], like=train.name or "the training part")
+        y_test = _needed_labels(test)
+        split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
+        return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
+    return _split(train, y, test_size, seed)
+
+
+def split_data(
+    X: ArrayLike, y: ArrayLike, *, source: str, test_size: float = 0.2, seed: int = 0
+) -> Dataset:
+    """Check arrays and keep rows aside to test on, as `load_data` does with a file.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_features)
+        Finite numbers.
+    y : array-like, shape (n_rows,)
+        Labels.
+    source : str
+        What the data are called in messages.
+    test_size, seed
+        As in `load_data`.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TinykernelError
+        As in `load_data`.
+
+    Examples
+    --------
+    >>> split_data([[0.0], [1.0]] * 5, [0, 1] * 5, source="made up").split
+    '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)'
+    """
+    part = _checked(Part(Path(source), "X", np.asarray(X), np.asarray(y)))
+    labels = _needed_labels(part)
+    _at_least_two_classes(part, labels)
+    return _split(part, labels, test_size, seed)
+
+
+def load_rows(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    n_features: int | None = None,
+    classes: Sequence[object] | None = None,
+    test_size: float | None = None,
+    seed: int = 0,
+) -> Rows:
+    """Load rows to run a finished model on: the test part of the file, else all its rows.
+
+    Parameters
+    ----------
+    path : path-like
+        See `find_data`.
+    label : str, optional
+        As in `load_data`. Labels are used where the file has them and are not needed.
+    n_features : int, optional
+        The number of features that the model takes; other widths are refused.
+    classes : sequence, optional
+        The classes of the model. Number labels are turned into text where these are text.
+    test_size : float, optional
+        For a file without a test part: only the rows that `load_data` keeps aside for the same
+        `test_size` and `seed`. All rows by default.
+    seed : int, default=0
+        See `test_size`.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    TinykernelError
+        As in `load_data`, and if the number of columns is not `n_features`.
+    """
+    file = find_data(path)
+    parts = read_parts(file, label=label, labels_needed=False, n_features=n_features)
+    part = parts.test or parts.train
+    assert part is not None  # read_parts never returns two empty parts
+    part = _checked(part, n_features=n_features, like="the model")
+    X, y = part.X, part.y
+    which = "the test part" if parts.test is not None else "all rows"
+    if parts.test is None and test_size is not None:
+        _, aside = _stratified_split(part, _needed_labels(part), test_size, seed)
+        X, y = X[aside], _needed_labels(part)[aside]
+        which = f"the part kept aside in training, seed {seed}"
+    if y is not None and classes is not None:
+        y = _as_classes(part, y, classes)
+    return Rows(X, y, file.name, which)
+
+
+# --------------------------------------------------------------------------------------- checks
+
+
+def _checked(part: Part, *, n_features: int | None = None, like: str = "") -> Part:
+    """Return the part with two-dimensional finite numbers and one-dimensional labels."""
+    what = f"{part.file}: {part.name}".rstrip(": ")
+    X = part.X
+    if X.dtype.kind not in "biuf":
+        kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
+        raise TinykernelError(f"{what} holds {kind}; it must hold numbers")
+    if X.ndim < 2:
+        raise TinykernelError(
+            f"{what} has shape {X.shape}; it must have two dimensions, rows and features"
+        )
+    X = X.reshape(X.shape[0], -1) if X.size else X.reshape(X.shape[0], X.shape[1])
+    X = X.astype(np.float32) if X.dtype == np.float16 else X
+    if not X.size:
+        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} features)")
+    if n_features is not None and X.shape[1] != n_features:
+        verb = "takes" if like == "the model" else "has"
+        raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
+    _all_representable(part, X)
+    y = None if part.y is None else _clean_labels(part, part.y)
+    for name, array in (("labels", y), ("groups", part.group)):
+        if array is not None and len(array) != len(X):
+            raise TinykernelError(f"{what} has {len(X)} rows but there are {len(array)} {name}")
+    return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
+
+
+def _all_representable(part: Part, X: NDArray[Any]) -> None:
+    """Refuse the first value that is NaN, infinite or beyond what the firmware's types hold."""
+    if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
+        return
+    low, high = (-_LARGEST, _LARGEST) if X.dtype.kind == "f" else (_INT32.min, _INT32.max)
+    for first in range(0, len(X), _ROWS_AT_ONCE):
+        rows = X[first : first + _ROWS_AT_ONCE]
+        good = (rows >= low) & (rows <= high)  # False for NaN
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            value = rows[row, column]
+            where = f"{part.file}: {part.place(first + row, column)}"
+            if np.isnan(value):
+                raise TinykernelError(f"{where} is NaN; fill the gap or remove the row")
+            if np.isinf(value):
+                raise TinykernelError(f"{where} is infinite; correct it or remove the row")
+            kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"
+            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
+
+
+def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
+    what = f"{part.file}: the labels" + (f" of {part.name}" if part.name else "")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise TinykernelError(
+            f"{what} have shape {y.shape}; give one label a row (one-hot labels: use argmax)"
+        )
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8")
+    if y.dtype.kind == "f":
+        whole = np.isfinite(y) & (y == np.floor(y))
+        if not whole.all():
+            row = int(np.flatnonzero(~whole)[0])
+            raise TinykernelError(
+                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text"
+            )
+        y = y.astype(np.int64)
+    if y.dtype.kind not in "biuU":
+        raise TinykernelError(f"{what} have type {y.dtype}; give integers or text")
+    return y
+
+
+def _needed_labels(part: Part) -> NDArray[Any]:
+    if part.y is None:
+        raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
+    return part.y
+
+
+def _at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
+    if (y == y[0]).all():
+        raise TinykernelError(
+            f"{part.file}: one class only, all {len(y)} training rows have the label {y[0]}; "
+            "training needs two"
+        )
+
+
+def _as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
+    """Give the labels the type of the model's classes."""
+    text = isinstance(classes[0], str)
+    if text and y.dtype.kind != "U":
+        return y.astype(np.str_)
+    if not text and y.dtype.kind == "U":
+        known = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        raise TinykernelError(
+            f"{part.file}: the labels are text (the first is {y[0]!r}), the model's classes are "
+            f"numbers ({known})"
+        )
+    return y
+
+
+def _split(part: Part, y: NDArray[Any], test_size: float, seed: int) -> Dataset:
+    """Keep rows of a checked part aside."""
+    X, group, source = part.X, part.group, part.file.name
+    if test_size == 0:
+        split = f"{len(y)} training rows, no test rows"
+        return Dataset(X, y, None, None, source, split, group, None, part.columns)
+    kept, aside = _stratified_split(part, y, test_size, seed)
+    share = f"stratified {100 * len(aside) / len(y):.3g} % kept aside, seed {seed}"
+    if group is not None:
+        share += "; groups mixed"
+    return Dataset(
+        X[kept],
+        y[kept],
+        X[aside],
+        y[aside],
+        source,
+        f"{len(kept)} training rows, {len(aside)} test rows ({share})",
+        None if group is None else group[kept],
+        None if group is None else group[aside],
+        part.columns,
+    )
+
+
+def _stratified_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indices of the rows to train on and of those to keep aside."""
+    from sklearn.model_selection import train_test_split
+
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise TinykernelError(
+            f"{part.file}: the class {labels[counts.argmin()]} has one row, too few to keep a test "
+            "part aside; give it more rows, or use --test-size 0"
+        )
+    n_test = max(int(np.ceil(test_size * len(y))), len(labels))
+    if len(y) - n_test < len(labels):
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
+            f"the {len(labels)} classes; use a smaller --test-size"
+        )
+    kept, aside = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
+    )
+    return kept, aside

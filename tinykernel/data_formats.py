@@ -1,0 +1,398 @@
+"""Read the data files that the command line takes: .npz, .npy pairs, .csv and .parquet."""
+
+from __future__ import annotations
+
+import csv
+import re
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["FORMATS", "Part", "Parts", "read_parts"]
+
+FORMATS = (".npz", ".npy", ".csv", ".parquet")
+LABEL_NAMES = ("label", "target", "class", "y")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One table of rows as it stands in a file, not yet checked.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        The file it came from, for messages.
+    name : str
+        What the features are called in the file, e.g. ``X_train``; empty for a table.
+    X : ndarray
+        Features, any shape or type.
+    y : ndarray, optional
+        Labels.
+    group : ndarray, optional
+        Which person, record or batch a row belongs to.
+    columns : tuple of str, optional
+        Names of the feature columns of a table.
+    lines : sequence of int, optional
+        Line numbers of the rows in a text file, counted from 1.
+    """
+
+    file: Path
+    name: str
+    X: NDArray[Any]
+    y: NDArray[Any] | None = None
+    group: NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
+    lines: Sequence[int] | None = None
+
+    def place(self, row: int, column: int | None = None) -> str:
+        """Say where a value is, as a person who opens the file would look for it.
+
+        Parameters
+        ----------
+        row, column : int
+            Indices, counted from 0.
+
+        Returns
+        -------
+        str
+            For example ``row 6 (line 7), column 'ax'``.
+        """
+        if self.columns is None:
+            where = f"{self.name} row {row}"
+            return where if column is None else f"{where}, column {column} (counted from 0)"
+        where = f"row {row + 1}"
+        if self.lines is not None:
+            where += f" (line {self.lines[row]})"
+        return where if column is None else f"{where}, column {self.columns[column]!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a data file holds: rows to train on, rows to test on, or both."""
+
+    train: Part | None
+    test: Part | None
+
+
+def read_parts(
+    path: Path, *, label: str | None, labels_needed: bool, n_features: int | None = None
+) -> Parts:
+    """Read a data file by its suffix.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An existing file.
+    label : str or None
+        The column (tables), array (.npz) or file (.npy) that holds the labels.
+    labels_needed : bool
+        Whether a file without labels is an error.
+    n_features : int, optional
+        The number of features that the model takes, which tells whether a table with a column
+        called ``class`` has it as its labels or as a feature.
+
+    Returns
+    -------
+    Parts
+
+    Raises
+    ------
+    TinykernelError
+        If the file cannot be read or does not hold what is needed.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npz":
+            return _read_npz(path, label)
+        if suffix == ".npy":
+            return _read_npy(path, label, labels_needed)
+        chooser = _LabelChooser(path, label, labels_needed, n_features)
+        if suffix == ".csv":
+            return Parts(_read_csv(path, chooser), None)
+        if suffix == ".parquet":
+            return Parts(_read_parquet(path, chooser), None)
+    except OSError as error:
+        reason = error.strerror or "damaged or cut short"
+        raise TinykernelError(f"{path}: cannot be read ({reason})") from None
+    raise TinykernelError(
+        f"{path}: unknown kind of data file {suffix or path.name!r}; known are {', '.join(FORMATS)}"
+    )
+
+
+# ---------------------------------------------------------------------------------- NumPy files
+
+
+def _array(path: Path, name: str, load: Any) -> NDArray[Any]:
+    """Load one array without unpickling anything."""
+    try:
+        return np.asarray(load())
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise TinykernelError(
+                f"{path}: {name} is an array of Python objects, which is not loaded; "
+                "save it with a number or string dtype"
+            ) from None
+        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+
+
+def _read_npz(path: Path, label: str | None) -> Parts:
+    with path.open("rb") as stream:
+        try:
+            archive = np.load(stream, allow_pickle=False)
+        except (zipfile.BadZipFile, ValueError, EOFError):
+            raise TinykernelError(f"{path}: is not a readable .npz file") from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
+        with archive:
+            return _npz_parts(path, archive, label)
+
+
+def _npz_parts(path: Path, archive: Any, label: str | None) -> Parts:
+    keys = {key.lower(): key for key in archive.files}
+
+    def get(*names: str) -> NDArray[Any] | None:
+        key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
+        return None if key is None else _array(path, key, lambda: archive[key])
+
+    def part(suffix: str, labels: str) -> Part | None:
+        X = get(f"X{suffix}")
+        if X is None:
+            return None
+        group = get(f"group{suffix}", f"groups{suffix}")
+        return Part(path, keys[f"x{suffix}"], X, get(labels), group)
+
+    if label is not None and label.lower() not in keys:
+        raise TinykernelError(
+            f"{path}: has no array {label!r}; it holds {', '.join(archive.files)}"
+        )
+    test = part("_test", "y_test")
+    train = part("_train", "y_train") or part("", label or "y")
+    if train is None and test is None:
+        raise TinykernelError(
+            f"{path}: needs the arrays X_train, y_train, X_test, y_test or X, y; "
+            f"it holds {', '.join(archive.files) or 'nothing'}"
+        )
+    return Parts(train, test)
+
+
+def _label_file(path: Path) -> Path | None:
+    """Find the labels of ``X.npy``, ``gesture_X.npy`` or ``X_train.npy``: y in place of X."""
+    stem = re.sub(r"(^|_)X(_|$)", r"\1y\2", path.stem)
+    return None if stem == path.stem else path.with_name(stem + path.suffix)
+
+
+def _read_npy(path: Path, label: str | None, labels_needed: bool) -> Parts:
+    def load(file: Path) -> NDArray[Any]:
+        with file.open("rb") as stream:
+            return _array(file, "the array", lambda: np.load(stream, allow_pickle=False))
+
+    labels = Path(label) if label is not None else _label_file(path)
+    if labels is not None and label is not None and not labels.exists():
+        labels = path.with_name(label)
+    if labels is None or not labels.exists():
+        if labels_needed or label is not None:
+            what = f"no file {labels}" if labels is not None else "no file of labels"
+            raise TinykernelError(
+                f"{path}: {what}; name the labels with --label FILE.npy, or call the two files "
+                "NAME_X.npy and NAME_y.npy"
+            )
+        return Parts(Part(path, "X", load(path)), None)
+    train = Part(path, "X", load(path), load(labels))
+    test_file = path.with_name(path.name.replace("X_train", "X_test"))
+    test_labels = _label_file(test_file)
+    if label is not None or test_file == path or not test_file.exists():
+        return Parts(train, None)
+    if test_labels is None or not test_labels.exists():
+        return Parts(train, None)
+    return Parts(train, Part(test_file, "X", load(test_file), load(test_labels)))
+
+
+# --------------------------------------------------------------------------------------- tables
+
+
+@dataclass(frozen=True)
+class _LabelChooser:
+    """Decides which column of a table holds the labels."""
+
+    path: Path
+    label: str | None
+    needed: bool
+    n_features: int | None
+
+    def index(self, columns: Sequence[str]) -> int | None:
+        """Return the position of the label column, or None where there is none."""
+        shown = ", ".join(columns[:12]) + (
+            f", ... ({len(columns)} in all)" if len(columns) > 12 else ""
+        )
+        if self.label is not None:
+            if columns.count(self.label) != 1:
+                count = "two columns" if self.label in columns else "no column"
+                raise TinykernelError(
+                    f"{self.path}: has {count} called {self.label!r}; columns: {shown}"
+                )
+            return columns.index(self.label)
+        found = [i for i, name in enumerate(columns) if name.lower() in LABEL_NAMES]
+        if not self.needed and self.n_features == len(columns):
+            return None
+        if len(found) == 1:
+            return found[0]
+        if not self.needed and not found:
+            return None
+        raise TinykernelError(
+            f"{self.path}: say which column holds the labels with --label COLUMN; columns: {shown}"
+        )
+
+
+def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every line that is not blank, the header first."""
+    try:
+        first = stream.readline()
+        delimiter = next((mark for mark in (",", ";", "\t") if mark in first), ",")
+        stream.seek(0)
+        reader = csv.reader(stream, delimiter=delimiter)
+        for cells in reader:
+            if cells:
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise TinykernelError(f"{path}: line {reader.line_num}: {error}") from None
+    except UnicodeDecodeError:
+        raise TinykernelError(f"{path}: is not text in UTF-8; save it as CSV UTF-8") from None
+
+
+def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
+    _, cells = next(rows, (0, []))
+    names = [cell.strip() for cell in cells]
+    if not any(names):
+        raise TinykernelError(f"{path}: is empty; it needs a header line and rows of numbers")
+    if "" in names:
+        raise TinykernelError(
+            f"{path}: column {names.index('') + 1} has no name in the header (a row index? write "
+            "the file without it)"
+        )
+    numbers = list(map(str, range(len(names))))
+    if names != numbers and all(_is_number(name) for name in names):
+        raise TinykernelError(
+            f"{path}: the first line holds numbers; it needs a header line with column names"
+        )
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_csv(path: Path, chooser: _LabelChooser) -> Part:
+    values, lines, labels = _Numbers(), array("q"), list[str]()
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = _csv_rows(path, stream)
+        names = _header(path, rows)
+        at = chooser.index(names)
+        columns = tuple(name for i, name in enumerate(names) if i != at)
+        for line, cells in rows:
+            place = f"{path}: row {len(lines) + 1} (line {line})"
+            if len(cells) != len(names):
+                raise TinykernelError(
+                    f"{place}: has {len(cells)} values, the header has {len(names)}"
+                )
+            if at is not None:
+                labels.append(cells.pop(at).strip())
+                if not labels[-1]:
+                    raise TinykernelError(f"{place}, column {names[at]!r}: the label is missing")
+            try:
+                values.extend(cells)
+            except ValueError:
+                raise TinykernelError(_not_a_number(place, columns, cells)) from None
+            lines.append(line)
+    X = np.asarray(values.values).reshape(len(lines), len(columns))
+    y = None if at is None else _text_labels(labels)
+    return Part(path, "", X, y, columns=columns, lines=lines)
+
+
+class _Numbers:
+    """Collects cells as integers for as long as every one is an integer, then as floats."""
+
+    def __init__(self) -> None:
+        self.values: array[Any] = array("q")
+
+    def extend(self, cells: list[str]) -> None:
+        """Append the numbers of one row; ValueError if a cell is not a number."""
+        if self.values.typecode == "q":
+            before = len(self.values)
+            try:
+                self.values.extend(map(int, cells))
+                return
+            except (ValueError, OverflowError):
+                self.values = array("d", self.values[:before])
+        self.values.extend(map(float, cells))
+
+
+def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> str:
+    column, cell = next((n, c) for n, c in zip(columns, cells, strict=True) if not _is_number(c))
+    if not cell.strip():
+        return f"{place}, column {column!r}: the value is missing; fill it or remove the row"
+    if len(cell) > 40:
+        cell = cell[:37] + "..."
+    return f"{place}, column {column!r}: {cell!r} is not a number"
+
+
+def _text_labels(labels: list[str]) -> NDArray[Any]:
+    """Labels of a CSV file: integers where every one of them is, text otherwise."""
+    if all(re.fullmatch(r"[+-]?\d{1,18}", label) for label in labels):
+        return np.array([int(label) for label in labels], dtype=np.int64)
+    if all(re.fullmatch(r"[+-]?\d{1,15}\.0*", label) for label in labels):
+        return np.array([int(float(label)) for label in labels], dtype=np.int64)
+    return np.array(labels, dtype=np.str_)
+
+
+def _read_parquet(path: Path, chooser: _LabelChooser) -> Part:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise TinykernelError(
+            f"{path}: reading .parquet needs pyarrow; install it (pip install pyarrow) or save "
+            "the data as .npz or .csv"
+        ) from None
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowInvalid:
+        raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+    names = [name for name in table.column_names if name != "__index_level_0__"]
+    at = chooser.index(names)
+    columns = tuple(name for i, name in enumerate(names) if i != at)
+    arrays = []
+    for name in names:
+        column = table.column(name)
+        if column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
+            raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        if name in columns and not (numeric or pa.types.is_boolean(column.type)):
+            shown = column[0].as_py() if len(column) else ""
+            raise TinykernelError(
+                f"{path}: row 1, column {name!r}: {shown!r} is not a number (type {column.type})"
+            )
+        arrays.append(column.to_numpy())
+    y = None
+    if at is not None:
+        y = arrays.pop(at)
+        y = y.astype(np.str_) if y.dtype == object else y
+    X = np.column_stack(arrays) if arrays else np.empty((table.num_rows, 0))
+    return Part(path, "", X, y, columns=columns)
