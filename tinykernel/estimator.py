@@ -38,7 +38,7 @@ _TRAINERS: dict[str, Callable[[TrainingProblem, TrainingOptions], TrainingResult
 }
 
 
-class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     """A kernel machine with binary features and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021
@@ -63,7 +63,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     loss : {"squared_hinge", "hinge", "logistic", "squared"}
         Loss of one output, one class against the rest.
     penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, which leaves fewer weights.
+        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, for fewer weights.
     coefficients : {"ternary", "binary"}
         Weights in {-1, 0, 1} or {-1, 1}.
     init : {"svm", "svm_sign", "random"}
@@ -122,8 +122,8 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Notes
     -----
     `predict` and `decision_function` use the float machine. The firmware computes the integer model
-    that `quantize` returns; its scores are other numbers, and near a decision boundary its label may
-    be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
+    that `quantize` returns; its scores are other numbers, and near a decision boundary its label
+    may be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
 
     Examples
     --------
@@ -223,9 +223,9 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             From scikit-learn's checks of `X` and `y`, e.g. for NaN.
         """
         options = self._options()
-        X, y = validate_data(self, X, y, dtype="numeric")
-        check_classification_targets(y)
-        problem = self._problem(X, y, sample_weight)
+        rows, labels = validate_data(self, X, y, dtype="numeric")
+        check_classification_targets(labels)
+        problem = self._problem(rows, labels, sample_weight)
         observer = _print_progress if self.verbose and not progress.is_observed() else None
         if observer is None:
             result = _TRAINERS[self.method](problem, options)
@@ -275,11 +275,9 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self, X: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
     ) -> TrainingProblem:
         """Bring checked data into the form that trainers take; set `classes_`."""
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
-            raise TinykernelError("sample_weight: all weights are 0; there is nothing to learn from")
+            raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
         raw_dtype = raw_dtype_of(X.dtype)
         rows, labels = to_raw(X, raw_dtype), y
         used = weight > 0

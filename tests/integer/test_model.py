@@ -26,7 +26,7 @@ seeds = st.integers(0, 2**32 - 1)
 @settings(max_examples=60, deadline=None)
 @given(models(), seeds)
 def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None:
-    """The compiled scores are those of the specification in unbounded integers, without overflow."""
+    """The compiled scores are those of the specification in unbounded integers."""
     q = quantised_inputs(model, seed)
     expected = [slow_scores(model, row) for row in q]
     assert_array_equal(model.features_quantized(q), [z for z, _ in expected])

@@ -67,7 +67,7 @@ def _worst_inputs(model: IntegerModel, rows: np.ndarray) -> np.ndarray:
 @settings(max_examples=50, deadline=None)
 @given(models(), seeds)
 def test_no_value_leaves_its_range(model: IntegerModel, seed: int) -> None:
-    """Random and adversarial inputs, run in 64 bits, stay inside the bound of every single value."""
+    """Random and adversarial inputs, run in 64 bits, stay inside the bound of every value."""
     rng = np.random.default_rng(seed)
     rows = _unrounded_rows(model).reshape(-1, model.n_features)
     worst = _worst_inputs(model, rows[rng.integers(0, len(rows), 20)])
@@ -181,7 +181,7 @@ def test_constant_features_do_not_widen_the_ranges() -> None:
 
 
 def test_row_bounds_beat_interval_arithmetic() -> None:
-    """The L1 bound frees bits: at d = 1024 the second transform halves far less than every stage."""
+    """The L1 bound frees bits: at d = 1024 the second transform halves half the stages."""
     rng = np.random.default_rng(0)
     diagonal = rng.choice([-1, 1], (2, 1024))
     permutation = Permutation("orbit", multiplier=5, increment=3)
@@ -208,7 +208,7 @@ def test_range_fits() -> None:
 
 @pytest.mark.parametrize("kind", ["int8", "sign"])
 def test_mean_rounding_error_is_what_random_inputs_show(kind: str) -> None:
-    """The constants that take out the bias of rounding down agree with the mean over many inputs."""
+    """The constants that take out the bias of rounding agree with the mean over many inputs."""
     rng = np.random.default_rng(1)
     n, d = 64, 64
     diagonal = rng.choice([-1, 1], (1, d)) * (rng.integers(1, 128, (1, d)) if kind == "int8" else 1)

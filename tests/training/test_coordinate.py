@@ -68,9 +68,7 @@ def combinations():
 def test_objective_never_rises_and_is_the_one_of_the_paper(options, n, p, seed):
     """Protects the convergence proof (Lemma 2): no step raises (7), and (7) is what is counted."""
     signs, codes, sample_weight, _ = make(seed, n, p)
-    outputs = fit_outputs(
-        pack(signs), codes, sample_weight, 2, options, seed=seed, traced=True
-    )
+    outputs = fit_outputs(pack(signs), codes, sample_weight, 2, options, seed=seed, traced=True)
     trace = np.array(outputs.trace[0])
     assert np.all(np.diff(trace) <= 1e-12 * np.maximum(1, trace[:-1]))
     share = sample_weight / sample_weight.sum()

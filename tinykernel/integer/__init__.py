@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinykernel.integer.model import RAW_DTYPES, InputScaler, IntegerModel
-from tinykernel.integer.quantize import as_integer_model, quantize
+from tinykernel.integer.quantize import as_integer_model, quantize, snap_windows
 from tinykernel.integer.ranges import Range, choose_schedules
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "as_integer_model",
     "choose_schedules",
     "quantize",
+    "snap_windows",
 ]

@@ -131,7 +131,7 @@ def _plain_label(label: object) -> Any:
     plain = label.item() if isinstance(label, np.generic) else label
     if not isinstance(plain, (str, int, float)):
         raise TinykernelError(
-            f"integer model: class {label!r} is a {type(label).__name__}; "
+            f"integer model: a class is a {type(label).__name__}; "
             "labels are strings, integers, floats or booleans"
         )
     if isinstance(plain, float) and not np.isfinite(plain):

@@ -104,24 +104,25 @@ def _float_scaler(
 
 @dataclass(frozen=True)
 class _RawRange:
-    """The raw integers ``first..last`` that a scaler tells apart, `slope` scaled units apart."""
+    """The raw integers ``first..last`` that a scaler tells apart, on a straight line.
+
+    The scaled value of raw integer x is ``low + slope * (x - first)``.
+    """
 
     first: int
     last: int
     slope: float
+    low: float
 
     @property
     def width(self) -> float:
         """Scaled units from first to last."""
         return self.slope * (self.last - self.first)
 
-
-def _clipped(machine: KernelMachine, feature: int, raw: NDArray[Any]) -> NDArray[np.float64]:
-    scaled = (raw.astype(np.float64) - machine.input_offset[feature]) * (
-        machine.input_scale[feature]
-    )
-    low, high = machine.input_low[feature], machine.input_high[feature]
-    return np.asarray(np.clip(scaled, low, high), dtype=np.float64)
+    def line(self, raw: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the scaled values of raw integers, constant outside of first..last."""
+        above = np.clip(raw, self.first, self.last) - self.first
+        return np.asarray(self.low + self.slope * above, dtype=np.float64)
 
 
 def _samples(first: int, last: int) -> NDArray[np.int64]:
@@ -137,22 +138,20 @@ def _raw_range(machine: KernelMachine, feature: int) -> _RawRange:
     ends, which is better where there are no more than two or three: a standardised flag.
     """
     limits = np.iinfo(machine.raw_dtype)
-    scale = float(machine.input_scale[feature])
-    ends = machine.input_offset[feature] + (
-        np.array([machine.input_low[feature], machine.input_high[feature]]) / scale
-    )
+    scale, offset = float(machine.input_scale[feature]), float(machine.input_offset[feature])
+    saturation = np.array([machine.input_low[feature], machine.input_high[feature]])
+    ends = offset + saturation / scale
     # 1e-5 forgives the rounding of float64 where the ends are whole numbers up to 2**31.
     outer = np.clip([np.floor(ends[0] + 1e-5), np.ceil(ends[1] - 1e-5)], limits.min, limits.max)
     nearest = np.clip(np.rint(ends), limits.min, limits.max)
     samples = _samples(int(outer[0]), int(outer[1]))
-    wanted = _clipped(machine, feature, samples)
-    chord = (wanted[-1] - wanted[0]) / max(outer[1] - outer[0], 1)
-    fits = [
-        _RawRange(int(first), int(last), slope)
-        for (first, last), slope in ((outer, float(chord)), (nearest, scale))
-    ]
-    errors = [np.std(wanted - fit.slope * np.clip(samples, fit.first, fit.last)) for fit in fits]
-    return fits[0] if errors[0] <= errors[1] + 1e-9 * scale else fits[1]
+    wanted = np.clip((samples - offset) * scale, *saturation)
+    slope = float(wanted[-1] - wanted[0]) / max(int(outer[1] - outer[0]), 1)
+    chord = _RawRange(int(outer[0]), int(outer[1]), slope, float(wanted[0]))
+    low = float(nearest[0] - offset) * scale
+    exact = _RawRange(int(nearest[0]), int(nearest[1]), scale, low)
+    errors = [np.abs(wanted - fit.line(samples)).mean() for fit in (chord, exact)]
+    return chord if errors[0] <= errors[1] + 1e-9 * scale else exact
 
 
 def _integer_scaler(
@@ -164,7 +163,7 @@ def _integer_scaler(
     # Outside its raw type a feature may have nothing left that varies.
     centre = _constant_values(machine)
     for i in [i for i, raw in ranges.items() if raw.last == raw.first or raw.width <= 0]:
-        centre[i] = float(_clipped(machine, i, np.array(ranges.pop(i).first)))
+        centre[i] = ranges.pop(i).low
     fields = np.zeros((4, n), dtype=np.int64)
     step = _integer_step(ranges, (1 << bits) - 1, stretch)
     for i, raw in ranges.items():
@@ -174,7 +173,7 @@ def _integer_scaler(
     for i, raw in ranges.items():
         samples = _samples(raw.first, raw.last)
         level = _integer_levels(samples, *fields[:, i].tolist()) - (1 << (bits - 1))
-        centre[i] = float(np.mean(_clipped(machine, i, samples) - step * level))
+        centre[i] = float(np.mean(raw.line(samples) - step * level))
     return QuantisedInputs(scaler, step, centre)
 
 

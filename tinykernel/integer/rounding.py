@@ -39,8 +39,8 @@ def mean_rounding_errors(
 
     Examples
     --------
-    >>> mean_rounding_errors([True] + 4 * [False], 5 * [False], Permutation(), np.ones((1, 32)),
-    ...     "sign")[0, 0]
+    >>> float(mean_rounding_errors([True] + 4 * [False], 5 * [False], Permutation(),
+    ...     np.ones((1, 32)), "sign")[0, 0])
     -8.0
     """
     d = diagonal.shape[1]

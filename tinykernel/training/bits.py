@@ -1,8 +1,8 @@
 """Binary features of a training set, one bit each, feature by feature.
 
 Coordinate descent reads one feature of all rows at a time. Rows come in chunks of ``8 * width``;
-bit k of byte w of chunk c belongs to row ``(8 c + k) * width + w``. Bytes that lie side by side thus
-hold, at one bit position, rows that lie side by side, and a sum over the rows whose bit is set
+bit k of byte w of chunk c belongs to row ``(8 c + k) * width + w``. Bytes that lie side by side
+thus hold, at one bit position, rows that lie side by side, and a sum over the rows whose bit is set
 becomes masked vector additions: eight times less memory than bytes, and faster.
 """
 

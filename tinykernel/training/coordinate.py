@@ -18,7 +18,7 @@ from tinykernel.training.descent import sweep
 from tinykernel.training.linear import linear_svm, ternary_start
 from tinykernel.training.losses import LOSSES
 
-__all__ = ["DescentOptions", "TernaryOutputs", "fit_outputs"]
+__all__ = ["DescentOptions", "TernaryOutputs", "fit_outputs", "stratified_rows"]
 
 _START_ROWS = 2000
 _START_EPOCHS = 10
@@ -230,7 +230,7 @@ class _Output:
         """Make one sweep."""
         features, options = self.problem.features, self.problem.options
         trace = np.full(features.n_features + 2 if self.problem.traced else 0, np.nan)
-        objective, n_changes = sweep(
+        objective, _ = sweep(
             features.planes,
             self.side,
             self.problem.share,

@@ -7,11 +7,11 @@ With ``h_i = w.z_i``, an integer, and r the number of weights that are not 0, th
 ``power`` is 2 for the l2 penalty of (7), ``lambda alpha^2 sum w^2``, and 1 for the l1 penalty
 ``lambda alpha sum |w|``; both sums are r as w is ternary. beta is an intercept, 0 in the paper.
 
-As h is an integer, the loss takes few values at fixed alpha and beta. They are tabulated, with their
-differences, as ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the change of
-the loss of all rows is ``sum_i below_i + sum over set bits of (above_i - below_i)``, where below and
-above are the changes at h - s and h + s: the first sum does not depend on j, and the second is a
-masked sum over the bits of the feature. (10)-(11) for one j is one or two such sums.
+As h is an integer, the loss takes few values at fixed alpha and beta. They are tabulated, with
+their differences, as ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the
+change of the loss of all rows is ``sum_i below_i + sum over set bits of (above_i - below_i)``,
+where below and above are the changes at h - s and h + s: the first sum does not depend on j, and
+the second is a masked sum over the bits of the feature. (10)-(11) for one j is one or two of them.
 
 The masked sums run over differences rounded to 22-bit integers, which makes them exact, fast and
 independent of the order. What they promise is checked in float64 before a change is kept, so the
@@ -33,7 +33,9 @@ _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
 _TOP = 2.0**20
 _SMALLEST_ALPHA = 1e-8
-_LARGEST_ALPHA = 1e8
+# Of a line search, in units of its direction; reached only where nothing stops the descent, e.g. by
+# the logistic loss of separable rows without a penalty.
+_LONGEST = 1e8
 # Columns of the levels, and of the sums over the rows.
 _HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
 
@@ -165,75 +167,88 @@ def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _mean_slope(loss, alpha, beta, counts, low, high, by_alpha):  # type: ignore[no-untyped-def]
+def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+    """Compute the derivative of the objective in a direction; rate is ``lambda power r``."""
     p = (counts.shape[1] - 1) // 2
-    total = 0.0
+    total = rate * alpha ** (power - 1) * d_alpha
     for side in range(2):
         y = 2.0 * side - 1.0
         for h in range(low, high + 1):
             count = counts[side, h + p]
             if count > 0.0:
                 slope = count * y * loss_slope(loss, y * (alpha * h + beta))
-                total += slope * h if by_alpha else slope
+                total += slope * (d_alpha * h + d_beta)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _best_alpha(loss, alpha, beta, penalty, power, r, counts, low, high):  # type: ignore[no-untyped-def]
-    """Solve (8) by bisection on the derivative, which never decreases in alpha."""
+def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+    """Minimise along a line, in place: bisection on the derivative, which never decreases."""
+    alpha = scale[0]
+    beta = scale[1]
+    slope = _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    if slope > 0.0:
+        d_alpha = -d_alpha
+        d_beta = -d_beta
+    limit = _LONGEST
+    if d_alpha < 0.0:
+        limit = (alpha - _SMALLEST_ALPHA) / -d_alpha
+    if slope == 0.0 or limit <= 0.0:
+        return
     left = 0.0
-    right = min(max(alpha, _SMALLEST_ALPHA), _LARGEST_ALPHA)
-    rate = penalty * power * r
-    while right < _LARGEST_ALPHA:
-        slope = _mean_slope(loss, right, beta, counts, low, high, True)
-        if slope + rate * right ** (power - 1) >= 0.0:
-            break
+    right = min(1.0, limit)
+    searching = True
+    while searching:
+        slope = _slope(
+            loss, alpha + right * d_alpha, beta + right * d_beta, d_alpha, d_beta, rate, power,
+            counts, low, high,
+        )  # fmt: skip
+        searching = slope < 0.0 and right < limit
+        if searching:
+            left = right
+            right = min(2.0 * right, limit)
+    if slope < 0.0:
         left = right
-        right *= 2.0
-    while right - left > 1e-12 * right and right > _SMALLEST_ALPHA:
+    while right - left > 1e-10 * right and right > 1e-12:
         middle = 0.5 * (left + right)
-        slope = _mean_slope(loss, middle, beta, counts, low, high, True)
-        if slope + rate * middle ** (power - 1) < 0.0:
+        slope = _slope(
+            loss, alpha + middle * d_alpha, beta + middle * d_beta, d_alpha, d_beta, rate, power,
+            counts, low, high,
+        )  # fmt: skip
+        if slope < 0.0:
             left = middle
         else:
             right = middle
-    return max(right, _SMALLEST_ALPHA)
-
-
-@njit(cache=True, nogil=True)
-def _best_beta(loss, alpha, counts, low, high):  # type: ignore[no-untyped-def]
-    """Minimise over the intercept by bisection, between bounds that no optimum exceeds."""
-    right = alpha * max(abs(low), abs(high)) + 50.0
-    left = -right
-    while right - left > 1e-12 * max(1.0, abs(right)):
-        middle = 0.5 * (left + right)
-        if _mean_slope(loss, alpha, middle, counts, low, high, False) < 0.0:
-            left = middle
-        else:
-            right = middle
-    return 0.5 * (left + right)
+    scale[0] = max(_SMALLEST_ALPHA, alpha + right * d_alpha)
+    scale[1] = beta + right * d_beta
 
 
 @njit(cache=True, nogil=True)
 def _scale_step(  # type: ignore[no-untyped-def]
     loss, scale, penalty, power, r, intercept, counts, low, high, before
 ):
-    """Minimise over alpha (8), or over alpha and the intercept in turn; never to something worse."""
-    alpha = scale[0]
-    beta = scale[1]
-    for _ in range(8 if intercept else 1):
-        old_alpha = alpha
-        old_beta = beta
+    """Minimise over alpha (8), and over the intercept; never to something worse.
+
+    With an intercept, lines along both axes and along the way made so far take turns, which needs
+    few rounds also in a narrow valley (Powell 1964).
+    """
+    new = scale.copy()
+    rate = penalty * power * r
+    for _ in range(4 if intercept else 1):
+        old_alpha = new[0]
+        old_beta = new[1]
         if r > 0:
-            alpha = _best_alpha(loss, alpha, beta, penalty, power, r, counts, low, high)
+            _search(loss, new, new[0], 0.0, rate, power, counts, low, high)
         if intercept:
-            beta = _best_beta(loss, alpha, counts, low, high)
-        if abs(alpha - old_alpha) <= 1e-6 * alpha and abs(beta - old_beta) <= 1e-6:
-            break
-    after = _mean_loss(loss, alpha, beta, counts, low, high) + penalty * alpha**power * r
+            _search(loss, new, 0.0, 1.0, rate, power, counts, low, high)
+            d_alpha = new[0] - old_alpha
+            d_beta = new[1] - old_beta
+            if abs(d_alpha) <= 1e-4 * new[0] and abs(d_beta) <= 1e-4:
+                break
+            _search(loss, new, d_alpha, d_beta, rate, power, counts, low, high)
+    after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** power * r
     if after < before:
-        scale[0] = alpha
-        scale[1] = beta
+        scale[:] = new
     return min(before, after)
 
 
@@ -248,9 +263,7 @@ def _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale):  # 
     low, high = _histogram(sums[: share.shape[0]], side, share, counts)
     before = _mean_loss(loss, scale[0], scale[1], counts, low, high)
     before += penalty * scale[0] ** power * r
-    return before, _scale_step(
-        loss, scale, penalty, power, r, intercept, counts, low, high, before
-    )
+    return before, _scale_step(loss, scale, penalty, power, r, intercept, counts, low, high, before)
 
 
 @njit(cache=True, nogil=True)
@@ -266,16 +279,14 @@ def _visit(  # type: ignore[no-untyped-def]
     """Visit every weight once; return the objective and the number of changes."""
     steps = np.zeros((2, sums.shape[0]), np.int32)
     totals = np.zeros(5)
-    r = 0
-    for j in range(weights.shape[0]):
-        r += abs(np.int64(weights[j]))
+    r = np.int64(0)
+    for k in range(weights.shape[0]):
+        r += abs(np.int64(weights[k]))
     # Rounding errors of the integer differences: a change that promises less is not worth a look.
     noise = 2.0 * np.sqrt(share.shape[0]) / min(units[0], units[1])
     n_changes = 0
+    j, weight, move = np.int64(0), np.int64(0), np.int64(0)
     for visited in range(-1, order.shape[0]):
-        j = np.int64(0)
-        weight = np.int64(0)
-        move = np.int64(0)
         before = np.inf  # the visit before the first changes nothing; it fills steps and totals
         if visited >= 0:
             j = order[visited]
@@ -285,10 +296,11 @@ def _visit(  # type: ignore[no-untyped-def]
             if change >= -noise - 1e-13 * before:
                 continue
         new_r = r - abs(weight) + abs(weight + move)
+        # Second time: rounding promised what float64 does not keep, and the move is taken back.
         for direction in (1, -1):
             add_feature(planes[j], direction * move, sums)
             _refresh(sums, side, share, levels, units, steps, totals)
-            if totals[_HERE] + price * new_r < before:
+            if direction == 1 and totals[_HERE] + price * new_r < before:
                 if visited >= 0:
                     weights[j] = weight + move
                     r = new_r
@@ -296,7 +308,6 @@ def _visit(  # type: ignore[no-untyped-def]
                     if trace.shape[0]:
                         trace[1 + n_changes] = totals[_HERE] + price * r
                 break
-            # Rounding promised what float64 does not keep: take it back.
     return totals[_HERE] + price * r, n_changes
 
 

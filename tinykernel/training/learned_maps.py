@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.errors import TinykernelError
@@ -84,9 +85,7 @@ class Projection:
         slopes = add_cosine(turns.copy(), self.offset / _TURN - _QUARTER)
         return add_cosine(turns, self.offset / _TURN), slopes
 
-    def step(
-        self, gradient: tuple[NDArray[Any], NDArray[Any]], rate: float, limit: float
-    ) -> None:
+    def step(self, gradient: tuple[NDArray[Any], NDArray[Any]], rate: float, limit: float) -> None:
         """Go against the gradient.
 
         Parameters
@@ -163,11 +162,18 @@ class _Best:
     W: NDArray[Any]
 
 
-class LearnedMapClassifier(OneVersusRest):
+class LearnedMapClassifier(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    OneVersusRest,
+):
     """Base of the classifiers that learn a cosine map: Algorithm 3 of 004.
 
-    A subclass defines ``_start(X, sigma, rng)``, which returns the projection to start from for
-    rows divided by sigma, and ``_keep(projection, sigma)``, which sets the fitted attributes.
+    They are transformers too, which give the learned features.
+
+    A subclass defines ``_start(X, rng)``, which returns the projection to start from
+    for rows divided by sigma, ``_keep(projection)``, which sets the fitted attributes, and
+    ``_fitted(dtype)``, which returns the projection that they stand for.
     """
 
     sigma_: float
@@ -251,9 +257,7 @@ class LearnedMapClassifier(OneVersusRest):
                 f"validation_fraction must lie between 0 and 1; got {self.validation_fraction!r}"
             )
 
-    def _fit(
-        self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState
-    ) -> None:
+    def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         self._check()
         self.sigma_ = find_sigma(self.sigma, X, rng)
         # In units of sigma the frequencies are of order 1 whatever the data.
@@ -272,14 +276,11 @@ class LearnedMapClassifier(OneVersusRest):
             first=steps + 1,
             average=True,
         )
-        if not np.isfinite(W).all():
-            raise TinykernelError(
-                f"{type(self).__name__}: the weights overflowed; scale the features to about [-1, 1]"
-            )
         k = int(self.n_components)
         self.coef_ = np.ascontiguousarray(W[:k].T)
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros_like(W[0])
         self.offset_ = np.mod(projection.offset, projection.offset.dtype.type(_TURN))
+        self._n_features_out = k
         self._keep(projection)
 
     def _draw(
@@ -355,3 +356,8 @@ class LearnedMapClassifier(OneVersusRest):
 
     def _width(self) -> int:
         return int(self.n_components)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -20,7 +20,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
 
 
 @njit(cache=True, nogil=True)
-def loss_value(loss: int, margin: float) -> float:
+def loss_value(loss, margin):  # type: ignore[no-untyped-def]
     """Compute a loss.
 
     Parameters
@@ -49,7 +49,7 @@ def loss_value(loss: int, margin: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def loss_slope(loss: int, margin: float) -> float:
+def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
     """Compute the derivative of a loss by the margin; the left one where the hinge bends.
 
     Parameters

@@ -178,4 +178,4 @@ class KernelMachine:
         decisions = self.decision_function(X)
         if decisions.shape[1] == 1:
             return (decisions[:, 0] > 0).astype(np.int64)
-        return decisions.argmax(axis=1).astype(np.int64)
+        return np.asarray(decisions.argmax(axis=1), dtype=np.int64)

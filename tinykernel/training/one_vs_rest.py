@@ -158,9 +158,7 @@ class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(np.int64)
         return np.asarray(self.classes_[codes])
 
-    def _fit(
-        self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState
-    ) -> None:
+    def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         raise NotImplementedError
 
     def _decide(self, X: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.features import Permutation
 from tinykernel.training.bits import pack_features
 from tinykernel.training.coordinate import fit_outputs
 from tinykernel.training.machine import KernelMachine
@@ -53,6 +54,9 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
         n_threads=options.n_threads,
         stage="learning the weights",
     )
+    permutation = features.permutation_
+    if not isinstance(permutation, Permutation):
+        raise TypeError("the blocks of a machine share one permutation")
     shape = features.diagonal_.shape
     weights = np.zeros((outputs.weights.shape[0], shape[0] * shape[1]), dtype=np.int8)
     weights[:, : options.n_components] = outputs.weights
@@ -64,7 +68,7 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
         input_low=problem.scaling.low,
         input_high=problem.scaling.high,
         sign=features.sign_,
-        permutation=features.permutation_,
+        permutation=permutation,
         diagonal=features.diagonal_,
         diagonal_kind=options.diagonal,
         row_scale=features.row_scale_,

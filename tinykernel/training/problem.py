@@ -87,7 +87,7 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
     dtype = np.dtype(raw_dtype)
     low, high = _limits(dtype)
     if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):
-        row, column = (int(i[0]) for i in np.nonzero((X < low) | (X > high)))
+        row, column = np.argwhere(np.less(X, low) | np.greater(X, high))[0].tolist()
         raise TinykernelError(
             f"X: row {row}, column {column} is {X[row, column]}, which {raw_dtype}, the widest "
             "type the firmware takes, cannot hold; rescale the column"
@@ -133,7 +133,7 @@ class InputScaling:
         """
         scaled = np.subtract(X, self.offset, dtype=np.float64)
         scaled *= self.scale
-        return np.clip(scaled, self.low, self.high).astype(np.float32)
+        return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
 
 
 def fit_scaling(

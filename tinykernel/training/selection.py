@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from tinykernel.training.bits import pack_features
 from tinykernel.training.coordinate import DescentOptions, fit_outputs, stratified_rows
 from tinykernel.training.problem import TrainingOptions, TrainingProblem
 
-__all__ = ["Choice", "assign_folds", "choose", "draw_features"]
+__all__ = ["Choice", "assign_folds", "choose", "descent_options", "draw_features"]
 
 # Multiples of the mean distance to the 50th neighbour, and lambdas, in the order in which they are
 # preferred when they score the same. Measured on ten data sets, the best multiple lies between 1
@@ -25,7 +24,8 @@ _MULTIPLES = (1.4, 2.0, 1.0, 2.8, 0.7, 4.0)
 _STEP = 1.4
 _MOST_EXTENSIONS = 6
 _PENALTIES = {"l2": (0.1, 0.03, 0.3, 0.01, 1.0), "l1": (0.001, 0.003, 0.0003, 0.01, 0.0001)}
-_MOST_ROWS = 12000
+# Rows are taken until rows * outputs * components reach the work, which takes seconds a trial.
+_LEAST_ROWS, _MOST_ROWS, _WORK = 4000, 12000, 2.5e8
 # The best lambda falls with the number of rows: on MNIST by 6 from 1500 to 20000 rows.
 _DECAY = 0.5
 # Small sets are split several times, or chance would choose.
@@ -33,7 +33,7 @@ _ROWS_FOR_ONE_SPLIT = 1500
 _MOST_SPLITS = 5
 _MARGIN = 0.5
 # Far from the end the order of the candidates no longer changes.
-_TOLERANCE = 1e-3
+_TOLERANCE, _SWEEPS = 1e-3, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,7 @@ class Choice:
     cv_results: dict[str, NDArray[np.float64]]
 
 
-def draw_features(
-    n_features: int, sigma: float, options: TrainingOptions, seed: int
-) -> RMBCSIK:
+def draw_features(n_features: int, sigma: float, options: TrainingOptions, seed: int) -> RMBCSIK:
     """Draw the binary features of the paper's method.
 
     Parameters
@@ -86,7 +84,8 @@ def draw_features(
         permutation=options.permutation,
         random_state=seed,
     )
-    return drawn.fit(np.zeros((1, n_features), dtype=np.float32))
+    drawn.fit(np.zeros((1, n_features), dtype=np.float32))
+    return drawn
 
 
 def assign_folds(
@@ -135,7 +134,9 @@ class _Validation:
 
     def __init__(self, problem: TrainingProblem, options: TrainingOptions) -> None:
         rng = np.random.default_rng([options.seed, 1])
-        rows = stratified_rows(problem.codes, _MOST_ROWS, rng)
+        work = problem.n_classes * options.n_components
+        most = int(min(_MOST_ROWS, max(_LEAST_ROWS, _WORK / work)))
+        rows = stratified_rows(problem.codes, most, rng)
         self.X = problem.scaling.apply(problem.X[rows])
         self.codes = problem.codes[rows]
         self.sample_weight = problem.sample_weight[rows]
@@ -162,9 +163,7 @@ class _Validation:
                 left_out = np.where(folds == fold, self.sample_weight, 0.0)
                 self._add(self.sample_weight - left_out, left_out, self.options.seed + split)
 
-    def _add(
-        self, training: NDArray[np.float64], left_out: NDArray[np.float64], seed: int
-    ) -> None:
+    def _add(self, training: NDArray[np.float64], left_out: NDArray[np.float64], seed: int) -> None:
         """Add one part, unless there is nothing in it to learn from or to score."""
         if training.any() and left_out.any():
             self.parts.append(_Part(training, left_out, seed))
@@ -179,7 +178,11 @@ class _Validation:
             self.codes[rows],
             part.training[rows],
             self.n_classes,
-            replace(descent_options(self.options, regularization), tol=_TOLERANCE),
+            replace(
+                descent_options(self.options, regularization),
+                tol=max(_TOLERANCE, self.options.tol),
+                max_iter=min(_SWEEPS, self.options.max_iter),
+            ),
             seed=part.seed,
         )
         rows = part.left_out > 0
@@ -260,9 +263,7 @@ class _Search:
             n_done += 1
             progress.report(stage, n_done, total)
 
-        self.tried.update(
-            zip(fresh, self.validation.scores(fresh, self.pool, done), strict=True)
-        )
+        self.tried.update(zip(fresh, self.validation.scores(fresh, self.pool, done), strict=True))
         scores = np.array([self.tried[pair] for pair in pairs])
         top = scores.max()
         error = np.sqrt(top * (1 - top) / self.validation.codes.size)
@@ -272,14 +273,13 @@ class _Search:
         """Try the grid, then go on where the best value lies at its edge."""
         stage = "choosing sigma"
         unit = self.validation.distance
-        sigma = _MULTIPLES[
-            self.best(stage, [(m * unit, regularization) for m in _MULTIPLES])
-        ]
+        sigma = _MULTIPLES[self.best(stage, [(m * unit, regularization) for m in _MULTIPLES])]
         if sigma in (min(_MULTIPLES), max(_MULTIPLES)):
             factor = _STEP if sigma == max(_MULTIPLES) else 1 / _STEP
             for _ in range(_MOST_EXTENSIONS):
                 pairs = [(m * unit, regularization) for m in (sigma, sigma * factor)]
-                if self.best(stage, pairs) == 0:
+                self.best(stage, pairs)
+                if self.tried[pairs[1]] <= self.tried[pairs[0]]:
                     break
                 sigma *= factor
         return sigma * unit
