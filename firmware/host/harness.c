@@ -13,9 +13,9 @@
 #include PREFIX_HEADER
 
 #define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define FEATURES JOIN(PREFIX_UPPER, _FEATURES)
-#define CLASSES JOIN(PREFIX_UPPER, _CLASSES)
+#define JOIN(a, b)  JOIN_(a, b)
+#define FEATURES    JOIN(PREFIX_UPPER, _FEATURES)
+#define CLASSES     JOIN(PREFIX_UPPER, _CLASSES)
 
 static JOIN(PREFIX, _input_t) raw[FEATURES];
 static JOIN(PREFIX, _quantized_t) quantized[FEATURES];

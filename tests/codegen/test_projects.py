@@ -55,14 +55,16 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     assert wanted <= set(files)
     ini = files["platformio.ini"].decode()
     assert f"platform = {TARGETS[target].board.platform}" in ini
-    assert "/work" not in ini and "{{" not in "".join(map(str, files.values()))
+    assert "/work" not in ini
+    assert "{{" not in "".join(map(str, files.values()))
 
 
 def test_same_bytes_every_time(model: IntegerModel) -> None:
     """Output that changes from run to run cannot be reviewed or cached."""
     first = render_project(model, "esp32", framework="espidf")
     again = render_project(model, "esp32", framework="espidf")
-    assert first == again and list(first) == sorted(first)
+    assert first == again
+    assert list(first) == sorted(first)
 
 
 def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
@@ -74,7 +76,8 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
         export(model, "cortex-m4", folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
     files = export(model, "cortex-m4", folder, force=True)
-    assert all(path.is_file() for path in files) and not (folder / "mine.txt").exists()
+    assert all(path.is_file() for path in files)
+    assert not (folder / "mine.txt").exists()
 
 
 @pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop"])
@@ -97,7 +100,8 @@ def test_generated_inputs_cover_the_range(raw: str) -> None:
     """Test vectors that saturate everywhere would test nothing."""
     sample = random_model(40, 64, 3, raw_dtype=raw, scaler_per_feature=True)
     quantised = sample.quantize_inputs(generated_inputs(sample))
-    assert quantised[0].max() == -128 and quantised[1].min() >= 126
+    assert quantised[0].max() == -128
+    assert quantised[1].min() >= 126
     assert len(np.unique(quantised[2:])) > 60
 
 
@@ -112,14 +116,16 @@ def test_host_project_prints_pass(
     build = [require_tool("gcc"), "-Os", "-std=c99", *WARNINGS, *headers, *sources, "-o", "selftest"]
     assert run(build, folder).stderr == ""
     result = run(["./selftest"], folder)
-    assert "PASS: 8 vectors, 32 scores equal" in result.stdout and result.returncode == 0
+    assert "PASS: 8 vectors, 32 scores equal" in result.stdout
+    assert result.returncode == 0
     source = folder / "src" / "gesture.c"
     text = source.read_text()
     at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
     source.write_text(text[:at] + "1 + " + text[at:].lstrip())
     assert run(build, folder).returncode == 0
     result = run(["./selftest"], folder)
-    assert "FAIL: vector 0, score of class 0: got" in result.stdout and result.returncode == 1
+    assert "FAIL: vector 0, score of class 0: got" in result.stdout
+    assert result.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,15 @@ def test_all_promised_targets_are_there() -> None:
 def test_row_is_complete(name: str) -> None:
     """A row with a hole would fail late, in a template or in a report."""
     target = find_target(name)
-    assert target.description and target.boards and target.compilers
-    assert target.board.platform and target.board.frameworks
+    assert target.description
+    assert target.boards
+    assert target.compilers
+    assert target.board.platform
+    assert target.board.frameworks
     if target.family != "host":
-        assert target.flash > 0 and target.ram > 0 and target.machines
+        assert target.flash > 0
+        assert target.ram > 0
+        assert target.machines
         assert all(board.name for board in target.boards)
         # The true compiler comes before stand-ins, or the report would name the wrong one.
         stand_ins = [bool(compiler.stand_in) for compiler in target.compilers]
@@ -48,7 +53,8 @@ def test_default_board_and_framework() -> None:
 def test_framework_chooses_a_board_that_has_it() -> None:
     """--framework alone must pick a board for which it exists."""
     board, framework = board_for(find_target("esp32c3"), framework="espidf")
-    assert board.name == "esp32-c3-devkitm-1" and framework == "espidf"
+    assert board.name == "esp32-c3-devkitm-1"
+    assert framework == "espidf"
 
 
 def test_other_board_of_the_same_platform() -> None:

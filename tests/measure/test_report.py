@@ -36,7 +36,8 @@ def test_linked_report_adds_up(
     """Tables count to the byte, and all parts together are the linked difference."""
     require_tool(COMPILER[target])
     result = report(model, target, "1MB")
-    assert result.source == "linked" and result.compiler.startswith(COMPILER[target])
+    assert result.source == "linked"
+    assert result.compiler.startswith(COMPILER[target])
     tables = pack(model).table_bytes()
     assert {part: result.flash_parts[part] for part in tables} == tables
     assert sum(result.flash_parts.values()) == result.flash
@@ -44,7 +45,8 @@ def test_linked_report_adds_up(
     assert result.scratch == 4 * (256 + 10)
     assert 0 < result.stack <= 256
     in_ram = sum(tables.values()) if target == "esp8266" else 0
-    assert result.static == in_ram and result.ram == in_ram + result.scratch + result.stack
+    assert result.static == in_ram
+    assert result.ram == in_ram + result.scratch + result.stack
 
 
 @pytest.mark.parametrize("target", CHIPS)
@@ -59,9 +61,11 @@ def test_estimate_is_within_three_percent(
         seed=7,
     )  # fmt: skip
     linked, estimate = report(sample, target), report(sample, target, compiler="none")
-    assert estimate.source == "estimate" and estimate.compiler == ""
+    assert estimate.source == "estimate"
+    assert estimate.compiler == ""
     assert estimate.flash == pytest.approx(linked.flash, rel=0.03)
-    assert estimate.scratch == linked.scratch and estimate.static == linked.static
+    assert estimate.scratch == linked.scratch
+    assert estimate.static == linked.static
     assert linked.stack <= estimate.stack <= 256
 
 
@@ -89,7 +93,8 @@ def test_budget(model: IntegerModel) -> None:
     """Over budget must be said, with the bytes that are too many."""
     result = report(model, "cortex-m4", "4KB", compiler="none")
     over = result.flash - 4096
-    assert not result.fits and f"flash is {over} bytes" in result.problems[0]
+    assert not result.fits
+    assert f"flash is {over} bytes" in result.problems[0]
     assert report(model, "cortex-m4", result.flash, compiler="none").fits
 
 
@@ -97,7 +102,8 @@ def test_chip_that_is_too_small() -> None:
     """A model that keeps to the budget may still not fit the chip."""
     large = random_model(2048, 4096, 2, diagonal_kind="sign")
     result = report(large, "cortex-m0plus", compiler="none")
-    assert not result.fits and "RAM is" in result.problems[0]
+    assert not result.fits
+    assert "RAM is" in result.problems[0]
 
 
 def test_json_and_html(model: IntegerModel) -> None:
@@ -105,10 +111,13 @@ def test_json_and_html(model: IntegerModel) -> None:
     result = report(model, "esp32c3", "30KB", compiler="none")
     data = json.loads(json.dumps(result.to_dict()))
     assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(data)
-    assert data["budget"] == 30720 and data["fits"] is True
+    assert data["budget"] == 30720
+    assert data["fits"] is True
     assert sum(data["parts"]["flash"].values()) == data["flash"]
     page = result.to_html()
-    assert page.startswith("<!DOCTYPE html>") and "<svg" in page and "http" not in page
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<svg" in page
+    assert "http" not in page
     assert "flash" in result.to_text()
 
 

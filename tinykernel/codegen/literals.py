@@ -22,12 +22,11 @@ __all__ = [
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME = 40
-# Keywords of C99 and C++17, with the alternative spellings of operators. A model called "int"
-# would give the names int_predict and INT_CLASSES, which are fine, but also int.c and int.h; what
-# must not be is a model whose files clash with a standard header.
+# A model of this name would have a header that hides one of C or of a framework.
 _HEADERS = frozenset(
-    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg "
-    "stdbool stddef stdint stdio stdlib string tgmath time wchar wctype main arduino".split()
+    ("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits")
+    + ("locale", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio")
+    + ("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "arduino")
 )
 
 
@@ -55,9 +54,7 @@ def check_name(name: str) -> str:
     'gesture'
     """
     if not _IDENTIFIER.fullmatch(name) or len(name) > _LONGEST_NAME:
-        reason = (
-            f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores"
-        )
+        reason = f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores"
     elif name.lower().startswith("tk_") or name.lower() == "tk":
         reason = "begins like the names of the runtime, tk_"
     elif name.lower() in _HEADERS:

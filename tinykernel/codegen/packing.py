@@ -253,7 +253,8 @@ def _bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
     shifts = np.arange(_WORD, dtype=np.uint64)
     if first_is_top:
         shifts = shifts[::-1]
-    return (padded.reshape(-1, _WORD) << shifts).sum(axis=1).astype(np.uint32)
+    words: NDArray[np.uint32] = (padded.reshape(-1, _WORD) << shifts).sum(axis=1).astype(np.uint32)
+    return words
 
 
 def _pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:
@@ -273,7 +274,7 @@ def _pack_signs(model: IntegerModel) -> _Parts:
     if np.any(negative):
         parts.append(
             Table("tk_signs", "uint32_t", _pair_words(negative, even_high=False), "scaler",
-                  "Inputs that change their sign (B), 1 = negative: odd inputs high, even ones low.")
+                  "Inputs that change their sign (B): a bit each, odd inputs high, even ones low.")
         )  # fmt: skip
     if np.any(constant):
         parts.append(

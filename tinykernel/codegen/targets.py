@@ -123,7 +123,7 @@ _LX106 = Compiler(
 
 
 def _cortex(
-    cpu: str, description: str, boards: tuple[Board, ...], memory: tuple[int, int], machine: str
+    cpu: str, description: str, boards: tuple[Board, ...], memory: tuple[int, int], *machines: str
 ) -> Target:
     """Build a row for a Cortex-M core; all of them share their compilers and naming."""
     return Target(
@@ -135,7 +135,7 @@ def _cortex(
         flash=memory[0] * KILOBYTE,
         ram=memory[1] * KILOBYTE,
         zig=("thumb-freestanding-eabi", cpu.replace("-", "_")),
-        machines=(machine,),
+        machines=machines,
     )
 
 
@@ -150,6 +150,7 @@ _ROWS = (
         ),
         (128, 16),
         "microbit",
+        "mps2-an385",
     ),
     _cortex(
         "cortex-m0plus",
@@ -160,6 +161,7 @@ _ROWS = (
         ),
         (64, 8),
         "microbit",
+        "mps2-an385",
     ),
     _cortex(
         "cortex-m3",

@@ -61,7 +61,7 @@
 #endif
 
 /* Packed 16-bit arithmetic of Cortex-M4, M7, M33 and larger cores. */
-#if !TK_FORCE_PORTABLE && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32) &&                    \
+#if !TK_FORCE_PORTABLE && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32) && \
     defined(__ARM_FEATURE_DSP)
 #define TK_DSP 1
 #else
@@ -89,18 +89,18 @@
 /* Words and stages that the pass with the diagonal G takes at a time, after stage 0. With eight low
  * registers, as few as leave an even number of stages. */
 #if TK_RADIX == 8
-#define TK_FUSED 8u
+#define TK_FUSED        8u
 #define TK_FUSED_STAGES 3u
 #elif TK_RADIX == 4 && TK_LOG2_DIMENSION % 2
-#define TK_FUSED 4u
+#define TK_FUSED        4u
 #define TK_FUSED_STAGES 2u
 #else
-#define TK_FUSED 2u
+#define TK_FUSED        2u
 #define TK_FUSED_STAGES 1u
 #endif
 
 #define TK_DIMENSION (1u << TK_LOG2_DIMENSION)
-#define TK_PAIRS (TK_DIMENSION / 2u) /* words of two int16 */
+#define TK_PAIRS     (TK_DIMENSION / 2u) /* words of two int16 */
 
 /* The kernels are called once each with literal arguments: inlining makes strides immediates. */
 #if defined(__GNUC__)

@@ -33,8 +33,8 @@ TK_INLINE uint32_t tk_signed_pair(const uint32_t *u, uint32_t *signs)
     const uint32_t pair = tk_select16(tk_ssub16(0u, *u), *u, signs);
     return TK_HALVE_PRODUCT ? tk_shsax(pair, pair) : tk_ssax(pair, pair);
 #else
-    const int32_t even_sign = (int32_t)*signs >> 31;
-    const int32_t odd_sign = (int32_t)(*signs << 16) >> 31;
+    const int32_t even_sign = (int32_t)tk_top_mask(*signs);
+    const int32_t odd_sign = (int32_t)tk_top_mask(*signs << 16);
     const int32_t even = (tk_load_side_high(u) ^ even_sign) - even_sign;
     const int32_t odd = (tk_load_low(u) ^ odd_sign) - odd_sign;
     *signs <<= 1;
@@ -43,7 +43,7 @@ TK_INLINE uint32_t tk_signed_pair(const uint32_t *u, uint32_t *signs)
 }
 
 /* d/2 words u to d/2 words v; `table` holds the signs of the block. */
-TK_INLINE void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
+TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;
@@ -93,7 +93,7 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, const uint32_t *table
 }
 
 /* d/2 words u to d/2 words v; `table` holds the int8 factors of the block. */
-TK_INLINE void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
+TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;

@@ -11,12 +11,12 @@
 
 #if TK_DSP
 
-#define TK_DSP_OPERATION(name, instruction)                                                        \
-    TK_INLINE uint32_t name(uint32_t a, uint32_t b)                                                \
-    {                                                                                              \
-        uint32_t result;                                                                           \
-        __asm__(instruction " %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));                        \
-        return result;                                                                             \
+#define TK_DSP_OPERATION(name, instruction)                                 \
+    TK_INLINE uint32_t name(uint32_t a, uint32_t b)                         \
+    {                                                                       \
+        uint32_t result;                                                    \
+        __asm__(instruction " %0, %1, %2" : "=r"(result) : "r"(a), "r"(b)); \
+        return result;                                                      \
     }
 
 TK_DSP_OPERATION(tk_sadd16, "sadd16")   /* halves a + b */
@@ -72,11 +72,11 @@ TK_INLINE uint32_t tk_uxtab16_odd(uint32_t a, uint32_t b)
 }
 
 /* low: low.low, high: the high half of high << shift, shift a literal of 0..31. */
-#define TK_PKHBT(result, low, high, shift)                                                         \
+#define TK_PKHBT(result, low, high, shift) \
     __asm__("pkhbt %0, %1, %2, lsl %3" : "=r"(result) : "r"(low), "r"(high), "I"(shift))
 
 /* low: the low half of low >> shift (arithmetic), high: high.high, shift a literal of 1..31. */
-#define TK_PKHTB(result, high, low, shift)                                                         \
+#define TK_PKHTB(result, high, low, shift) \
     __asm__("pkhtb %0, %1, %2, asr %3" : "=r"(result) : "r"(high), "r"(low), "I"(shift))
 
 /* Bytes: 1 where a >= b (unsigned), else 0. */

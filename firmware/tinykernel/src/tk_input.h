@@ -4,9 +4,9 @@
 
 #include "tk_words.h"
 
-#define TK_INPUT_HALF (1 << (TK_INPUT_BITS - 1))
+#define TK_INPUT_HALF  (1 << (TK_INPUT_BITS - 1))
 #define TK_HALVE_INPUT (TK_HALVE_FIRST & 1u)
-#define TK_INPUT_TOP ((1 << TK_INPUT_BITS) - 1)
+#define TK_INPUT_TOP   ((1 << TK_INPUT_BITS) - 1)
 
 /* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)); any raw value is allowed, NaN
  * counts as minus infinity. A constant input may give anything: the caller ignores it. */
@@ -29,7 +29,8 @@ TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 #if TK_RAW_WIDE
     uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
 #else
-    uint32_t above = (uint32_t)(value - offset) & ~(uint32_t)((value - offset) >> 31);
+    const uint32_t difference = (uint32_t)(value - offset);
+    uint32_t above = difference & ~tk_top_mask(difference);
 #endif
     if (above > TK_SPAN(i)) {
         above = TK_SPAN(i);
@@ -70,13 +71,13 @@ TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uin
     return TK_HALVE_INPUT ? tk_shasx(pair, pair) : tk_sasx(pair, pair);
 #else
 #if TK_CONSTANTS
-    even &= ~((int32_t)(*constants << 16) >> 31);
-    odd &= ~((int32_t)*constants >> 31);
+    even &= ~(int32_t)tk_top_mask(*constants << 16);
+    odd &= ~(int32_t)tk_top_mask(*constants);
     *constants <<= 1;
 #endif
 #if TK_SIGNS
-    even = (even ^ ((int32_t)(*signs << 16) >> 31)) - ((int32_t)(*signs << 16) >> 31);
-    odd = (odd ^ ((int32_t)*signs >> 31)) - ((int32_t)*signs >> 31);
+    even = (even ^ (int32_t)tk_top_mask(*signs << 16)) - (int32_t)tk_top_mask(*signs << 16);
+    odd = (odd ^ (int32_t)tk_top_mask(*signs)) - (int32_t)tk_top_mask(*signs);
     *signs <<= 1;
 #endif
     (void)signs;
@@ -99,28 +100,23 @@ TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uin
 /* B q and stage 0: n inputs to d/2 words, padded with zeros. */
 TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
 {
+    const uint32_t n_even = (TK_FEATURES + 1u) & ~1u;
     uint32_t *const end = words + TK_PAIRS;
-    uint32_t signs = 0u;
-    uint32_t constants = 0u;
     uint32_t i = 0u;
-    while (i != (TK_FEATURES & ~1u)) {
-        const uint32_t group = i + (TK_FEATURES - i >= 32u ? 32u : (TK_FEATURES - i) & ~1u);
-        signs = TK_SIGN_WORD(i);
-        constants = TK_CONSTANT_WORD(i);
+    while (i != n_even) {
+        const uint32_t group = n_even - i > 32u ? i + 32u : n_even;
+        uint32_t signs = TK_SIGN_WORD(i);
+        uint32_t constants = TK_CONSTANT_WORD(i);
         do {
             const int32_t even = tk_input_value(input, i, raw);
-            const int32_t odd = tk_input_value(input, i + 1u, raw);
+            int32_t odd = 0;
+            if (TK_FEATURES % 2u == 0u || i + 1u != TK_FEATURES) {
+                odd = tk_input_value(input, i + 1u, raw);
+            }
             *words++ = tk_input_pair(even, odd, &signs, &constants);
             i += 2u;
         } while (i != group);
     }
-#if TK_FEATURES % 2
-    if (i % 32u == 0u) {
-        signs = TK_SIGN_WORD(i);
-        constants = TK_CONSTANT_WORD(i);
-    }
-    *words++ = tk_input_pair(tk_input_value(input, i, raw), 0, &signs, &constants);
-#endif
     while (words != end) {
         *words++ = 0u;
     }
@@ -134,7 +130,7 @@ TK_INLINE void tk_quantize(const tk_raw_t *input, tk_quantized_t *output)
         const uint32_t pair = i % 32u / 2u;
         const uint32_t constant = TK_CONSTANT_WORD(i) << ((i & 1u) != 0u ? pair : pair + 16u);
         const int32_t value = tk_quantize_value(input[i], i);
-        output[i] = (tk_quantized_t)(value & ~((int32_t)constant >> 31));
+        output[i] = (tk_quantized_t)(value & ~(int32_t)tk_top_mask(constant));
     }
 }
 

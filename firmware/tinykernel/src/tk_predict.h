@@ -21,7 +21,7 @@
 #include "tk_windows.h"
 
 /* The first transform, except its stage 0, and P: what the blocks share. */
-TK_INLINE void tk_mix(uint32_t *scratch)
+TK_SHARED void tk_mix(uint32_t *scratch)
 {
 #if TK_PERMUTATION
     uint32_t *const loaded = scratch + TK_PAIRS;

@@ -70,7 +70,7 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights
 
 /* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]; returns the end of
  * the weights used. */
-TK_INLINE const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const uint32_t *weights,
+TK_SHARED const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const uint32_t *weights,
                                    uint32_t count)
 {
     uint32_t output;

@@ -32,6 +32,19 @@ TK_INLINE void tk_stages8(uint32_t *w, uint32_t halve)
     tk_butterfly(&w[3], &w[7], halve & 4u);
 }
 
+/* Thumb-1 has immediate offsets of up to 31 words only. Where a stride is longer, this hides the
+ * value of a variable from the compiler, which would build the offset anew for each access. */
+#if defined(__GNUC__) && defined(__thumb__) && !defined(__thumb2__)
+#define TK_IN_REGISTER(variable, stride)  \
+    do {                                  \
+        if ((stride) > 10u) {             \
+            __asm__("" : "+r"(variable)); \
+        }                                 \
+    } while (0)
+#else
+#define TK_IN_REGISTER(variable, stride) (void)(variable)
+#endif
+
 /* Stage `stage` of all words. */
 TK_INLINE void tk_pass2(uint32_t *words, uint32_t stage, uint32_t halve)
 {
@@ -52,17 +65,22 @@ TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve)
     uint32_t *const end = words + TK_PAIRS;
     for (; words != end; words += 3u * stride) {
         uint32_t *const group = words + stride;
+        uint32_t *far = words + 2u * stride;
+        uint32_t step = stride;
+        TK_IN_REGISTER(far, stride);
+        TK_IN_REGISTER(step, stride);
         for (; words != group; ++words) {
             uint32_t w[4];
             w[0] = words[0];
-            w[1] = words[stride];
-            w[2] = words[2u * stride];
-            w[3] = words[3u * stride];
+            w[1] = words[step];
+            w[2] = far[0];
+            w[3] = far[step];
             tk_stages4(w, halve >> stage);
             words[0] = w[0];
-            words[stride] = w[1];
-            words[2u * stride] = w[2];
-            words[3u * stride] = w[3];
+            words[step] = w[1];
+            far[0] = w[2];
+            far[step] = w[3];
+            ++far;
         }
     }
 }

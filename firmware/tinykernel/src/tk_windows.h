@@ -60,7 +60,7 @@ TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
 }
 
 /* `count` words of bits from 16 * `count` words v; `bits` may be v itself. */
-TK_INLINE void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
                           uint32_t scale)
 {
     uint32_t *const end = bits + count;
@@ -85,16 +85,24 @@ TK_INLINE void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
 
 #else
 
-/* One bit more at the bottom of `bits`: a >= b, or its complement, which tk_outside_bits takes
- * back. */
-TK_INLINE uint32_t tk_shift_in(uint32_t bits, uint32_t a, uint32_t b)
+/* One bit more at the bottom of `bits`: (phase mod 256) >= width, or its complement, which
+ * tk_outside_bits takes back. */
+TK_INLINE uint32_t tk_shift_in(uint32_t bits, uint32_t phase, uint32_t width)
 {
 #if TK_THUMB
+#if defined(__thumb2__)
+#define TK_REGISTER "r"
+#else
+#define TK_REGISTER "l"
+#endif
     /* The comparison leaves its result in the carry flag, which the addition takes in. */
-    __asm__(".syntax unified\n\tcmp %1, %2\n\tadcs %0, %0" : "+l"(bits) : "l"(a), "l"(b) : "cc");
+    __asm__(".syntax unified\n\tuxtb %1, %1\n\tcmp %1, %2\n\tadcs %0, %0"
+            : "+" TK_REGISTER(bits), "+" TK_REGISTER(phase)
+            : TK_REGISTER(width)
+            : "cc");
     return bits;
 #else
-    return bits + bits + (a < b ? 1u : 0u);
+    return bits + bits + ((phase & 255u) < width ? 1u : 0u);
 #endif
 }
 
@@ -104,46 +112,99 @@ TK_INLINE uint32_t tk_outside_bits(uint32_t low, uint32_t high)
     return TK_THUMB ? bits : ~bits;
 }
 
-/* Shift the bit of one component into `bits`. */
-TK_INLINE uint32_t tk_outside(uint32_t bits, int32_t v, uint32_t scale, uint32_t start,
-                              uint32_t width)
+/* Top byte of the phase before the start is added; what stands above is not specified. */
+TK_INLINE uint32_t tk_phase(int32_t v, uint32_t scale)
 {
     const uint32_t product = (uint32_t)(v * (int32_t)scale);
 #if TK_PHASE_SHIFT <= 24
-    const uint32_t phase = (product >> (24 - TK_PHASE_SHIFT)) + start;
+    return product >> (24 - TK_PHASE_SHIFT);
 #else
-    const uint32_t phase = (product << (TK_PHASE_SHIFT - 24)) + start;
+    return product << (TK_PHASE_SHIFT - 24);
 #endif
-    return tk_shift_in(bits, phase & 255u, width);
 }
 
+#if TK_THUMB && !defined(__thumb2__) && !defined(TK_SCALE) && TK_PHASE_SHIFT < 24
+
+#define TK_OUTSIDE_HALF(value, bits, scale, start, width) \
+    "ldrb %[byte], [%[p], #" scale "]\n\t"                \
+    "muls %[" value "], %[byte]\n\t"                      \
+    "lsrs %[" value "], %[" value "], %[shift]\n\t"       \
+    "ldrb %[byte], [%[p], #" start "]\n\t"                \
+    "adds %[" value "], %[byte]\n\t"                      \
+    "uxtb %[" value "], %[" value "]\n\t"                 \
+    "ldrb %[byte], [%[p], #" width "]\n\t"                \
+    "cmp %[" value "], %[byte]\n\t"                       \
+    "adcs %[" bits "], %[" bits "]\n\t"
+
+/* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
+ * move on to the next. In assembly, because the eight low registers of Thumb-1 are just enough and
+ * compilers do not see it. */
+TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, const uint8_t **p,
+                               uint32_t scale)
+{
+    uint32_t word;
+    uint32_t other;
+    uint32_t byte;
+    (void)scale;
+    __asm__(".syntax unified\n\t"
+            "ldmia %[v]!, {%[word]}\n\t"
+            "sxth %[other], %[word]\n\t"
+            "subs %[word], %[word], %[other]\n\t"
+            "asrs %[word], %[word], #16\n\t" /* clang-format off */
+            TK_OUTSIDE_HALF("other", "low", "0", "4", "8")
+            TK_OUTSIDE_HALF("word", "high", "2", "6", "10")
+            "adds %[p], #12" /* clang-format on */
+            : [low] "+l"(*low), [high] "+l"(*high), [v] "+l"(*v), [p] "+l"(*p), [word] "=&l"(word),
+              [other] "=&l"(other), [byte] "=&l"(byte)
+            : [shift] "I"(24 - TK_PHASE_SHIFT)
+            : "cc", "memory");
+}
+
+#else
+
+/* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
+ * move on to the next. */
+TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, const uint8_t **p,
+                               uint32_t scale)
+{
+    const uint8_t *const group = *p;
+    const uint8_t *const starts = group + 4u * (TK_GROUP_WORDS - 2u);
+    const uint8_t *const widths = starts + 4;
+    const int32_t low_v = tk_load_low(*v);
+    const int32_t high_v = tk_high_beside(**v, low_v);
+#if defined(TK_SCALE)
+    const uint32_t low_phase = tk_phase(low_v, scale);
+    const uint32_t high_phase = tk_phase(high_v, scale);
+#else
+    const uint32_t low_phase = tk_phase(low_v, group[0]);
+    const uint32_t high_phase = tk_phase(high_v, group[2]);
+    (void)scale;
+#endif
+    *low = tk_shift_in(*low, low_phase + starts[0], widths[0]);
+    *high = tk_shift_in(*high, high_phase + starts[2], widths[2]);
+    *v += 1;
+    *p += 4u * TK_GROUP_WORDS;
+}
+
+#endif
+
 /* `count` words of bits from 16 * `count` words v; `bits` may be v itself. */
-TK_INLINE void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
                           uint32_t scale)
 {
     uint32_t *const end = bits + count;
-    (void)scale;
     while (bits != end) {
         uint32_t low = 0u;
         uint32_t high = 0u;
         uint32_t odd = 2u;
         do {
-            const uint8_t *p;
             const uint32_t *const half = v + 8;
+            const uint8_t *p = (const uint8_t *)table;
             --odd;
-            p = (const uint8_t *)table + odd;
+            p += odd;
             do {
-                const int32_t low_v = tk_load_low(v);
-                const int32_t high_v = tk_high_beside(*v, low_v);
-#if defined(TK_SCALE)
-                low = tk_outside(low, low_v, scale, p[0], p[4]);
-                high = tk_outside(high, high_v, scale, p[2], p[6]);
-#else
-                low = tk_outside(low, low_v, p[0], p[4], p[8]);
-                high = tk_outside(high, high_v, p[2], p[6], p[10]);
-#endif
-                ++v;
-                p += 4u * TK_GROUP_WORDS;
+                tk_outside_pair(&low, &high, &v, &p, scale);
+                tk_outside_pair(&low, &high, &v, &p, scale);
             } while (v != half);
         } while (odd != 0u);
         table += TK_WINDOW_WORDS;

@@ -22,6 +22,12 @@ TK_INLINE uint32_t tk_side_by_side(int32_t low, int32_t high)
     return ((uint32_t)low & 0xffffu) | ((uint32_t)high << 16);
 }
 
+/* All bits the top one of `bits`. */
+TK_INLINE uint32_t tk_top_mask(uint32_t bits)
+{
+    return 0u - (bits >> 31);
+}
+
 /* Low half of any word. */
 TK_INLINE int32_t tk_low(uint32_t word)
 {

@@ -1,0 +1,148 @@
+"""Measure the code of many models on every target and write tinykernel/measure/code_sizes.py.
+
+Run it again whenever the runtime in firmware/ changes::
+
+    python benchmarks/code_size.py
+
+It needs arm-none-eabi-gcc, riscv64-unknown-elf-gcc and xtensa-lx106-elf-gcc, and takes a few
+minutes. Coefficients come from ridge regression, which spreads what the sample cannot tell apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import pprint
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
+from tinykernel.integer import IntegerModel
+from tinykernel.measure.footprint import measure_footprint
+from tinykernel.measure.samples import random_model
+from tinykernel.measure.toolchains import Toolchain, find_toolchain
+
+OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.py"
+RIDGE = 1e-3
+
+
+def sample(index: int) -> IntegerModel:
+    """Draw a model; the same index always gives the same one."""
+    rng = np.random.default_rng(index)
+    raw = str(rng.choice(["float32", "float32", "uint8", "int8", "uint16", "int16", "int32"]))
+    log2 = int(rng.integers(5, 12))
+    n_features = int(rng.integers(2 ** (log2 - 1) + 1, 2**log2 + 1)) if log2 > 5 else int(
+        rng.integers(1, 33))  # fmt: skip
+    if rng.random() < 0.2:
+        n_features = 2**log2
+    model = random_model(
+        n_features,
+        2**log2 * int(rng.integers(1, 4)) - int(rng.integers(0, 2)) * 2**log2 // 3,
+        int(rng.choice([2, 3, 10, 26])),
+        raw_dtype=raw,
+        bits=int(rng.choice([8, 8, 16])),
+        diagonal_kind=str(rng.choice(["int8", "sign"])),
+        permutation=str(rng.choice(["identity", "orbit", "orbit", "stored"])),
+        scaler_per_feature=bool(rng.integers(2)),
+        block_scales=bool(rng.integers(2)),
+        zero_weights=bool(rng.random() < 0.7),
+        dropped_rows=float(rng.choice([0.0, 0.0, 0.6])),
+        constant_features=int(rng.integers(0, 2)) * (n_features // 4),
+        seed=index,
+    )
+    # Which stages halve changes the code. A model whose sums could overflow is refused.
+    for field in ("halve_first", "halve_second"):
+        for _ in range(4):
+            with contextlib.suppress(TinykernelError):
+                model = replace(model, **{field: _schedule(rng, log2)})
+                break
+    return model
+
+
+def _schedule(rng: np.random.Generator, stages: int) -> tuple[bool, ...]:
+    """Draw a shift schedule: mostly a late start, every other stage, or anything."""
+    kind = int(rng.integers(4))
+    if kind == 0:
+        return tuple(stage >= stages - 2 for stage in range(stages))
+    if kind == 1:
+        return tuple(stage % 2 == 1 for stage in range(stages))
+    if kind == 2:
+        return (True,) * stages
+    return tuple(bool(rng.integers(2)) for _ in range(stages))
+
+
+def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float], float]:
+    """Fit contributions by ridge regression; return them and the largest error in bytes."""
+    names = sorted({name for row in rows for name in row})
+    matrix = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+    goal = np.array(sizes, dtype=np.float64)
+    penalty = RIDGE * np.eye(len(names))
+    solved = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ goal)
+    error = float(np.abs(matrix @ solved - goal).max())
+    kept = {name: round(float(x), 1) for name, x in zip(names, solved, strict=True) if abs(x) > 0.05}
+    return kept, error
+
+
+def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
+    """Link `count` models for one target and fit their code."""
+    from tinykernel.measure.estimate import code_properties
+
+    rows, code, library = [], [], []
+    stack = {"float": 0, "integer": 0}
+    for index in range(count):
+        model = sample(index)
+        footprint = measure_footprint(model, name, chain)
+        rows.append(code_properties(model))
+        code.append(footprint.parts["code"])
+        library.append(footprint.parts["library"])
+        kind = "float" if model.scaler.is_float else "integer"
+        stack[kind] = max(stack[kind], footprint.stack)
+    code_sizes, code_error = fit(rows, code)
+    library_sizes, library_error = fit(rows, library)
+    print(
+        f"{name}: {chain.title}, {count} models, code {min(code)}..{max(code)}, largest error "
+        f"{code_error:.0f}, library {min(library)}..{max(library)}, largest error "
+        f"{library_error:.0f}, stack {stack}",
+        flush=True,
+    )
+    return {
+        "compiler": chain.title,
+        "largest_error": round(code_error + library_error),
+        "stack": stack,
+        "code": code_sizes,
+        "library": library_sizes,
+    }
+
+
+def main() -> None:
+    """Measure all targets and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=160, help="models a target")
+    arguments = parser.parse_args()
+    targets: dict[str, object] = {}
+    done: dict[tuple[str, ...], object] = {}
+    for name, target in TARGETS.items():
+        if target.family == "host":
+            continue
+        chain = find_toolchain(name, "gcc")
+        if chain is None:
+            raise SystemExit(f"no GCC for {name}; install it first")
+        key = (*chain.command, *chain.flags)
+        if key not in done:
+            done[key] = measure(name, chain, arguments.models)
+        targets[name] = done[key]
+    text = pprint.pformat({"version": 1, "targets": targets}, width=99, sort_dicts=False)
+    source = (
+        '"""Measured code sizes in bytes; written by benchmarks/code_size.py, do not edit."""\n\n'
+        "from __future__ import annotations\n\nfrom typing import Any\n\n"
+        f"CODE_SIZES: dict[str, Any] = {text}\n"
+    )
+    write_bytes_atomically(OUTPUT, source.encode())
+
+
+if __name__ == "__main__":
+    main()

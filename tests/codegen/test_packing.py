@@ -1,0 +1,130 @@
+"""The formats of the tables against a slow reading of them, as their description says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.random_models import random_model
+from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.integer.model import IntegerModel
+
+
+def _table(packed: PackedModel, name: str) -> NDArray[Any]:
+    return next(table.values for table in packed.tables if table.name == name)
+
+
+def _macros(packed: PackedModel) -> dict[str, str]:
+    return {definition.name: definition.value for definition in packed.definitions}
+
+
+def _rows_in_order(model: IntegerModel, packed: PackedModel) -> list[list[int]]:
+    """Return, for each stored block, the component at each place of its words, -1 for none."""
+    number = np.full(model.row_kept.shape, -1)
+    number[model.row_kept] = np.arange(model.n_components)
+    blocks = [block for block in range(model.n_blocks) if model.row_kept[block].any()]
+    places = []
+    for block, n_words in zip(blocks, packed.n_words, strict=True):
+        row = list(number[block])
+        if _macros(packed)["TK_KEPT"] == "1":
+            row = [component for component in row if component >= 0]
+        row += [-1] * (32 * int(n_words))
+        places.append(row[: 32 * int(n_words)])
+    return places
+
+
+def _bit_of_place(place: int) -> tuple[int, int, int]:
+    """Return group, byte and bit of a place in a word, written as in tk_windows.h."""
+    word_of_v, high = divmod(place, 2)
+    group = word_of_v % 8
+    byte = 2 * high + (1 if word_of_v < 8 else 0)
+    return group, byte, 8 * byte + 7 - group
+
+
+MODELS: list[dict[str, Any]] = [
+    {"n_features": 40},
+    {"n_features": 40, "kept": "some", "n_blocks": 3},
+    {"n_features": 100, "kept": "few", "n_classes": 5, "n_blocks": 4},
+    {"n_features": 40, "kept": "tail", "one_scale": True, "zero_weights": False, "n_classes": 2},
+    {"n_features": 40, "kept": "few", "zero_weights": False, "n_blocks": 5},
+]
+
+
+@pytest.mark.parametrize("options", MODELS)
+def test_windows_and_weights(options: dict[str, Any]) -> None:
+    """Every component is stored once, at the byte and bit that the kernels read."""
+    model = random_model(11, **options)
+    packed = pack(model)
+    one_scale = "TK_SCALE(block)" in _macros(packed)
+    fields = [model.start, model.width] if one_scale else [model.scale, model.start, model.width]
+    windows = _table(packed, "tk_windows").astype("<u4").view(np.uint8)
+    windows = windows.reshape(-1, 8, len(fields), 4)
+    n_planes = int(_macros(packed)["TK_PLANES"])
+    weights = iter(_table(packed, "tk_weights").tolist())
+    word = 0
+    seen = []
+    for places in _rows_in_order(model, packed):
+        n_words = len(places) // 32
+        planes = [
+            [[next(weights) for _ in range(n_planes)] for _ in range(n_words)]
+            for _ in range(model.n_outputs)
+        ]
+        for position, component in enumerate(places):
+            group, byte, bit = _bit_of_place(position % 32)
+            stored = windows[word + position // 32, group, :, byte]
+            weighed = [
+                [plane >> bit & 1 for plane in planes[output][position // 32]]
+                for output in range(model.n_outputs)
+            ]
+            if component < 0:
+                assert stored[-1] == 0  # width: always outside, so that its bit is 1
+                assert all(bits == [1] if n_planes == 1 else bits[1] == 0 for bits in weighed)
+                continue
+            seen.append(component)
+            assert stored.tolist() == [values[component] for values in fields]
+            for output, bits in enumerate(weighed):
+                weight = model.weights[output, component]
+                assert bits[0] == (weight > 0)
+                assert n_planes == 1 or bits[1] == (weight != 0)
+        word += n_words
+    assert sorted(seen) == list(range(model.n_components))
+    assert word == len(windows)
+    assert next(weights, None) is None
+
+
+def test_gains_and_biases_are_the_scores() -> None:
+    """Counting agreeing components gives the scores of the specification."""
+    model = random_model(3, n_features=60, n_classes=4)
+    packed = pack(model)
+    z = np.random.default_rng(0).choice([-1, 1], model.n_components)
+    agreeing = np.count_nonzero(model.weights * z == 1, axis=1)
+    got = _table(packed, "tk_gains") * agreeing.astype(np.int32) + _table(packed, "tk_biases")
+    assert np.array_equal(got, model.multiplier * (model.weights @ z) + model.offset)
+
+
+def test_dropped_rows_cost_nothing_when_they_are_many() -> None:
+    """A model with few kept rows stores a bitmap of them in place of their parameters."""
+    all_rows = pack(random_model(5, n_features=200, n_blocks=8)).table_bytes()
+    few = pack(random_model(5, n_features=200, n_blocks=8, kept="few")).table_bytes()
+    assert few["windows"] + few["weights"] < 0.3 * (all_rows["windows"] + all_rows["weights"])
+
+
+def test_one_literal_for_equal_scaler_values() -> None:
+    """Equal values of all features that vary take no table."""
+    packed = pack(random_model(2, n_features=50, shared_scaler=True))
+    assert not [table for table in packed.tables if table.name in ("tk_offsets", "tk_spans")]
+    assert packed.table_bytes()["scaler"] == 8  # one bit of sign for each of 50 inputs
+
+
+def test_diagonal_of_signs_takes_a_bit_a_row() -> None:
+    """A diagonal of signs is stored as bits, in pairs: even row high, odd row low."""
+    model = random_model(2, n_features=40, diagonal_kind="sign", n_blocks=2)
+    words = _table(pack(model), "tk_diagonal")
+    assert words.size == model.diagonal.size // 32
+    for row, sign in enumerate(model.diagonal.ravel()):
+        pair = row % 32 // 2
+        bit = 31 - pair if row % 2 == 0 else 15 - pair
+        assert (int(words[row // 32]) >> bit & 1) == (sign < 0)

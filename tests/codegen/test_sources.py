@@ -1,0 +1,110 @@
+"""Rendering the C of a model."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel.codegen.sources import render_sources, render_vectors
+from tinykernel.errors import TinykernelError
+
+
+def test_the_same_bytes_every_time(checkout: Path) -> None:
+    """Two processes render equal bytes, whatever Python's hash seed."""
+    script = (
+        "import hashlib; from tests.random_models import random_model;"
+        "from tinykernel.codegen.sources import render_sources;"
+        "files = render_sources(random_model(1, kept='some'), 'gesture');"
+        "print(hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=checkout, check=True, capture_output=True,
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(digests) == 1
+
+
+def test_files_and_names() -> None:
+    """Files are where a PlatformIO project has them, and only the model's carry its name."""
+    files = render_sources(random_model(1), "gesture")
+    assert {"include/gesture.h", "src/gesture.c", "lib/tinykernel/library.json"} <= set(files)
+    assert "lib/tinykernel/src/tk_predict.h" in files
+    header = files["include/gesture.h"].decode()
+    functions = ("predict", "scores", "predict_quantized", "scores_quantized", "quantize")
+    for name in (*(f"gesture_{function}(" for function in functions), "gesture_class_names["):
+        assert name in header
+
+
+def test_source_is_tidy_ascii() -> None:
+    """Lines are short, without trailing blanks, in ASCII, and end with one line end."""
+    model = random_model(1, n_features=300, n_blocks=2, n_classes=12)
+    files = render_sources(model, "gesture") | render_vectors(model, "gesture", [[1] * 300] * 3)
+    for path in ("include/gesture.h", "src/gesture.c", "include/gesture_vectors.h"):
+        text = files[path].decode("ascii")
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+        for line in text.splitlines():
+            assert len(line) <= 110, line
+            assert line == line.rstrip()
+            assert "\t" not in line
+
+
+def test_scratch_is_two_vectors_and_the_scores() -> None:
+    """RAM is 4 bytes a padded input and 4 a class, as the header says."""
+    header = render_sources(random_model(1, n_features=784, n_classes=10), "digit")[
+        "include/digit.h"
+    ].decode()
+    words = int(re.search(r"DIGIT_SCRATCH_WORDS (\d+)", header).group(1))  # type: ignore[union-attr]
+    assert words == 1024 + 10
+
+
+def test_labels_cannot_end_a_comment_or_a_string() -> None:
+    """Class names of any characters leave the C intact."""
+    model = random_model(1, n_classes=3)
+    object.__setattr__(model, "classes", ("*/ #error", 'quo"te\\', "naïve ☃"))
+    files = render_sources(model, "gesture")
+    assert files["include/gesture.h"].count(b"*/ #error") == 0
+    assert b'"quo\\"te\\\\"' in files["src/gesture.c"]
+    assert b"na\\303\\257ve" in files["src/gesture.c"]
+
+
+def test_bad_name_is_refused() -> None:
+    """A name that is no C identifier gives one clear line."""
+    with pytest.raises(TinykernelError, match="not a C identifier"):
+        render_sources(random_model(1), "my model")
+
+
+def test_vectors_hold_the_scores_of_python() -> None:
+    """The test vectors carry the inputs, scores and labels of the model."""
+    model = random_model(4, raw_dtype="int16", n_classes=4)
+    X = random_raw(model, 1, 3)
+    text = render_vectors(model, "gesture", X)["include/gesture_vectors.h"].decode()
+    numbers = [int(n) for n in re.findall(r"(?<![\w])-?\d+(?=[,\n])", text.split("#define")[2])]
+    expected = [*X.ravel(), *model.scores(X).ravel(), *model.scores(X).argmax(axis=1)]
+    assert [n for n in expected if n > -(2**31)] == [n for n in numbers if n > -(2**31)][
+        -len(expected) :
+    ]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((0, 20)), "0 rows"),
+        (np.zeros((257, 20)), "257 rows"),
+        (np.full((1, 20), np.nan), "not finite"),
+        (np.zeros((1, 19)), "shape"),
+    ],
+)
+def test_vectors_refuse_unfit_rows(X: np.ndarray, message: str) -> None:
+    """Rows that make no test vectors give one clear line."""
+    with pytest.raises(TinykernelError, match=message):
+        render_vectors(random_model(4, raw_dtype="float32"), "gesture", X)

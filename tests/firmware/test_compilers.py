@@ -1,0 +1,118 @@
+"""The generated C compiles without a word from any compiler, and stands up to static analysis."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel.codegen.sources import render_sources, render_vectors
+from tinykernel.verify import write_project
+
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+CPP = ("-xc++", "-std=c++17")
+COMPILERS = [
+    ("gcc", "-std=c99"),
+    ("clang", "-std=c99"),
+    ("g++", *CPP),
+    ("clang++", *CPP),
+    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m0plus", "-mthumb"),
+    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m33", "-mthumb"),
+    ("arm-none-eabi-gcc", "-std=gnu11", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard",
+     "-mfpu=fpv4-sp-d16"),
+    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m0", "-mthumb", "-ffreestanding"),
+    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
+    ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
+    ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
+    ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),
+    ("clang", "-std=c99", "--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-ffreestanding"),
+]  # fmt: skip
+MODELS: dict[str, dict[str, Any]] = {
+    "int8 diagonal": {"n_features": 70},
+    "sign diagonal": {
+        "n_features": 1, "n_classes": 2, "raw_dtype": "float32", "diagonal_kind": "sign",
+        "permutation": "orbit", "zero_weights": False, "one_scale": True, "phase_shift": 0,
+    },
+    "bitmap": {
+        "n_features": 33, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
+        "kept": "few", "n_blocks": 6, "n_classes": 20, "phase_shift": 25,
+    },
+}  # fmt: skip
+USE_VECTORS = """
+#include "gesture_vectors.h"
+int use(int i);
+int use(int i)
+{
+    return gesture_vector_labels[i] + (int)gesture_vector_scores[i][0]
+        + (int)gesture_vector_inputs[i][0];
+}
+"""
+
+
+def _project(root: Path, kind: str) -> None:
+    model = random_model(4, **MODELS[kind])
+    X = np.nan_to_num(random_raw(model, 1, 2), posinf=9, neginf=-9)
+    write_project(render_sources(model, "gesture") | render_vectors(model, "gesture", X), root)
+    (root / "src" / "vectors.c").write_text(USE_VECTORS)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_no_warning(
+    require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...], kind: str
+) -> None:
+    """C99 and C++17 compilers for every core take the model and its vectors without a warning."""
+    program = require_tool(compiler[0])
+    _project(tmp_path, kind)
+    for source in ("gesture.c", "vectors.c"):
+        finished = subprocess.run(
+            [program, *compiler[1:], *WARNINGS, "-Os", f"-I{tmp_path / 'include'}",
+             f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / source),
+             "-o", str(tmp_path / "object.o")],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        assert finished.stderr == ""
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
+    """Static analysis of the generated C finds nothing."""
+    cppcheck = require_tool("cppcheck")
+    _project(tmp_path, kind)
+    finished = subprocess.run(
+        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
+         "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
+         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
+         str(tmp_path / "src" / "gesture.c")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])
+@pytest.mark.parametrize("optimisation", ["-Os", "-O2"])
+def test_stack_is_small(
+    require_tool: Callable[[str], str], tmp_path: Path, cpu: str, optimisation: str
+) -> None:
+    """No chain of calls takes more than the 256 bytes of stack that the header promises."""
+    gcc = require_tool("arm-none-eabi-gcc")
+    model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
+    write_project(render_sources(model, "gesture"), tmp_path)
+    subprocess.run(
+        [gcc, f"-mcpu={cpu}", "-mthumb", optimisation, "-std=c99", "-fstack-usage",
+         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
+         "-c", str(tmp_path / "src/gesture.c"), "-o", str(tmp_path / "object.o")],
+        check=True,
+    )  # fmt: skip
+    lines = (tmp_path / "object.su").read_text().splitlines()
+    usage = {line.split("\t")[0].rsplit(":")[-1]: int(line.split("\t")[1]) for line in lines}
+    kernels = [size for name, size in usage.items() if name.startswith("tk_") and name != "tk_run"]
+    public = [size for name, size in usage.items() if name.startswith("gesture_")]
+    # A public function calls tk_run, which calls one kernel; tk_stages may be one level deeper.
+    assert max(public) + usage["tk_run"] + 2 * max(kernels) <= 256
