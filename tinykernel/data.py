@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.data_checks import (
+    as_classes,
+    at_least_two_classes,
+    checked_part,
+    needed_labels,
+)
 from tinykernel.data_formats import Part, read_parts
 from tinykernel.errors import TinykernelError
 
 __all__ = ["Dataset", "Rows", "find_data", "load_data", "load_rows", "split_data"]
-
-_LARGEST = float(np.finfo(np.float32).max)
-_INT32 = np.iinfo(np.int32)
-_ROWS_AT_ONCE = 16384
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +178,14 @@ def load_data(
     parts = read_parts(file, label=label, labels_needed=True)
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
-    train = _checked(parts.train)
-    X, y = train.X, _needed_labels(train)
-    _at_least_two_classes(train, y)
+    train = checked_part(parts.train)
+    X, y = train.X, needed_labels(train)
+    at_least_two_classes(train, y)
     if parts.test is not None:
-        test = _checked(parts.test, n_features=X.shape[1], like=train.name or "the training part")
-        y_test = _needed_labels(test)
+        test = checked_part(
+            parts.test, n_features=X.shape[1], like=train.name or "the training part"
+        )
+        y_test = needed_labels(test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
         return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
     return _split(train, y, test_size, seed)
@@ -217,9 +221,9 @@ def split_data(
     >>> split_data([[0.0], [1.0]] * 5, [0, 1] * 5, source="made up").split
     '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)'
     """
-    part = _checked(Part(Path(source), "X", np.asarray(X), np.asarray(y)))
-    labels = _needed_labels(part)
-    _at_least_two_classes(part, labels)
+    part = checked_part(Part(Path(source), "X", np.asarray(X), np.asarray(y)))
+    labels = needed_labels(part)
+    at_least_two_classes(part, labels)
     return _split(part, labels, test_size, seed)
 
 
@@ -263,116 +267,19 @@ def load_rows(
     parts = read_parts(file, label=label, labels_needed=False, n_features=n_features)
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part = _checked(part, n_features=n_features, like="the model")
+    part = checked_part(part, n_features=n_features, like="the model")
     X, y = part.X, part.y
     which = "the test part" if parts.test is not None else "all rows"
     if parts.test is None and test_size is not None:
-        _, aside = _stratified_split(part, _needed_labels(part), test_size, seed)
-        X, y = X[aside], _needed_labels(part)[aside]
+        _, aside = _stratified_split(part, needed_labels(part), test_size, seed)
+        X, y = X[aside], needed_labels(part)[aside]
         which = f"the part kept aside in training, seed {seed}"
     if y is not None and classes is not None:
-        y = _as_classes(part, y, classes)
+        y = as_classes(part, y, classes)
     return Rows(X, y, file.name, which)
 
 
-# --------------------------------------------------------------------------------------- checks
-
-
-def _checked(part: Part, *, n_features: int | None = None, like: str = "") -> Part:
-    """Return the part with two-dimensional finite numbers and one-dimensional labels."""
-    what = f"{part.file}: {part.name}".rstrip(": ")
-    X = part.X
-    if X.dtype.kind not in "biuf":
-        kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
-        raise TinykernelError(f"{what} holds {kind}; it must hold numbers")
-    if X.ndim < 2:
-        raise TinykernelError(
-            f"{what} has shape {X.shape}; it must have two dimensions, rows and features"
-        )
-    X = X.reshape(X.shape[0], -1) if X.size else X.reshape(X.shape[0], X.shape[1])
-    X = X.astype(np.float32) if X.dtype == np.float16 else X
-    if not X.size:
-        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} features)")
-    if n_features is not None and X.shape[1] != n_features:
-        verb = "takes" if like == "the model" else "has"
-        raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
-    _all_representable(part, X)
-    y = None if part.y is None else _clean_labels(part, part.y)
-    for name, array in (("labels", y), ("groups", part.group)):
-        if array is not None and len(array) != len(X):
-            raise TinykernelError(f"{what} has {len(X)} rows but there are {len(array)} {name}")
-    return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
-
-
-def _all_representable(part: Part, X: NDArray[Any]) -> None:
-    """Refuse the first value that is NaN, infinite or beyond what the firmware's types hold."""
-    if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
-        return
-    low, high = (-_LARGEST, _LARGEST) if X.dtype.kind == "f" else (_INT32.min, _INT32.max)
-    for first in range(0, len(X), _ROWS_AT_ONCE):
-        rows = X[first : first + _ROWS_AT_ONCE]
-        good = (rows >= low) & (rows <= high)  # False for NaN
-        if not good.all():
-            row, column = (int(i) for i in np.argwhere(~good)[0])
-            value = rows[row, column]
-            where = f"{part.file}: {part.place(first + row, column)}"
-            if np.isnan(value):
-                raise TinykernelError(f"{where} is NaN; fill the gap or remove the row")
-            if np.isinf(value):
-                raise TinykernelError(f"{where} is infinite; correct it or remove the row")
-            kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"
-            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
-
-
-def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
-    what = f"{part.file}: the labels" + (f" of {part.name}" if part.name else "")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise TinykernelError(
-            f"{what} have shape {y.shape}; give one label a row (one-hot labels: use argmax)"
-        )
-    if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8")
-    if y.dtype.kind == "f":
-        whole = np.isfinite(y) & (y == np.floor(y))
-        if not whole.all():
-            row = int(np.flatnonzero(~whole)[0])
-            raise TinykernelError(
-                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text"
-            )
-        y = y.astype(np.int64)
-    if y.dtype.kind not in "biuU":
-        raise TinykernelError(f"{what} have type {y.dtype}; give integers or text")
-    return y
-
-
-def _needed_labels(part: Part) -> NDArray[Any]:
-    if part.y is None:
-        raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
-    return part.y
-
-
-def _at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
-    if (y == y[0]).all():
-        raise TinykernelError(
-            f"{part.file}: one class only, all {len(y)} training rows have the label {y[0]}; "
-            "training needs two"
-        )
-
-
-def _as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
-    """Give the labels the type of the model's classes."""
-    text = isinstance(classes[0], str)
-    if text and y.dtype.kind != "U":
-        return y.astype(np.str_)
-    if not text and y.dtype.kind == "U":
-        known = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
-        raise TinykernelError(
-            f"{part.file}: the labels are text (the first is {y[0]!r}), the model's classes are "
-            f"numbers ({known})"
-        )
-    return y
+# ---------------------------------------------------------------------------------------- split
 
 
 def _split(part: Part, y: NDArray[Any], test_size: float, seed: int) -> Dataset:

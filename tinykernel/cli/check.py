@@ -87,7 +87,9 @@ def verify_command(
     elif not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
         if rows.part == "all rows" and rows.y is not None:
-            typer.echo("the accuracy includes rows used in training; --test-size 0.2 leaves them out")
+            typer.echo(
+                "the accuracy includes rows used in training; --test-size 0.2 leaves them out"
+            )
     wrong = [result for result in results if not result.ok]
     for result in wrong:
         fail(

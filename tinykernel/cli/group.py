@@ -45,7 +45,7 @@ class ErrorGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            fail("interrupted; nothing was written")
+            fail("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             message = _explain(error)

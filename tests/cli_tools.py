@@ -1,0 +1,76 @@
+"""What the tests of the command line share: running it, and small data to run it on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from typer.testing import CliRunner, Result
+
+from tinykernel.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+
+QUICK = ("--n-components", 64, "--sigma", 1, "--lambda", 0.1, "--max-iter", 3, "--quiet")
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def failed(*arguments: object, status: int = 1) -> str:
+    """Return the one line on stderr of a command that must fail and print nothing else."""
+    result = run(*arguments)
+    assert result.exit_code == status, result.output
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+def process(*arguments: object) -> subprocess.Popen[str]:
+    """Start the command line as a process of its own."""
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-m", "tinykernel", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def blobs(rows: int, seed: int, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Make rows of 5 features around one centre a class."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % classes
+    return (rng.normal(size=(rows, 5)) + 2 * np.eye(5)[y]).astype(np.float32), y
+
+
+def bare(folder: Path) -> Path:
+    """Write rows without labels."""
+    np.savez(folder / "bare.npz", X=blobs(6, 3)[0])
+    return folder / "bare.npz"
+
+
+def trained(folder: Path) -> Path:
+    """Write data.npz and train gesture.tkm and gesture.pkl on it."""
+    (X, y), (X_test, y_test) = blobs(120, 0), blobs(30, 1)
+    np.savez(folder / "data.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    for suffix in ("tkm", "pkl"):
+        result = run("train", folder / "data.npz", "-o", folder / f"gesture.{suffix}", *QUICK)
+        assert result.exit_code == 0, result.output
+        assert result.output == ""
+    return folder
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read all arrays of an .npz file."""
+    with np.load(path) as archive:
+        return dict(archive)
