@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tinykernel.errors import TinykernelError
 from tinykernel.features.base import check_choice, check_count, check_positive
-from tinykernel.integer import IntegerModel, quantize
+from tinykernel.integer import IntegerModel, quantize, snap_windows
 from tinykernel.training import progress
 from tinykernel.training.machine import KernelMachine
 from tinykernel.training.paper import train_paper
@@ -268,6 +268,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             cv=check_count("cv", self.cv, 2) if isinstance(self.cv, (int, float)) else 0,
             seed=int(seed),
             n_threads=n_threads,
+            snap=snap_windows,
         )
         return options
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.features import Permutation
+from tinykernel.features import RMBCSIK, Permutation
 from tinykernel.training.bits import pack_features
 from tinykernel.training.coordinate import fit_outputs
 from tinykernel.training.machine import KernelMachine
@@ -39,6 +39,10 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
     """
     choice = choose(problem, options)
     features = draw_features(problem.X.shape[1], choice.sigma, options, options.seed)
+    machine = _machine_without_weights(problem, options, features)
+    if options.snap is not None:
+        machine = options.snap(machine)
+        features.start_, features.width_ = machine.start, machine.width
     packed = pack_features(
         lambda rows: features.transform(problem.scaling.apply(rows)),
         problem.X,
@@ -54,13 +58,33 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
         n_threads=options.n_threads,
         stage="learning the weights",
     )
+    weights = np.zeros((outputs.weights.shape[0], machine.diagonal.size), dtype=np.int8)
+    weights[:, : options.n_components] = outputs.weights
+    machine = replace(
+        machine, weights=weights, output_scale=outputs.alpha, output_offset=outputs.beta
+    )
+    bits = options.input_bits
+    if bits == "auto":
+        bits = choose_input_bits(machine, problem.X)
+    machine = replace(machine, input_bits=int(bits))
+    return TrainingResult(
+        machine,
+        sigma=choice.sigma,
+        regularization=choice.regularization,
+        n_iter=int(outputs.n_sweeps.max()),
+        cv_results=choice.cv_results,
+    )
+
+
+def _machine_without_weights(
+    problem: TrainingProblem, options: TrainingOptions, features: RMBCSIK
+) -> KernelMachine:
+    """Return the machine of the drawn features, all of whose weights are zero."""
     permutation = features.permutation_
     if not isinstance(permutation, Permutation):
         raise TypeError("the blocks of a machine share one permutation")
-    shape = features.diagonal_.shape
-    weights = np.zeros((outputs.weights.shape[0], shape[0] * shape[1]), dtype=np.int8)
-    weights[:, : options.n_components] = outputs.weights
-    machine = KernelMachine(
+    n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+    return KernelMachine(
         classes=problem.classes,
         raw_dtype=problem.raw_dtype,
         input_offset=problem.scaling.offset,
@@ -74,21 +98,10 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
         row_scale=features.row_scale_,
         start=features.start_,
         width=features.width_,
-        weights=weights,
-        output_scale=outputs.alpha,
-        output_offset=outputs.beta,
-        input_bits=16,
-    )
-    bits = options.input_bits
-    if bits == "auto":
-        bits = choose_input_bits(machine, problem.X)
-    machine = replace(machine, input_bits=int(bits))
-    return TrainingResult(
-        machine,
-        sigma=choice.sigma,
-        regularization=choice.regularization,
-        n_iter=int(outputs.n_sweeps.max()),
-        cv_results=choice.cv_results,
+        weights=np.zeros((n_outputs, features.diagonal_.size), dtype=np.int8),
+        output_scale=np.ones(n_outputs),
+        output_offset=np.zeros(n_outputs),
+        input_bits=8 if options.input_bits == "auto" else int(options.input_bits),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -362,6 +363,10 @@ class TrainingOptions:
         Of all random choices.
     n_threads : int
         Threads to use. Nothing that is learned may depend on it.
+    snap : callable from KernelMachine to KernelMachine, or None
+        Moves random phase windows to values that the firmware can hold. Weights that are learned
+        on such windows lose next to nothing when the machine is quantised. (It is handed in
+        because the quantiser stands above the trainers.)
 
     Examples
     --------
@@ -386,3 +391,4 @@ class TrainingOptions:
     cv: int = 3
     seed: int = 0
     n_threads: int = 1
+    snap: Callable[[KernelMachine], KernelMachine] | None = None
