@@ -31,7 +31,12 @@ def model() -> IntegerModel:
 def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder and return what it printed."""
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -49,7 +54,8 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     language = "cpp" if framework == "arduino" else "c"
     wanted = {f"src/main.{language}", f"src/tk_board.{language}", "src/tk_selftest.c",
               "src/gesture.c", "include/gesture.h", "include/gesture_vectors.h", "README.md",
-              "platformio.ini", "lib/tinykernel/library.json", "test/test_custom_runner.py"}  # fmt: skip
+              "platformio.ini", "lib/tinykernel/library.json", "test/test_custom_runner.py",
+              "test/test_selftest/test_selftest.c"}  # fmt: skip
     wanted |= {"CMakeLists.txt", "src/CMakeLists.txt"} if framework == "espidf" else set()
     wanted |= {"zephyr/CMakeLists.txt", "zephyr/prj.conf"} if framework == "zephyr" else set()
     assert wanted <= set(files)
@@ -113,7 +119,16 @@ def test_host_project_prints_pass(
     export(model, "host", folder, name="gesture")
     headers = ["-Iinclude", "-Ilib/tinykernel/src"]
     sources = ["src/gesture.c", "src/main.c", "src/tk_board.c", "src/tk_selftest.c"]
-    build = [require_tool("gcc"), "-Os", "-std=c99", *WARNINGS, *headers, *sources, "-o", "selftest"]
+    build = [
+        require_tool("gcc"),
+        "-Os",
+        "-std=c99",
+        *WARNINGS,
+        *headers,
+        *sources,
+        "-o",
+        "selftest",
+    ]
     assert run(build, folder).stderr == ""
     result = run(["./selftest"], folder)
     assert "PASS: 8 vectors, 32 scores equal" in result.stdout
@@ -138,7 +153,10 @@ def test_host_project_prints_pass(
         ("arm-none-eabi-gcc", ["-std=c99", "-mcpu=cortex-m0", "-mthumb"]),
         ("arm-none-eabi-gcc", ["-std=c99", "-mcpu=cortex-m4", "-mthumb"]),
         ("arm-none-eabi-g++", ["-std=c++17", "-x", "c++", "-mcpu=cortex-m33", "-mthumb"]),
-        ("riscv64-unknown-elf-gcc", ["-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"]),
+        (
+            "riscv64-unknown-elf-gcc",
+            ["-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"],
+        ),
         ("xtensa-lx106-elf-gcc", ["-std=c99", "-ffreestanding"]),
     ],
 )
@@ -177,4 +195,5 @@ def test_platformio_accepts_the_ini_file(
     export(model, target, tmp_path / "project", name="gesture")
     command = [require_tool("pio"), "project", "config", "--lint"]
     result = run(command, tmp_path / "project")
-    assert result.returncode == 0 and "free from linting errors" in result.stdout, result.stdout
+    assert result.returncode == 0, result.stdout
+    assert "free from linting errors" in result.stdout

@@ -39,7 +39,7 @@ def test_row_is_complete(name: str) -> None:
 
 def test_unknown_target_lists_the_known() -> None:
     """The message for a wrong target must help to choose a right one."""
-    with pytest.raises(TinykernelError, match="cortex-m0, .*esp32c3.*host") as caught:
+    with pytest.raises(TinykernelError, match=r"cortex-m0, .*esp32c3.*host") as caught:
         find_target("cortex-m99")
     assert "\n" not in str(caught.value)
 

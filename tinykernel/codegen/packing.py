@@ -27,63 +27,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.literals import float_literal, integer_literal
+from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
+from tinykernel.codegen.tables import (
+    WORD,
+    Definition,
+    Parts,
+    Table,
+    bit_words,
+    flag,
+    pair_words,
+    smallest_type,
+)
 from tinykernel.integer.model import IntegerModel
 
-__all__ = ["Definition", "PackedModel", "Table", "pack"]
+__all__ = ["PackedModel", "pack"]
 
-_WORD = 32  # components a word
 # Code that moves kept rows together: what the bitmap must save to be worth it.
 _COMPACTION_CODE_BYTES = 96
-_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "uint32_t": 4, "int32_t": 4,
-          "float": 4}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A macro of the generated source.
-
-    Parameters
-    ----------
-    name, value : str
-        ``#define name value``.
-    comment : str
-        What it is; may be empty.
-    """
-
-    name: str
-    value: str
-    comment: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A constant array of the generated source.
-
-    Parameters
-    ----------
-    name : str
-    c_type : str
-    values : ndarray, shape (size,)
-    part : {"weights", "transform", "windows", "scaler"}
-        What the report counts its bytes as.
-    comment : str
-        What it holds.
-    per_row : int or None
-        Values a line.
-    """
-
-    name: str
-    c_type: str
-    values: NDArray[Any]
-    part: str
-    comment: str
-    per_row: int | None = None
-
-    @property
-    def n_bytes(self) -> int:
-        """Flash that it takes."""
-        return _SIZES[self.c_type] * int(self.values.size)
 
 
 @dataclass(frozen=True)
@@ -125,7 +85,7 @@ class _Layout:
 
     @property
     def n_places(self) -> int:
-        return int(self.n_words.sum()) * _WORD
+        return int(self.n_words.sum()) * WORD
 
 
 def pack(model: IntegerModel) -> PackedModel:
@@ -143,8 +103,8 @@ def pack(model: IntegerModel) -> PackedModel:
     layout = _choose_layout(model)
     groups = (
         _pack_shape(model, layout),
-        _pack_scaler(model),
-        _pack_signs(model),
+        pack_scaler(model),
+        pack_signs(model),
         _pack_permutation(model),
         _pack_diagonal(model, layout),
         _pack_rows(layout),
@@ -156,14 +116,7 @@ def pack(model: IntegerModel) -> PackedModel:
     return PackedModel(definitions, tables, layout.n_words)
 
 
-_Parts = list[Definition | Table]
-
-
-def _flag(name: str, condition: object, comment: str = "") -> Definition:
-    return Definition(name, "1" if condition else "0", comment)
-
-
-def _pack_shape(model: IntegerModel, layout: _Layout) -> _Parts:
+def _pack_shape(model: IntegerModel, layout: _Layout) -> Parts:
     def schedule(halve: tuple[bool, ...]) -> str:
         return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
 
@@ -183,114 +136,13 @@ def _pack_shape(model: IntegerModel, layout: _Layout) -> _Parts:
     ]  # fmt: skip
 
 
-# -- scaler -----------------------------------------------------------------------------------
-
-
-def _smallest_type(values: NDArray[Any]) -> str:
-    """Return the smallest integer type that holds all values."""
-    low, high = int(values.min()), int(values.max())
-    for bits in (8, 16, 32):
-        if low >= 0 and high < 1 << bits:
-            return f"uint{bits}_t"
-        if low >= -(1 << (bits - 1)) and high < 1 << (bits - 1):
-            return f"int{bits}_t"
-    raise AssertionError("the scaler holds 32-bit values")
-
-
-def _pack_scaler_array(
-    model: IntegerModel, array: NDArray[Any], macro: str, table: str, comment: str, cast: str
-) -> _Parts:
-    """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
-    used = model.sign != 0
-    values = np.broadcast_to(array, (model.n_features,))
-    # What stands for a constant feature is never looked at, so it need not stand in the way.
-    first = values[used][0] if np.any(used) else values[0]
-    values = np.where(used, values, first)
-    if np.all(values == first):
-        literal = (
-            float_literal(float(first))
-            if cast == "float"
-            else f"(({cast}){integer_literal(int(first), cast)})"
-        )
-        return [Definition(f"{macro}(i)", literal, comment)]
-    c_type = "float" if cast == "float" else _smallest_type(values)
-    use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
-    return [
-        Definition(f"{macro}(i)", use, comment),
-        Table(table, c_type, values, "scaler", f"{comment}, for each input."),
-    ]
-
-
-def _pack_scaler(model: IntegerModel) -> _Parts:
-    scaler = model.scaler
-    parts: _Parts = [_flag("TK_RAW_FLOAT", scaler.is_float)]
-    offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
-    parts += _pack_scaler_array(
-        model, scaler.offset, "TK_OFFSET", "tk_offsets", "raw value of the lowest level", offset
-    )
-    parts += _pack_scaler_array(
-        model, scaler.multiplier, "TK_MULTIPLIER", "tk_multipliers",
-        "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16",
-        multiplier,
-    )  # fmt: skip
-    if scaler.span is not None:
-        wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
-        parts.append(_flag("TK_RAW_WIDE", wide, "differences of raw values need 33 bits"))
-        parts += _pack_scaler_array(
-            model, scaler.span, "TK_SPAN", "tk_spans", "raw range above the offset", "uint32_t"
-        )
-        parts += _pack_scaler_array(
-            model, scaler.pre_shift, "TK_PRE_SHIFT", "tk_pre_shifts",
-            "bits dropped from wide ranges", "uint32_t",
-        )  # fmt: skip
-    return parts
-
-
-def _bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
-    """Pack bits, 32 a word, padded with zeros; bit 0 of the vector is the top or bottom one."""
-    padded = np.zeros(-(-bits.size // _WORD) * _WORD, dtype=np.uint64)
-    padded[: bits.size] = bits.astype(bool)
-    shifts = np.arange(_WORD, dtype=np.uint64)
-    if first_is_top:
-        shifts = shifts[::-1]
-    words: NDArray[np.uint32] = (padded.reshape(-1, _WORD) << shifts).sum(axis=1).astype(np.uint32)
-    return words
-
-
-def _pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:
-    """Pack bits so that one shift to the left brings up the bits of the next pair.
-
-    Of values 2 i and 2 i + 1 in each 32, one bit is at 31 - i and the other at 15 - i.
-    """
-    padded = np.zeros(-(-bits.size // _WORD) * _WORD, dtype=bool)
-    padded[: bits.size] = bits
-    halves = padded.reshape(-1, 16, 2).transpose(0, 2, 1)
-    return _bit_words((halves if even_high else halves[:, ::-1]).ravel(), first_is_top=True)
-
-
-def _pack_signs(model: IntegerModel) -> _Parts:
-    negative, constant = model.sign < 0, model.sign == 0
-    parts: _Parts = [_flag("TK_SIGNS", np.any(negative)), _flag("TK_CONSTANTS", np.any(constant))]
-    if np.any(negative):
-        parts.append(
-            Table("tk_signs", "uint32_t", _pair_words(negative, even_high=False), "scaler",
-                  "Inputs that change their sign (B): a bit each, odd inputs high, even ones low.")
-        )  # fmt: skip
-    if np.any(constant):
-        parts.append(
-            Table("tk_constants", "uint32_t", _pair_words(constant, even_high=False), "scaler",
-                  "Inputs that never varied and are ignored: odd inputs high, even ones low.")
-        )  # fmt: skip
-    return parts
-
-
 # -- transforms -------------------------------------------------------------------------------
 
 
-def _pack_permutation(model: IntegerModel) -> _Parts:
+def _pack_permutation(model: IntegerModel) -> Parts:
     permutation = model.permutation
     kind = {"identity": "0", "orbit": "1", "stored": "2"}[permutation.kind]
-    parts: _Parts = [Definition("TK_PERMUTATION", kind)]
+    parts: Parts = [Definition("TK_PERMUTATION", kind)]
     if permutation.kind == "orbit":
         mask = model.dimension - 1
         parts.append(Definition("TK_ORBIT_MULTIPLIER", f"{permutation.multiplier & mask}u"))
@@ -305,16 +157,16 @@ def _pack_permutation(model: IntegerModel) -> _Parts:
     return parts
 
 
-def _pack_diagonal(model: IntegerModel, layout: _Layout) -> _Parts:
+def _pack_diagonal(model: IntegerModel, layout: _Layout) -> Parts:
     diagonal = model.diagonal[layout.blocks]
     if model.diagonal_kind == "sign":
-        words = _pair_words((diagonal < 0).ravel(), even_high=True)
+        words = pair_words((diagonal < 0).ravel(), even_high=True)
         comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
     else:
         words = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
         comment = "Factors of the rows of each block (G), times 128: int8, four a word."
     return [
-        _flag("TK_DIAGONAL_SIGNS", model.diagonal_kind == "sign"),
+        flag("TK_DIAGONAL_SIGNS", model.diagonal_kind == "sign"),
         Table("tk_diagonal", "uint32_t", words.astype(np.uint32), "transform", comment),
     ]
 
@@ -332,21 +184,21 @@ def _choose_layout(model: IntegerModel) -> _Layout:
     blocks = np.flatnonzero(model.row_kept.any(axis=1))
     kept = model.row_kept[blocks]
     last = model.dimension - np.argmax(kept[:, ::-1], axis=1)
-    as_stored = -(-last // _WORD)
-    compacted = -(-kept.sum(axis=1) // _WORD)
+    as_stored = -(-last // WORD)
+    compacted = -(-kept.sum(axis=1) // WORD)
     saved = int((as_stored - compacted).sum()) * _bytes_per_word(model)
     bitmap = saved > kept.size // 8 + _COMPACTION_CODE_BYTES
     n_words = (compacted if bitmap else as_stored).astype(np.int64)
     row_in_block = np.cumsum(kept, axis=1) - 1 if bitmap else np.arange(model.dimension)[None, :]
-    first = (np.cumsum(n_words) - n_words) * _WORD
+    first = (np.cumsum(n_words) - n_words) * WORD
     place = (first[:, None] + row_in_block)[kept]
     return _Layout(place, n_words, blocks, kept if bitmap else None)
 
 
-def _pack_rows(layout: _Layout) -> _Parts:
-    parts: _Parts = [_flag("TK_KEPT", layout.kept is not None)]
+def _pack_rows(layout: _Layout) -> Parts:
+    parts: Parts = [flag("TK_KEPT", layout.kept is not None)]
     if layout.kept is not None:
-        words = _bit_words(layout.kept.ravel(), first_is_top=False)
+        words = bit_words(layout.kept.ravel(), first_is_top=False)
         parts.append(
             Table("tk_kept", "uint32_t", words, "windows",
                   "Rows that are components: one bit each, row 0 the bottom one.")
@@ -357,13 +209,13 @@ def _pack_rows(layout: _Layout) -> _Parts:
     return parts
 
 
-def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: str) -> _Parts:
+def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: str) -> Parts:
     """Store a number for each block: a literal if all are equal, else a table."""
     if np.all(values == values[0]):
         return [Definition(f"{macro}(block)", f"((uint32_t){int(values[0])}u)", comment)]
     return [
         Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
-        Table(table, _smallest_type(values), values, part, f"{comment.capitalize()}."),
+        Table(table, smallest_type(values), values, part, f"{comment.capitalize()}."),
     ]
 
 
@@ -392,7 +244,7 @@ def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return half_second_first[:, ::-1].transpose(0, 2, 3, 1).reshape(-1, 8, 4)
 
 
-def _pack_windows(model: IntegerModel, layout: _Layout) -> _Parts:
+def _pack_windows(model: IntegerModel, layout: _Layout) -> Parts:
     scales = _block_scales(model)
     fields = [] if scales is not None else [(model.scale, 1)]
     fields += [(model.start, 0), (model.width, 0)]
@@ -400,7 +252,7 @@ def _pack_windows(model: IntegerModel, layout: _Layout) -> _Parts:
     interleaved = np.stack(groups, axis=2)  # word, group, field, byte
     words = np.ascontiguousarray(interleaved).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
     names = "starts, widths" if scales is not None else "scales, starts, widths"
-    parts: _Parts = [
+    parts: Parts = [
         Table("tk_windows", "uint32_t", words, "windows",
               f"Phase windows in 1/256 turn: {names} of four components, a byte each.",
               per_row=4 * len(fields) if len(fields) == 2 else 6)
@@ -421,10 +273,10 @@ def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Pack bits of places (outputs, places) to words, in the bit order of the phase windows."""
     grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
     bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
-    return np.stack([_bit_words(output.ravel(), first_is_top=False) for output in bits])
+    return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])
 
 
-def _pack_weights(model: IntegerModel, layout: _Layout) -> _Parts:
+def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
     n_planes = _n_planes(model)
     positive = _spread(layout, model.weights > 0, 0)
     present = _spread(layout, model.weights != 0, 0)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.literals import check_name, string_literal, table_rows
-from tinykernel.codegen.packing import Definition, PackedModel, Table, pack
+from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.codegen.tables import Definition, Table
 from tinykernel.errors import TinykernelError
 from tinykernel.integer.model import IntegerModel
 from tinykernel.resources import folder

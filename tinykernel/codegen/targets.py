@@ -84,6 +84,11 @@ class Target:
         Empty when a machine has this very core, else one sentence about what is not proven.
     tables_in_ram : bool
         Whether the chip copies constant tables from flash to RAM at start.
+    cycles : tuple of (float, float)
+        Cycles an instruction, from and to, assumed where a time is computed from a number of
+        instructions: code in memory without wait states up to code in flash behind a cache.
+    notes : tuple of str
+        What a memory report must say about the chip.
     """
 
     name: str
@@ -97,6 +102,7 @@ class Target:
     machines: tuple[str, ...] = ()
     emulated_as: str = ""
     tables_in_ram: bool = False
+    cycles: tuple[float, float] = (1.0, 2.0)
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -122,6 +128,22 @@ _LX106 = Compiler(
 )
 
 
+# Loads take two cycles and taken branches two or three on most of these cores; the M7 issues two
+# instructions a cycle.
+_CYCLES = {
+    "cortex-m0": (1.2, 2.0),
+    "cortex-m0plus": (1.1, 1.8),
+    "cortex-m3": (1.1, 1.8),
+    "cortex-m4": (1.1, 1.8),
+    "cortex-m7": (0.6, 1.2),
+    "cortex-m33": (1.0, 1.7),
+}
+
+
+# The DSP extension is an option of the M33 that its chips have; GCC assumes it, zig does not.
+_ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
+
+
 def _cortex(
     cpu: str, description: str, boards: tuple[Board, ...], memory: tuple[int, int], *machines: str
 ) -> Target:
@@ -134,8 +156,9 @@ def _cortex(
         compilers=(Compiler(_ARM_GCC, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft")),),
         flash=memory[0] * KILOBYTE,
         ram=memory[1] * KILOBYTE,
-        zig=("thumb-freestanding-eabi", cpu.replace("-", "_")),
+        zig=("thumb-freestanding-eabi", _ZIG_CPUS.get(cpu, cpu.replace("-", "_"))),
         machines=machines,
+        cycles=_CYCLES[cpu],
     )
 
 

@@ -24,6 +24,7 @@ TK_INLINE void tk_fused_stages(uint32_t *w)
 #if TK_DIAGONAL_SIGNS
 
 #define TK_DIAGONAL_WORDS (TK_DIMENSION / 32u) /* table words a block */
+typedef uint32_t tk_factors;                   /* signs of the next pairs */
 
 /* Word of v, after stage 0, from a word of u and the signs in bits 31 (even row) and 15 (odd row)
  * of *signs, which move up by one bit. */
@@ -42,41 +43,24 @@ TK_INLINE uint32_t tk_signed_pair(const uint32_t *u, uint32_t *signs)
 #endif
 }
 
-/* d/2 words u to d/2 words v; `table` holds the signs of the block. */
-TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
+/* Two words of v, after stage 0, from two words of u. */
+TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *signs)
 {
-    uint32_t *target = v;
-    uint32_t *const end = v + TK_PAIRS;
-    while (target != end) {
-        uint32_t signs = *table++;
-        uint32_t *const group = target + 16;
-        while (target != group) {
-            uint32_t w[TK_FUSED];
-            uint32_t i;
-            for (i = 0u; i < TK_FUSED; ++i) {
-                w[i] = tk_signed_pair(&u[i], &signs);
-            }
-            tk_fused_stages(w);
-            for (i = 0u; i < TK_FUSED; ++i) {
-                target[i] = w[i];
-            }
-            u += TK_FUSED;
-            target += TK_FUSED;
-        }
-    }
-    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND);
+    w[0] = tk_signed_pair(&u[0], signs);
+    w[1] = tk_signed_pair(&u[1], signs);
 }
 
 #else
 
 #define TK_DIAGONAL_WORDS (TK_DIMENSION / 4u)
+typedef const uint32_t *tk_factors; /* the next word of the table */
 
-/* Two words of v, after stage 0, from two words of u and the four factors in a table word. */
-TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, const uint32_t *table)
+/* Two words of v, after stage 0, from two words of u and the four int8 factors in a table word. */
+TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *table)
 {
 #if TK_DSP
-    const uint32_t even_factors = tk_sxtb16(*table);
-    const uint32_t odd_factors = tk_sxtb16_odd(*table);
+    const uint32_t even_factors = tk_sxtb16(**table);
+    const uint32_t odd_factors = tk_sxtb16_odd(**table);
     uint32_t first;
     uint32_t second;
     TK_PKHTB(first, tk_smulbt(even_factors, u[0]) << 9, tk_smulbb(odd_factors, u[0]), 7);
@@ -84,49 +68,65 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, const uint32_t *table
     w[0] = TK_HALVE_PRODUCT ? tk_shsax(first, first) : tk_ssax(first, first);
     w[1] = TK_HALVE_PRODUCT ? tk_shsax(second, second) : tk_ssax(second, second);
 #else
-    const int8_t *const factors = (const int8_t *)table;
+    const int8_t *const factors = (const int8_t *)*table;
     w[0] = tk_first_butterfly((tk_load_side_high(&u[0]) * factors[0]) >> 7,
                               (tk_load_low(&u[0]) * factors[1]) >> 7, TK_HALVE_PRODUCT);
     w[1] = tk_first_butterfly((tk_load_side_high(&u[1]) * factors[2]) >> 7,
                               (tk_load_low(&u[1]) * factors[3]) >> 7, TK_HALVE_PRODUCT);
 #endif
+    ++*table;
 }
 
-/* d/2 words u to d/2 words v; `table` holds the int8 factors of the block. */
+#endif
+
+/* TK_FUSED words of v, after the fused stages, from as many words of u. */
+TK_INLINE void tk_fused_step(uint32_t *v, const uint32_t *u, tk_factors *factors)
+{
+    uint32_t w[TK_FUSED];
+    tk_multiply(w, u, factors);
+#if TK_FUSED_STAGES >= 2
+    tk_multiply(w + 2, u + 2, factors);
+#endif
+#if TK_FUSED_STAGES == 3
+    tk_multiply(w + 4, u + 4, factors);
+    tk_multiply(w + 6, u + 6, factors);
+#endif
+    tk_fused_stages(w);
+    v[0] = w[0];
+    v[1] = w[1];
+#if TK_FUSED_STAGES >= 2
+    v[2] = w[2];
+    v[3] = w[3];
+#endif
+#if TK_FUSED_STAGES == 3
+    v[4] = w[4];
+    v[5] = w[5];
+    v[6] = w[6];
+    v[7] = w[7];
+#endif
+}
+
+/* d/2 words u to d/2 words v; `table` holds the TK_DIAGONAL_WORDS words of the block. */
 TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;
     while (target != end) {
-        uint32_t w[TK_FUSED];
-        tk_multiply(w, u, table);
-#if TK_FUSED_STAGES >= 2
-        tk_multiply(w + 2, u + 2, table + 1);
-#endif
-#if TK_FUSED_STAGES == 3
-        tk_multiply(w + 4, u + 4, table + 2);
-        tk_multiply(w + 6, u + 6, table + 3);
-#endif
-        tk_fused_stages(w);
-        target[0] = w[0];
-        target[1] = w[1];
-#if TK_FUSED_STAGES >= 2
-        target[2] = w[2];
-        target[3] = w[3];
-#endif
-#if TK_FUSED_STAGES == 3
-        target[4] = w[4];
-        target[5] = w[5];
-        target[6] = w[6];
-        target[7] = w[7];
-#endif
+#if TK_DIAGONAL_SIGNS
+        uint32_t *const group = target + 16;
+        tk_factors factors = *table++;
+        do {
+            tk_fused_step(target, u, &factors);
+            u += TK_FUSED;
+            target += TK_FUSED;
+        } while (target != group);
+#else
+        tk_fused_step(target, u, &table);
         u += TK_FUSED;
-        table += TK_FUSED / 2u;
         target += TK_FUSED;
-    }
-    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND);
-}
-
 #endif
+    }
+    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND, 0u);
+}
 
 #endif

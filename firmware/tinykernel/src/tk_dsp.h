@@ -79,6 +79,14 @@ TK_INLINE uint32_t tk_uxtab16_odd(uint32_t a, uint32_t b)
 #define TK_PKHTB(result, high, low, shift) \
     __asm__("pkhtb %0, %1, %2, asr %3" : "=r"(result) : "r"(high), "r"(low), "I"(shift))
 
+/* sum plus the four bytes of a. */
+TK_INLINE uint32_t tk_add_bytes(uint32_t sum, uint32_t a)
+{
+    uint32_t result;
+    __asm__("usada8 %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(0u), "r"(sum));
+    return result;
+}
+
 /* Bytes: 1 where a >= b (unsigned), else 0. */
 TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b)
 {

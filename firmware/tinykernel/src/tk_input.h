@@ -104,6 +104,7 @@ TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
     uint32_t *const end = words + TK_PAIRS;
     uint32_t i = 0u;
     while (i != n_even) {
+        /* cppcheck-suppress knownConditionTrueFalse ; with few inputs there is one group */
         const uint32_t group = n_even - i > 32u ? i + 32u : n_even;
         uint32_t signs = TK_SIGN_WORD(i);
         uint32_t constants = TK_CONSTANT_WORD(i);

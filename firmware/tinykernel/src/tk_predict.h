@@ -28,11 +28,7 @@ TK_SHARED void tk_mix(uint32_t *scratch)
 #else
     uint32_t *const loaded = scratch;
 #endif
-    uint32_t i;
-    tk_stages(loaded, 1u, TK_HALVE_FIRST);
-    for (i = 0u; i < TK_PAIRS; ++i) {
-        loaded[i] = tk_as_side_by_side(loaded[i]);
-    }
+    tk_stages(loaded, 1u, TK_HALVE_FIRST, 1u);
 #if TK_PERMUTATION
     tk_permute(scratch, loaded);
 #endif

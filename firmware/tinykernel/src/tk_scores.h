@@ -6,14 +6,23 @@
 #ifndef TK_SCORES_H
 #define TK_SCORES_H
 
-#include "tk_config.h"
+#include "tk_dsp.h"
 
-TK_INLINE uint32_t tk_popcount(uint32_t x)
+/* sum plus the number of bits in x. */
+TK_INLINE uint32_t tk_add_bits(uint32_t sum, uint32_t x)
 {
+#if defined(__GNUC__) && (defined(__POPCNT__) || defined(__riscv_zbb))
+    return sum + (uint32_t)__builtin_popcount(x);
+#else
     x -= x >> 1 & 0x55555555u;
     x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
     x = (x + (x >> 4)) & 0x0f0f0f0fu;
-    return (x * 0x01010101u) >> 24;
+#if TK_DSP
+    return tk_add_bytes(sum, x);
+#else
+    return sum + ((x * 0x01010101u) >> 24);
+#endif
+#endif
 }
 
 /* Carry-save adder: three words of one-bit numbers to one of sums and one of carries. */
@@ -55,13 +64,15 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights
         tk_carry_save(&twos_b, &ones, tk_agreeing(bits, weights, 6), tk_agreeing(bits, weights, 7));
         tk_carry_save(&fours_b, &twos, twos_a, twos_b);
         tk_carry_save(&eights, &fours, fours_a, fours_b);
-        agreeing += tk_popcount(eights);
+        agreeing = tk_add_bits(agreeing, eights);
         bits += 8;
         weights += 8 * TK_PLANES;
     }
-    agreeing = 8u * agreeing + 4u * tk_popcount(fours) + 2u * tk_popcount(twos) + tk_popcount(ones);
+    agreeing = tk_add_bits(2u * agreeing, fours);
+    agreeing = tk_add_bits(2u * agreeing, twos);
+    agreeing = tk_add_bits(2u * agreeing, ones);
     for (; count != 0u; --count) {
-        agreeing += tk_popcount(tk_agreeing(bits, weights, 0));
+        agreeing = tk_add_bits(agreeing, tk_agreeing(bits, weights, 0));
         bits += 1;
         weights += TK_PLANES;
     }

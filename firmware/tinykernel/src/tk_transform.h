@@ -5,7 +5,8 @@
  * does up to three stages in one go, holding eight words in registers: one load and one store for
  * three stages. Strides and schedule are literals after inlining, so that the offsets become
  * immediates and a stage costs two or (halving) eight operations for four values, two with packed
- * instructions. `halve`: bit k set when stage k halves. */
+ * instructions. `halve`: bit k set when stage k halves. `beside` not 0: the result of the last
+ * stage is stored as side-by-side words, see tk_words.h. */
 #ifndef TK_TRANSFORM_H
 #define TK_TRANSFORM_H
 
@@ -45,23 +46,35 @@ TK_INLINE void tk_stages8(uint32_t *w, uint32_t halve)
 #define TK_IN_REGISTER(variable, stride) (void)(variable)
 #endif
 
+/* A word as a pass stores it. */
+TK_INLINE uint32_t tk_stored(uint32_t word, uint32_t beside)
+{
+    return beside != 0u ? tk_as_side_by_side(word) : word;
+}
+
 /* Stage `stage` of all words. */
-TK_INLINE void tk_pass2(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_INLINE void tk_pass2(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     const uint32_t stride = 1u << (stage - 1u);
+    const uint32_t last = beside != 0u && stage + 1u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
     for (; words != end; words += stride) {
         uint32_t *const group = words + stride;
         for (; words != group; ++words) {
-            tk_butterfly(words, words + stride, halve >> stage & 1u);
+            uint32_t a = words[0];
+            uint32_t b = words[stride];
+            tk_butterfly(&a, &b, halve >> stage & 1u);
+            words[0] = tk_stored(a, last);
+            words[stride] = tk_stored(b, last);
         }
     }
 }
 
 /* Stages `stage` and `stage` + 1 of all words. */
-TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     const uint32_t stride = 1u << (stage - 1u);
+    const uint32_t last = beside != 0u && stage + 2u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
     for (; words != end; words += 3u * stride) {
         uint32_t *const group = words + stride;
@@ -76,19 +89,20 @@ TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve)
             w[2] = far[0];
             w[3] = far[step];
             tk_stages4(w, halve >> stage);
-            words[0] = w[0];
-            words[step] = w[1];
-            far[0] = w[2];
-            far[step] = w[3];
+            words[0] = tk_stored(w[0], last);
+            words[step] = tk_stored(w[1], last);
+            far[0] = tk_stored(w[2], last);
+            far[step] = tk_stored(w[3], last);
             ++far;
         }
     }
 }
 
 /* Stages `stage` to `stage` + 2 of all words. */
-TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     const uint32_t stride = 1u << (stage - 1u);
+    const uint32_t last = beside != 0u && stage + 3u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
     for (; words != end; words += 7u * stride) {
         uint32_t *const group = words + stride;
@@ -103,14 +117,14 @@ TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve)
             w[6] = words[6u * stride];
             w[7] = words[7u * stride];
             tk_stages8(w, halve >> stage);
-            words[0] = w[0];
-            words[stride] = w[1];
-            words[2u * stride] = w[2];
-            words[3u * stride] = w[3];
-            words[4u * stride] = w[4];
-            words[5u * stride] = w[5];
-            words[6u * stride] = w[6];
-            words[7u * stride] = w[7];
+            words[0] = tk_stored(w[0], last);
+            words[stride] = tk_stored(w[1], last);
+            words[2u * stride] = tk_stored(w[2], last);
+            words[3u * stride] = tk_stored(w[3], last);
+            words[4u * stride] = tk_stored(w[4], last);
+            words[5u * stride] = tk_stored(w[5], last);
+            words[6u * stride] = tk_stored(w[6], last);
+            words[7u * stride] = tk_stored(w[7], last);
         }
     }
 }
@@ -118,77 +132,77 @@ TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve)
 #if TK_RADIX == 8
 
 /* Stages `stage`..log2 d - 1, at most three a pass. */
-TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     const uint32_t rest = (TK_LOG2_DIMENSION - stage) % 3u;
     if (TK_LOG2_DIMENSION - stage == 1u) {
-        tk_pass2(words, stage, halve);
+        tk_pass2(words, stage, halve, beside);
         return;
     }
     if (rest == 1u) {
-        tk_pass4(words, stage, halve);
+        tk_pass4(words, stage, halve, beside);
         stage += 2u;
     }
     if (rest != 0u) {
-        tk_pass4(words, stage, halve);
+        tk_pass4(words, stage, halve, beside);
         stage += 2u;
     }
     if (stage < TK_LOG2_DIMENSION) {
-        tk_pass8(words, stage, halve);
+        tk_pass8(words, stage, halve, beside);
     }
     if (stage + 3u < TK_LOG2_DIMENSION) {
-        tk_pass8(words, stage + 3u, halve);
+        tk_pass8(words, stage + 3u, halve, beside);
     }
     if (stage + 6u < TK_LOG2_DIMENSION) {
-        tk_pass8(words, stage + 6u, halve);
+        tk_pass8(words, stage + 6u, halve, beside);
     }
     if (stage + 9u < TK_LOG2_DIMENSION) {
-        tk_pass8(words, stage + 9u, halve);
+        tk_pass8(words, stage + 9u, halve, beside);
     }
     if (stage + 12u < TK_LOG2_DIMENSION) {
-        tk_pass8(words, stage + 12u, halve);
+        tk_pass8(words, stage + 12u, halve, beside);
     }
 }
 
 #elif TK_RADIX == 4
 
 /* Stages `stage`..log2 d - 1, at most two a pass. */
-TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     if ((TK_LOG2_DIMENSION - stage) % 2u != 0u) {
-        tk_pass2(words, stage, halve);
+        tk_pass2(words, stage, halve, beside);
         stage += 1u;
     }
     if (stage < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage, halve);
+        tk_pass4(words, stage, halve, beside);
     }
     if (stage + 2u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 2u, halve);
+        tk_pass4(words, stage + 2u, halve, beside);
     }
     if (stage + 4u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 4u, halve);
+        tk_pass4(words, stage + 4u, halve, beside);
     }
     if (stage + 6u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 6u, halve);
+        tk_pass4(words, stage + 6u, halve, beside);
     }
     if (stage + 8u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 8u, halve);
+        tk_pass4(words, stage + 8u, halve, beside);
     }
     if (stage + 10u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 10u, halve);
+        tk_pass4(words, stage + 10u, halve, beside);
     }
     if (stage + 12u < TK_LOG2_DIMENSION) {
-        tk_pass4(words, stage + 12u, halve);
+        tk_pass4(words, stage + 12u, halve, beside);
     }
 }
 
 #else
 
 /* Stages `stage`..log2 d - 1, one a pass, by one shared loop: the smallest code. */
-TK_SHARED void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve)
+TK_SHARED void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     for (; stage < TK_LOG2_DIMENSION; ++stage) {
-        tk_pass2(words, stage, halve);
+        tk_pass2(words, stage, halve, beside);
     }
 }
 

@@ -11,6 +11,7 @@ class CustomTestRunner(TestRunnerBase):
     """Takes a line "PASS: ..." or "FAIL: ..." for the result and "TIME: ..." for the end."""
 
     def on_testing_line_output(self, line):
+        """Print a line and look for a result in it."""
         click.echo(line, nl=False)
         text = line.strip()
         for start, status in _RESULTS.items():
@@ -21,6 +22,7 @@ class CustomTestRunner(TestRunnerBase):
             self.test_suite.on_finish()
 
     def teardown(self):
+        """Report a program that ended without a result."""
         if not self.test_suite.cases:
             error = RuntimeError("the program printed neither PASS nor FAIL")
             case = TestCase(name="test vectors", status=TestStatus.ERRORED, exception=error)

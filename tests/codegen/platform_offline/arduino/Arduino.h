@@ -1,0 +1,19 @@
+/* Arduino on an emulated board: the console is the emulator's, time passes with every question. */
+#ifndef ARDUINO_H
+#define ARDUINO_H
+
+#include <stdint.h>
+
+unsigned long micros();
+void delay(unsigned long milliseconds);
+
+struct Console {
+    void begin(unsigned long baud);
+    void print(const char *text);
+};
+extern Console Serial;
+
+void setup();
+void loop();
+
+#endif

@@ -1,0 +1,123 @@
+"""Exported projects in PlatformIO itself: really built, and their self-test run in an emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinykernel import resources
+from tinykernel.codegen.projects import export
+from tinykernel.measure.machines import MACHINES
+from tinykernel.measure.samples import random_model
+
+PLATFORM = Path(__file__).parent / "platform_offline"
+SCONS = "4.41101.0"  # what PlatformIO calls SCons 4.11.1
+
+# Target, framework, family of the start-up code, machine.
+PROJECTS = [
+    ("cortex-m4", "arduino", "arm", "mps2-an386"),
+    ("cortex-m4", "cmsis", "arm", "mps2-an386"),
+    ("cortex-m0", "cmsis", "arm", "microbit"),
+    ("esp32c3", "arduino", "riscv", "virt-rv32"),
+]
+
+
+@pytest.fixture(scope="module")
+def core_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a PlatformIO core folder that holds SCons, so that nothing is downloaded."""
+    core = tmp_path_factory.mktemp("platformio")
+    package = core / "packages" / "tool-scons"
+    package.mkdir(parents=True)
+    (package / "scons.py").write_text("import SCons.Script\n\nSCons.Script.main()\n")
+    (package / "package.json").write_text(json.dumps({"name": "tool-scons", "version": SCONS}))
+    spec = {"owner": "platformio", "id": None, "name": "tool-scons", "requirements": None,
+            "uri": None}  # fmt: skip
+    description = {"type": "tool", "name": "tool-scons", "version": SCONS, "spec": spec}
+    (package / ".piopm").write_text(json.dumps(description))
+    (package / ".piokeep").write_text("")
+    return core
+
+
+@pytest.fixture
+def pio(
+    core_folder: Path, require_tool: Callable[[str], Any]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs PlatformIO in a folder, without network."""
+    require_tool("SCons")
+    program = require_tool("pio")
+    environment = os.environ | {
+        "PLATFORMIO_CORE_DIR": str(core_folder),
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
+    }
+
+    def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program, *arguments], cwd=folder, env=environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=180,
+        )  # fmt: skip
+
+    return run
+
+
+def offline_project(folder: Path, target: str, framework: str, family: str, machine: str) -> None:
+    """Export a project and change nothing but where its platform comes from, and add QEMU."""
+    model = random_model(20, 100, 4, raw_dtype="float32", scaler_per_feature=True)
+    export(model, target, folder, name="gesture", framework=framework)
+    shutil.copytree(PLATFORM, folder / "platform_offline")
+    boards = resources.folder("firmware") / "boards"
+    (folder / "emulated").mkdir()
+    for file in (family + "/start.c", "semihost.h", "initialise.h"):
+        shutil.copy(boards / file, folder / "emulated")
+    row = MACHINES[machine]
+    script = (boards / "board.ld").read_text()
+    for name, value in zip(
+        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*row.rom, *row.ram), strict=True
+    ):
+        script = script.replace(f"@{name}@", hex(value))
+    (folder / "board.ld").write_text(script)
+    ini = folder / "platformio.ini"
+    text = re.sub(r"(?m)^platform = .*$", "platform = symlink://./platform_offline",
+                  ini.read_text(), count=1)  # fmt: skip
+    command = [*row.qemu, "-nographic", "-monitor", "none", "-serial", "none",
+               "-semihosting-config", "enable=on,target=native", "-kernel",
+               "${platformio.build_dir}/${this.__env__}/firmware.elf"]  # fmt: skip
+    lines = "".join(f"\n    {word}" for word in command)
+    marker = "test_build_src = yes\n"
+    assert marker in text
+    ini.write_text(text.replace(marker, f"{marker}test_testing_command ={lines}\n"))
+
+
+@pytest.mark.parametrize(("target", "framework", "family", "machine"), PROJECTS)
+def test_built_and_tested_by_platformio(
+    target: str, framework: str, family: str, machine: str, tmp_path: Path,
+    pio: Callable[..., subprocess.CompletedProcess[str]], require_tool: Callable[[str], Any],
+) -> None:  # fmt: skip
+    """`pio run` builds the project and `pio test` passes; with a wrong table it fails."""
+    gcc = "arm-none-eabi" if family == "arm" else "riscv64-unknown-elf"
+    require_tool(f"{gcc}-gcc")
+    require_tool(MACHINES[machine].qemu[0])
+    folder = tmp_path / "project"
+    offline_project(folder, target, framework, family, machine)
+    built = pio(folder, "run")
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert list(folder.glob(".pio/build/*/firmware.elf"))
+    passed = pio(folder, "test")
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+    assert "PASS: 8 vectors, 32 scores equal" in passed.stdout
+    assert "TIME: one inference takes" in passed.stdout
+    source = folder / "src" / "gesture.c"
+    text = source.read_text()
+    at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
+    source.write_text(text[:at] + "1 + " + text[at:].lstrip())
+    failed = pio(folder, "test")
+    assert failed.returncode != 0
+    assert "FAIL: vector 0, score of class 0" in failed.stdout

@@ -1,0 +1,84 @@
+"""Storage of the input side of an `IntegerModel`: scaler, signs of B, constant inputs.
+
+The formats are described in `tinykernel.codegen.packing`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.literals import float_literal, integer_literal
+from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
+from tinykernel.integer.model import IntegerModel
+
+__all__ = ["pack_scaler", "pack_signs"]
+
+
+def _scaler_array(
+    model: IntegerModel, array: NDArray[Any], macro: str, table: str, comment: str, cast: str
+) -> Parts:
+    """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
+    used = model.sign != 0
+    values = np.broadcast_to(array, (model.n_features,))
+    # What stands for a constant feature is never looked at, so it need not stand in the way.
+    first = values[used][0] if np.any(used) else values[0]
+    values = np.where(used, values, first)
+    if np.all(values == first):
+        literal = (
+            float_literal(float(first))
+            if cast == "float"
+            else f"(({cast}){integer_literal(int(first), cast)})"
+        )
+        return [Definition(f"{macro}(i)", literal, comment)]
+    c_type = "float" if cast == "float" else smallest_type(values)
+    use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
+    return [
+        Definition(f"{macro}(i)", use, comment),
+        Table(table, c_type, values, "scaler", f"{comment}, for each input."),
+    ]
+
+
+def pack_scaler(model: IntegerModel) -> Parts:
+    """Store offsets, multipliers, spans and shifts of the inputs."""
+    scaler = model.scaler
+    parts: Parts = [flag("TK_RAW_FLOAT", scaler.is_float)]
+    offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
+    parts += _scaler_array(
+        model, scaler.offset, "TK_OFFSET", "tk_offsets", "raw value of the lowest level", offset
+    )
+    parts += _scaler_array(
+        model, scaler.multiplier, "TK_MULTIPLIER", "tk_multipliers",
+        "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16",
+        multiplier,
+    )  # fmt: skip
+    if scaler.span is not None:
+        wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
+        parts.append(flag("TK_RAW_WIDE", wide, "differences of raw values need 33 bits"))
+        parts += _scaler_array(
+            model, scaler.span, "TK_SPAN", "tk_spans", "raw range above the offset", "uint32_t"
+        )
+        parts += _scaler_array(
+            model, scaler.pre_shift, "TK_PRE_SHIFT", "tk_pre_shifts",
+            "bits dropped from wide ranges", "uint32_t",
+        )  # fmt: skip
+    return parts
+
+
+def pack_signs(model: IntegerModel) -> Parts:
+    """Store which inputs change their sign and which are ignored."""
+    negative, constant = model.sign < 0, model.sign == 0
+    parts: Parts = [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
+    if np.any(negative):
+        parts.append(
+            Table("tk_signs", "uint32_t", pair_words(negative, even_high=False), "scaler",
+                  "Inputs that change their sign (B): a bit each, odd inputs high, even ones low.")
+        )  # fmt: skip
+    if np.any(constant):
+        parts.append(
+            Table("tk_constants", "uint32_t", pair_words(constant, even_high=False), "scaler",
+                  "Inputs that never varied and are ignored: odd inputs high, even ones low.")
+        )  # fmt: skip
+    return parts

@@ -1,0 +1,114 @@
+"""Macros and constant arrays of a generated source, and how bits are put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "WORD",
+    "Definition",
+    "Parts",
+    "Table",
+    "bit_words",
+    "flag",
+    "pair_words",
+    "smallest_type",
+]
+
+#: Bits, hence components, a word.
+WORD = 32
+_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "uint32_t": 4, "int32_t": 4,
+          "float": 4}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A macro of the generated source.
+
+    Parameters
+    ----------
+    name, value : str
+        ``#define name value``.
+    comment : str
+        What it is; may be empty.
+    """
+
+    name: str
+    value: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant array of the generated source.
+
+    Parameters
+    ----------
+    name : str
+    c_type : str
+    values : ndarray, shape (size,)
+    part : {"weights", "transform", "windows", "scaler"}
+        What the report counts its bytes as.
+    comment : str
+        What it holds.
+    per_row : int or None
+        Values a line.
+    """
+
+    name: str
+    c_type: str
+    values: NDArray[Any]
+    part: str
+    comment: str
+    per_row: int | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Flash that it takes."""
+        return _SIZES[self.c_type] * int(self.values.size)
+
+
+#: What one step of packing adds to a source.
+Parts: TypeAlias = list[Definition | Table]
+
+
+def flag(name: str, condition: object, comment: str = "") -> Definition:
+    """Return a macro that is 1 or 0."""
+    return Definition(name, "1" if condition else "0", comment)
+
+
+def smallest_type(values: NDArray[Any]) -> str:
+    """Return the smallest integer type that holds all values."""
+    low, high = int(values.min()), int(values.max())
+    for bits in (8, 16, 32):
+        if low >= 0 and high < 1 << bits:
+            return f"uint{bits}_t"
+        if low >= -(1 << (bits - 1)) and high < 1 << (bits - 1):
+            return f"int{bits}_t"
+    raise AssertionError("the scaler holds 32-bit values")
+
+
+def bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
+    """Pack bits, 32 a word, padded with zeros; bit 0 of the vector is the top or bottom one."""
+    padded = np.zeros(-(-bits.size // WORD) * WORD, dtype=np.uint64)
+    padded[: bits.size] = bits.astype(bool)
+    shifts = np.arange(WORD, dtype=np.uint64)
+    if first_is_top:
+        shifts = shifts[::-1]
+    words: NDArray[np.uint32] = (padded.reshape(-1, WORD) << shifts).sum(axis=1).astype(np.uint32)
+    return words
+
+
+def pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:
+    """Pack bits so that one shift to the left brings up the bits of the next pair.
+
+    Of values 2 i and 2 i + 1 in each 32, one bit is at 31 - i and the other at 15 - i.
+    """
+    padded = np.zeros(-(-bits.size // WORD) * WORD, dtype=bool)
+    padded[: bits.size] = bits
+    halves = padded.reshape(-1, 16, 2).transpose(0, 2, 1)
+    return bit_words((halves if even_high else halves[:, ::-1]).ravel(), first_is_top=True)
