@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.literals import check_name
 from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.integer.model import IntegerModel
+from tinykernel.measure import emulators
 from tinykernel.resources import folder
 
 __all__ = ["WARNING_FLAGS", "Difference", "VerifyResult", "find_host_compiler", "verify"]
@@ -79,6 +81,10 @@ class VerifyResult:
     first_difference : Difference or None
     accuracy : float or None
         Share of the rows that the C labels right, 0 to 1; None without labels.
+    emulator, core : str
+        On what the C ran; empty for the host.
+    note : str
+        What the run does not prove about the target; mostly empty.
     """
 
     target: str
@@ -88,6 +94,9 @@ class VerifyResult:
     differences: int
     first_difference: Difference | None
     accuracy: float | None
+    emulator: str = ""
+    core: str = ""
+    note: str = ""
 
     @property
     def ok(self) -> bool:
@@ -134,7 +143,7 @@ def verify(
     *,
     target: str = "host",
     compiler: str | Sequence[str] | None = None,
-    flags: Sequence[str] = ("-O2",),
+    flags: Sequence[str] | None = None,
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
@@ -148,12 +157,12 @@ def verify(
         Raw inputs that the model's raw type can hold; at least one row.
     y : array-like, shape (n_rows,), optional
         Labels, for the accuracy.
-    target : {"host"}
-        Where to run.
+    target : str
+        Where to run: ``"host"``, or a target of `tinykernel.codegen.targets`, on an emulated board.
     compiler : str or sequence of str, optional
-        How to start the compiler; found by `find_host_compiler` by default.
-    flags : sequence of str
-        Optimisation and other options, beside `WARNING_FLAGS`.
+        Host only: how to start the compiler; found by `find_host_compiler` by default.
+    flags : sequence of str, optional
+        Optimisation and other options; by default ``-O2`` on the host and ``-Os`` on boards.
 
     Returns
     -------
@@ -162,10 +171,10 @@ def verify(
     Raises
     ------
     TinykernelError
-        If the data do not fit the model, there is no compiler, or the C does not compile or run.
+        If the data do not fit the model, there is no compiler or emulator, or the C does not
+        compile or run.
     """
-    if target != "host":
-        raise TinykernelError(f"verify: unknown target {target!r}; known: host")
+    row = find_target(target)
     raw = model.scaler.as_raw(X)
     labels = None if y is None else np.asarray(y)
     quantized = model.quantize_inputs(raw)
@@ -173,15 +182,56 @@ def verify(
         raise TinykernelError("verify: the data have no rows")
     if labels is not None and labels.shape != (raw.shape[0],):
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
+    if row.family != "host":
+        if compiler is not None:
+            raise TinykernelError(f"verify: the compiler for {row.name} cannot be chosen")
+        return _verify_on_boards(model, raw, quantized, labels, row, flags or ("-Os",))
     command = find_host_compiler() if compiler is None else _as_command(compiler)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as temporary:
-        program = build_harness(model, Path(temporary), command, flags)
+        program = build_harness(model, Path(temporary), command, flags or ("-O2",))
         outputs = {
             "raw": run_harness(program, "raw", raw),
             "quantized": run_harness(program, "quantized", quantized),
             "quantize": run_harness(program, "quantize", raw),
         }
     return compare(model, outputs, quantized, labels, target, compiler_title(command))
+
+
+def _verify_on_boards(
+    model: IntegerModel, raw: NDArray[Any], quantized: NDArray[Any],
+    labels: NDArray[Any] | None, target: Target, flags: Sequence[str],
+) -> VerifyResult:  # fmt: skip
+    """Verify on every emulated core that stands for the target; differences add up."""
+    given = {"raw": raw, "quantized": quantized, "quantize": raw}
+    runs = {
+        entry: emulators.run_all(model, target, rows, entry=entry, flags=flags)
+        for entry, rows in given.items()
+    }
+    results = []
+    for on_raw, on_quantized, quantize in zip(*runs.values(), strict=True):
+        outputs = {
+            "raw": _as_bytes(on_raw),
+            "quantized": _as_bytes(on_quantized),
+            "quantize": np.asarray(quantize.quantized).tobytes(),
+        }
+        found = compare(model, outputs, quantized, labels, target.name, on_raw.compiler)
+        results.append(
+            replace(found, emulator=on_raw.emulator, core=on_raw.core, note=on_raw.note)
+        )
+    wrong = [result for result in results if not result.ok]
+    return replace(
+        (wrong or results)[0],
+        differences=sum(result.differences for result in results),
+        compiler=" and ".join(dict.fromkeys(result.compiler for result in results)),
+        emulator=" and ".join(dict.fromkeys(result.emulator for result in results)),
+        core=" and ".join(dict.fromkeys(result.core for result in results)),
+        note=" ".join(dict.fromkeys(result.note for result in results if result.note)),
+    )
+
+
+def _as_bytes(run: emulators.EmulatorRun) -> bytes:
+    """Return the scores and labels of a run as the host harness writes them."""
+    return np.column_stack([run.scores, run.labels]).astype("<i4").tobytes()
 
 
 def _as_command(compiler: str | Sequence[str]) -> tuple[str, ...]:

@@ -116,6 +116,9 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
         "differences": result.differences,
         "accuracy": result.accuracy,
         "first_difference": None if first is None else str(first),
+        "emulator": result.emulator or None,
+        "core": result.core or None,
+        "note": result.note or None,
     }
 
 
@@ -129,7 +132,7 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
         Which rows were compared.
     """
     print_table(
-        ("target", "rows", "scores", "differences", "accuracy", "compiler"),
+        ("target", "rows", "scores", "differences", "accuracy", "built and run with"),
         (
             (
                 result.target,
@@ -137,12 +140,15 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
                 str(result.scores),
                 str(result.differences),
                 percent(result.accuracy),
-                result.compiler,
+                ", ".join(part for part in (result.compiler, result.emulator, result.core) if part),
             )
             for result in results
         ),
         right=("rows", "scores", "differences", "accuracy"),
     )
+    for result in results:
+        if result.note:
+            typer.echo(f"{result.target}: {result.note}")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")
 
