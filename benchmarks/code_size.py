@@ -1,4 +1,4 @@
-"""Measure the code of many models on every target and write tinykernel/measure/code_sizes.py.
+"""Measure the code of many models on every target and write tinykernel/measure/code_sizes.json.
 
 Run it again whenever the runtime in firmware/ changes::
 
@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import pprint
+import functools
+import hashlib
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
@@ -26,10 +31,11 @@ from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.samples import random_model
 from tinykernel.measure.toolchains import Toolchain, find_toolchain
 
-OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.py"
+OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
 
 
+@functools.cache
 def sample(index: int) -> IntegerModel:
     """Draw a model; the same index always gives the same one."""
     rng = np.random.default_rng(index)
@@ -83,7 +89,9 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     penalty = RIDGE * np.eye(len(names))
     solved = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ goal)
     error = float(np.abs(matrix @ solved - goal).max())
-    kept = {name: round(float(x), 1) for name, x in zip(names, solved, strict=True) if abs(x) > 0.05}
+    kept = {
+        name: round(float(x), 1) for name, x in zip(names, solved, strict=True) if abs(x) > 0.05
+    }
     return kept, error
 
 
@@ -93,9 +101,11 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
 
     rows, code, library = [], [], []
     stack = {"float": 0, "integer": 0}
-    for index in range(count):
-        model = sample(index)
-        footprint = measure_footprint(model, name, chain)
+    models = [sample(index) for index in range(count)]
+    # The work is done by compilers, in processes of their own.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        footprints = list(pool.map(lambda model: measure_footprint(model, name, chain), models))
+    for model, footprint in zip(models, footprints, strict=True):
         rows.append(code_properties(model))
         code.append(footprint.parts["code"])
         library.append(footprint.parts["library"])
@@ -118,6 +128,14 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     }
 
 
+def runtime_digest() -> str:
+    """Return the SHA-256 of the runtime that was measured."""
+    digest = hashlib.sha256()
+    for name, data in sorted(runtime_files().items()):
+        digest.update(name.encode() + b"\0" + data)
+    return digest.hexdigest()
+
+
 def main() -> None:
     """Measure all targets and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -135,13 +153,8 @@ def main() -> None:
         if key not in done:
             done[key] = measure(name, chain, arguments.models)
         targets[name] = done[key]
-    text = pprint.pformat({"version": 1, "targets": targets}, width=99, sort_dicts=False)
-    source = (
-        '"""Measured code sizes in bytes; written by benchmarks/code_size.py, do not edit."""\n\n'
-        "from __future__ import annotations\n\nfrom typing import Any\n\n"
-        f"CODE_SIZES: dict[str, Any] = {text}\n"
-    )
-    write_bytes_atomically(OUTPUT, source.encode())
+    table = {"version": 1, "runtime": runtime_digest(), "targets": targets}
+    write_bytes_atomically(OUTPUT, (json.dumps(table, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -137,7 +137,9 @@ def test_wrong_sizes(text: str) -> None:
         parse_size(text)
 
 
-def test_wrong_requests(model: IntegerModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_wrong_requests(
+    model: IntegerModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Unknown targets and compilers get one clear line."""
     with pytest.raises(TinykernelError, match="known ones are cortex-m0"):
         report(model, "z80")

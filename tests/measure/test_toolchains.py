@@ -62,6 +62,6 @@ def test_error_of_the_compiler_is_one_line(
     require_tool("gcc")
     source = tmp_path / "broken.c"
     source.write_text("int main(void) { return nothing; }\n")
-    with pytest.raises(TinykernelError, match="nothing.*undeclared") as caught:
+    with pytest.raises(TinykernelError, match=r"nothing.*undeclared") as caught:
         find_toolchain("host", "gcc").compile(source, tmp_path / "broken.o")
     assert "\n" not in str(caught.value)

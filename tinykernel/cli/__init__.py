@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tinykernel.cli.bench import bench_command
 from tinykernel.cli.check import report_command, verify_command
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.export import export_command
@@ -59,6 +60,7 @@ for _name, _command in (
     ("train", train_command),
     ("verify", verify_command),
     ("report", report_command),
+    ("bench", bench_command),
     ("export", export_command),
     ("flash", flash_command),
     ("predict", predict_command),

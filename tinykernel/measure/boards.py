@@ -18,7 +18,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.machines import Machine
 from tinykernel.measure.toolchains import Toolchain
 
-__all__ = ["EXIT_FAULT", "build", "emulator_name", "run_program"]
+__all__ = ["EXIT_FAULT", "build", "emulator_name", "run_program", "trace_program"]
 
 #: Exit status of a program that its processor stopped, see firmware/boards/semihost.h.
 EXIT_FAULT = 77
@@ -172,6 +172,46 @@ def run_program(
     return finished.returncode, finished.stderr + finished.stdout
 
 
+def trace_program(
+    machine: Machine, program: Path, folder: Path, *, back_end: str = "qemu"
+) -> list[int]:
+    """Run a program to its end and list the address of every instruction that it executed.
+
+    Parameters
+    ----------
+    machine, program, folder, back_end
+        As for `run_program`.
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    TinykernelError
+        If the program does not end well.
+    """
+    addresses: list[int] = []
+    if back_end == "unicorn":
+        emulator = _Unicorn(machine, program, folder)
+        emulator.trace(addresses)
+        status, _ = emulator.run(600.0)
+    else:
+        # One translated block an instruction, and none chained to the next: each one is logged.
+        log = folder / "trace.log"
+        options = ["-singlestep", "-d", "exec,nochain", "-D", str(log)]
+        status, _ = run_program(machine, program, folder, options=options)
+        with log.open("rb") as stream:
+            for line in stream:
+                fields = line.split(b"/", 2)
+                if line.startswith(b"Trace") and len(fields) == 3:
+                    addresses.append(int(fields[1], 16))
+        log.unlink()
+    if status != 0:
+        raise TinykernelError(f"{machine.name}: the program ended with status {status}")
+    return addresses
+
+
 class _Unicorn:
     """Runs a program in Unicorn and serves its semihosting calls from Python."""
 
@@ -205,6 +245,15 @@ class _Unicorn:
         self.emulator.reg_write(self.registers["sp"], sum(machine.ram))
         self.emulator.hook_add(uc.UC_HOOK_INTR, self._interrupt)
         self.error = uc.UcError
+
+    def trace(self, addresses: list[int]) -> None:
+        """Append the address of every instruction from now on."""
+
+        def note(_emulator: object, address: int, _size: int, _data: object) -> None:
+            addresses.append(address)
+
+        uc = importlib.import_module("unicorn")
+        self.emulator.hook_add(uc.UC_HOOK_CODE, note)
 
     def run(self, timeout: float) -> tuple[int, str]:
         """Run from the reset function until the program exits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +145,8 @@ def write_input(model: IntegerModel, X: ArrayLike, entry: str, path: Path) -> in
     data = np.ascontiguousarray(rows, dtype=dtype.newbyteorder("<"))
     header = np.array([ENTRIES.index(entry)], dtype="<u4")
     path.write_bytes(header.tobytes() + data.tobytes())
-    # The flags by which a program on the Xtensa machine asks for a new file depend on the version of
-    # QEMU; those for writing to an existing one do not.
+    # The flags by which a program on the Xtensa machine asks for a new file depend on the version
+    # of QEMU; those for writing to an existing one do not.
     path.with_name("out.bin").touch()
     return int(rows.shape[0])
 
@@ -155,13 +155,6 @@ def _read_output(
     model: IntegerModel, data: bytes, rows: int, entry: str, found: Emulation, note: str
 ) -> EmulatorRun:
     """Take the output file of the harness apart."""
-    about = {
-        "compiler": found.chain.title,
-        "emulator": found.emulator,
-        "core": found.machine.core,
-        "machine": found.machine.name,
-        "note": note,
-    }
     none = np.empty((0, model.n_classes), dtype=np.int32)
     width = 4 * (model.n_classes + 1)
     if entry == "quantize":
@@ -171,13 +164,22 @@ def _read_output(
             f"{found.machine.name}: the program wrote {len(data)} bytes instead of "
             f"{rows * width + 4}"
         )
+    empty = EmulatorRun(
+        scores=none,
+        labels=none[:, 0],
+        compiler=found.chain.title,
+        emulator=found.emulator,
+        core=found.machine.core,
+        machine=found.machine.name,
+        note=note,
+    )
     if entry == "quantize":
         values = np.frombuffer(data[:-4], dtype=model.input_dtype.newbyteorder("<"))
         quantized = values.reshape(rows, -1).astype(model.input_dtype)
-        return EmulatorRun(none, none[:, 0], **about, quantized=quantized)
+        return replace(empty, quantized=quantized)
     results = np.frombuffer(data[:-4], dtype="<i4").reshape(rows, -1).astype(np.int32)
     stack = int(np.frombuffer(data[-4:], dtype="<u4")[0])
-    return EmulatorRun(results[:, :-1], results[:, -1], **about, stack=stack)
+    return replace(empty, scores=results[:, :-1], labels=results[:, -1], stack=stack)
 
 
 def _note(target: Target, machine: Machine) -> str:

@@ -3,19 +3,31 @@
 Tables are known to the byte from `tinykernel.codegen.packing`. The size of the code depends on few
 properties of a model (`code_properties`), and nearly additively so; ``benchmarks/code_size.py``
 links many models for every target, fits the contributions by least squares and writes them to
-``tinykernel/measure/code_sizes.py`` together with the largest error that remained.
+``code_sizes.json`` beside this file together with the largest error that remained.
 """
 
 from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
 
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.integer import IntegerModel
-from tinykernel.measure.code_sizes import CODE_SIZES
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint
 
 __all__ = ["code_properties", "estimate_footprint"]
+
+
+@functools.cache
+def _code_sizes() -> dict[str, Any]:
+    """Read the measured sizes by target."""
+    text = Path(__file__).with_name("code_sizes.json").read_text(encoding="utf-8")
+    targets: dict[str, Any] = json.loads(text)["targets"]
+    return targets
 
 
 def code_properties(model: IntegerModel) -> dict[str, float]:
@@ -85,7 +97,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         If no sizes were measured for the target.
     """
     row = find_target(target)
-    measured = CODE_SIZES["targets"].get(row.name)
+    measured = _code_sizes().get(row.name)
     if measured is None:
         raise TinykernelError(
             f"no code sizes were measured for target {row.name}; install a compiler for it, or add "

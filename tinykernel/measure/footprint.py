@@ -103,9 +103,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     return sorted(headers)
 
 
-def measure_footprint(
-    model: IntegerModel, target: str | Target, toolchain: Toolchain
-) -> Footprint:
+def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Toolchain) -> Footprint:
     """Build a program with the model and one without it, and compare the two.
 
     Parameters

@@ -42,9 +42,7 @@ class Machine:
     unicorn: str = ""
 
 
-def _arm(
-    name: str, core: str, rom: tuple[int, int], ram: tuple[int, int], unicorn: str
-) -> Machine:
+def _arm(name: str, core: str, rom: tuple[int, int], ram: tuple[int, int], unicorn: str) -> Machine:
     return Machine(name, core, "arm", None, ("qemu-system-arm", "-M", name), rom, ram, unicorn)
 
 

@@ -130,7 +130,9 @@ class Toolchain:
         )
         if finished.returncode != 0:
             lines = [line for line in finished.stderr.splitlines() if line.strip()]
-            wrong = [line for line in lines if re.search(r"\b(error|undefined)\b", line)]
+            # The driver's own "ld returned 1" says nothing; the linker's lines before it do.
+            telling = re.compile(r"\b(error|undefined|overflowed|will not fit)\b")
+            wrong = [n for n in lines if telling.search(n) and not n.startswith("collect2")]
             reason = (wrong or lines or ["no message"])[0].strip()
             raise TinykernelError(f"{self.name} failed: {reason}")
 

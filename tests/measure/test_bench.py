@@ -1,0 +1,119 @@
+"""Instruction counts: exact, repeatable, and attributed to the right stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.bench import bench, parse_clock
+from tinykernel.measure.boards import build, trace_program
+from tinykernel.measure.machines import MACHINES
+from tinykernel.measure.samples import random_model
+from tinykernel.measure.stages import function_ranges
+from tinykernel.measure.toolchains import find_toolchain
+
+LOOPS = {
+    "mps2-an385": ("cortex-m3", "arm-none-eabi-gcc", "qemu-system-arm",
+                   "movw r0, #1000\\n1: subs r0, #1\\n bne 1b\\n bx lr"),
+    "virt-rv32": ("esp32c3", "riscv64-unknown-elf-gcc", "qemu-system-riscv32",
+                  "li a0, 1000\\n1: addi a0, a0, -1\\n bnez a0, 1b\\n ret"),
+    "sim-lx106": ("esp8266", "xtensa-lx106-elf-gcc", "qemu-system-xtensa",
+                  "movi a2, 1000\\n1: addi a2, a2, -1\\n bnez a2, 1b\\n ret"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", list(LOOPS))
+def test_a_loop_of_known_length(
+    machine: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """One instruction, a thousand times two, one return: 2002, not one more or less."""
+    target, gcc, qemu, body = LOOPS[machine]
+    require_tool(gcc)
+    require_tool(qemu)
+    source = tmp_path / "loop.c"
+    thumb = ".thumb_func\\n" if "an385" in machine else ""
+    source.write_text(
+        f'__asm__(".text\\n.balign 4\\n.globl counted\\n{thumb}.type counted, %function\\n'
+        f'counted: {body}\\n.size counted, . - counted\\n");\n'
+        "void counted(void);\nint main(void) { counted(); return 0; }\n".replace(
+            "%function", "%function" if "sim" not in machine else "@function"
+        )
+    )
+    chain = find_toolchain(target, "gcc")
+    assert chain is not None
+    program = build(MACHINES[machine], chain, [source], tmp_path)
+    inside = function_ranges(program)["counted"]
+    trace = trace_program(MACHINES[machine], program, tmp_path)
+    assert sum(address in inside for address in trace) == 2002
+
+
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
+def test_counts_are_repeatable_and_complete(
+    target: str, require_tool: Callable[[str], Any]
+) -> None:
+    """The same number every time, and every stage has its share."""
+    for name in ("qemu-system-arm", "qemu-system-riscv32", "qemu-system-xtensa"):
+        require_tool(name)
+    for name in ("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc", "xtensa-lx106-elf-gcc"):
+        require_tool(name)
+    model = random_model(64, 512, 10)
+    first, again = bench(model, target, clock="80MHz"), bench(model, target)
+    assert first.instructions == again.instructions == sum(first.stages.values())
+    assert all(first.stages[stage] > 0 for stage in ("scale", "transform", "windows", "scores"))
+    assert first.stages["other"] < 0.05 * first.instructions
+    assert first.exact
+    assert first.seconds is not None
+    low, high = first.seconds
+    assert 0 < low < high < 0.01
+    assert 5 < first.to_dict()["instructions_per_component"] < 120
+
+
+def test_work_goes_where_it_belongs(require_tool: Callable[[str], Any]) -> None:
+    """Twice the classes cost the scores and nothing else."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    few, many = (
+        bench(random_model(64, 512, n, permutation="identity"), "cortex-m3") for n in (8, 16)
+    )
+    assert many.stages["scores"] > 1.7 * few.stages["scores"]
+    assert many.stages["transform"] == pytest.approx(few.stages["transform"], rel=0.02)
+    assert many.stages["windows"] == pytest.approx(few.stages["windows"], rel=0.05)
+
+
+def test_unicorn_counts_about_the_same(require_tool: Callable[[str], Any]) -> None:
+    """Without QEMU the count is near, and marked as not exact where it may not be."""
+    for tool in ("ziglang", "unicorn", "arm-none-eabi-gcc", "qemu-system-arm"):
+        require_tool(tool)
+    model = random_model(64, 256, 4)
+    near, exact = bench(model, "cortex-m3", back_end="unicorn"), bench(model, "cortex-m3")
+    assert not near.exact
+    assert near.instructions == pytest.approx(exact.instructions, rel=0.25)
+
+
+def test_host_is_counted_by_callgrind(require_tool: Callable[[str], Any]) -> None:
+    """The cost on this computer is deterministic too."""
+    require_tool("valgrind")
+    require_tool("gcc")
+    model = random_model(64, 256, 4)
+    first, again = bench(model, "host"), bench(model, "host")
+    assert first.instructions == again.instructions > 1000
+    assert "callgrind" in first.emulator
+
+
+@pytest.mark.parametrize(
+    ("text", "hertz"), [("80MHz", 8e7), ("1.5 ghz", 1.5e9), ("32768", 32768.0), (8e6, 8e6)]
+)
+def test_clock(text: str | float, hertz: float) -> None:
+    """Frequencies as people write them."""
+    assert parse_clock(text) == hertz
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0", "80 MB", "-1MHz"])
+def test_wrong_clock(text: str) -> None:
+    """A clock that cannot be read must not give a time."""
+    with pytest.raises(TinykernelError, match="80MHz"):
+        parse_clock(text)

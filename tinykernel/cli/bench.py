@@ -1,0 +1,95 @@
+"""The command that counts instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tinykernel.cli.options import (
+    JsonOption,
+    ModelArgument,
+    QuietOption,
+    TargetsOption,
+    expand_targets,
+)
+from tinykernel.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from tinykernel.measure.bench import BenchResult
+
+__all__ = ["bench_command"]
+
+
+def bench_command(
+    model: ModelArgument,
+    target: TargetsOption = ["cortex-m4"],  # noqa: B006
+    clock: Annotated[
+        str | None,
+        typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Count the instructions of one inference, by stage, in an emulator.
+
+    The count is exact and does not depend on how busy this computer is. A time is a range, because
+    an emulator counts instructions and not cycles.
+    """
+    from tinykernel.codegen.targets import TARGETS
+
+    names, several = expand_targets(target, [t.name for t in TARGETS.values() if t.machines])
+    from tinykernel.integer import as_integer_model
+    from tinykernel.measure.bench import bench, parse_clock
+    from tinykernel.storage import load
+
+    if clock is not None:
+        parse_clock(clock)
+    integer = as_integer_model(load(model))
+    results = [bench(integer, name, clock=clock) for name in names]
+    if as_json:
+        found = [result.to_dict() for result in results]
+        print_json(found if several else found[0])
+    elif not quiet:
+        print_bench(results)
+
+
+def print_bench(results: list[BenchResult]) -> None:
+    """Print one line a target.
+
+    Parameters
+    ----------
+    results : list of BenchResult
+    """
+    stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
+    print_table(
+        ("target", "instructions", "a feature", *stages, "time"),
+        (
+            (
+                result.target,
+                str(result.instructions),
+                f"{result.instructions / result.components:.1f}",
+                *(str(result.stages.get(stage, "")) for stage in stages),
+                _time(result),
+            )
+            for result in results
+        ),
+        right=("instructions", "a feature", *stages),
+    )
+    for title in dict.fromkeys(
+        f"{result.compiler}, {result.emulator}, {result.core}" for result in results
+    ):
+        typer.echo(title)
+    for result in results:
+        if result.note:
+            typer.echo(f"{result.target}: {result.note}")
+        if not result.exact:
+            typer.echo(f"{result.target}: Unicorn counts a little low around conditional blocks")
+
+
+def _time(result: BenchResult) -> str:
+    if result.seconds is None:
+        return ""
+    low, high = (1e3 * seconds for seconds in result.seconds)
+    cycles = "-".join(f"{value:g}" for value in result.cycles_per_instruction)
+    return f"{low:.2f}-{high:.2f} ms at {cycles} cycles an instruction"

@@ -1,0 +1,124 @@
+"""Which stage of an inference each instruction of a program belongs to, from its debug data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+__all__ = ["STAGES", "function_ranges", "stage_map"]
+
+#: Stages in the order in which they run; "other" is what puts them together.
+STAGES = ("scale", "transform", "windows", "scores", "other")
+
+# The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
+# file (arithmetic on words, library routines) belongs to the stage that calls it.
+_STAGE_OF_FILE = {
+    "tk_input.h": "scale",
+    "tk_transform.h": "transform",
+    "tk_permutation.h": "transform",
+    "tk_diagonal.h": "transform",
+    "tk_kept.h": "windows",
+    "tk_windows.h": "windows",
+    "tk_scores.h": "scores",
+    "tk_predict.h": "other",
+}
+
+
+def function_ranges(program: Path) -> dict[str, range]:
+    """List the addresses of every function of a program.
+
+    Parameters
+    ----------
+    program : Path
+        An ELF file.
+
+    Returns
+    -------
+    dict of str to range
+    """
+    found = {}
+    with program.open("rb") as stream:
+        elf = ELFFile(stream)
+        thumb = elf["e_machine"] == "EM_ARM"
+        for table in elf.iter_sections():
+            if isinstance(table, SymbolTableSection):
+                for symbol in table.iter_symbols():
+                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
+                        start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
+                        found[symbol.name] = range(start, start + symbol["st_size"])
+    return found
+
+
+def stage_map(program: Path) -> dict[int, str]:
+    """Map addresses of a program to stages.
+
+    Parameters
+    ----------
+    program : Path
+        An ELF file with debug data (-g).
+
+    Returns
+    -------
+    dict of int to str
+        By byte address; addresses of no stage are left out.
+    """
+    stages: dict[int, str] = {}
+    with program.open("rb") as stream:
+        elf = ELFFile(stream)
+        if not elf.has_dwarf_info():
+            return stages
+        dwarf = elf.get_dwarf_info()
+        for unit in dwarf.iter_CUs():
+            lines = dwarf.line_program_for_CU(unit)
+            if lines is not None:
+                _paint(unit.get_top_DIE(), _file_names(lines), dwarf, stages)
+    return stages
+
+
+def _file_names(lines: Any) -> list[str]:
+    """List the file names of a unit by the index that its entries use."""
+    names = [Path(entry.name.decode()).name for entry in lines["file_entry"]]
+    return names if lines["version"] >= 5 else ["", *names]
+
+
+def _paint(entry: Any, files: list[str], dwarf: Any, stages: dict[int, str]) -> None:
+    """Mark the addresses of a function, then those of the functions inlined into it."""
+    if entry.tag in ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine"):
+        origin = entry
+        while "DW_AT_decl_file" not in origin.attributes and (
+            "DW_AT_abstract_origin" in origin.attributes
+        ):
+            origin = origin.get_DIE_from_attribute("DW_AT_abstract_origin")
+        number = origin.attributes.get("DW_AT_decl_file")
+        name = files[number.value] if number is not None and number.value < len(files) else ""
+        stage = _STAGE_OF_FILE.get(name)
+        if stage is not None:
+            for low, high in _ranges(entry, dwarf):
+                stages.update(dict.fromkeys(range(low, high), stage))
+    for child in entry.iter_children():
+        _paint(child, files, dwarf, stages)
+
+
+def _ranges(entry: Any, dwarf: Any) -> Iterator[tuple[int, int]]:
+    """List the address ranges of a debug entry."""
+    attributes = entry.attributes
+    if "DW_AT_high_pc" in attributes:
+        low = attributes["DW_AT_low_pc"].value
+        high = attributes["DW_AT_high_pc"]
+        is_address = high.form == "DW_FORM_addr"
+        yield low, high.value if is_address else low + high.value
+    elif "DW_AT_ranges" in attributes:
+        unit = entry.cu
+        base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+        start = base.value if base is not None else 0
+        lists = dwarf.range_lists()
+        for row in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, cu=unit):
+            if hasattr(row, "base_address"):
+                start = row.base_address
+            else:
+                shift = 0 if getattr(row, "is_absolute", False) else start
+                yield row.begin_offset + shift, row.end_offset + shift
