@@ -1,0 +1,41 @@
+"""Counting instructions from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli_tools import failed, run, trained
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small trained model."""
+    return trained(tmp_path_factory.mktemp("bench"))
+
+
+def test_bench_prints_instructions_by_stage(
+    work: Path, require_tool: Callable[[str], str]
+) -> None:
+    """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    arguments = ("bench", work / "gesture.tkm", "--target", "cortex-m4", "--clock", "80MHz")
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["target"] == "cortex-m4"
+    assert found["instructions"] == sum(found["stages"].values()) > 0
+    assert found["seconds"][0] < found["seconds"][1]
+    assert json.loads(run(*arguments, "--json").stdout) == found
+    table = run(*arguments)
+    assert table.exit_code == 0
+    assert str(found["instructions"]) in table.stdout
+
+
+def test_bench_refuses_what_is_no_clock(work: Path) -> None:
+    """A clock that cannot be read is one line, before anything is built."""
+    assert "clock frequency" in failed("bench", work / "gesture.tkm", "--clock", "fast")
