@@ -88,6 +88,14 @@ def test_output_folders_are_checked_without_touching_them(tmp_path):
         check_output_folder(Path("/proc/a"), force=False)
 
 
+def test_forced_output_folders_are_checked_before_the_long_work(tmp_path, monkeypatch):
+    """--force -o . was refused only when everything had been trained; the check comes first."""
+    (tmp_path / "precious").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TinykernelError, match="more than an export"):
+        check_output_folder(Path("."), force=True)
+
+
 # ----------------------------------------------------------------------------- the root and targets
 
 

@@ -307,6 +307,12 @@ def test_predictions_are_those_of_the_machine_features():
         ({"n_jobs": 0}, "n_jobs must be a whole number"),
         ({"class_weight": "heavy"}, "class_weight must be one of"),
         ({"class_weight": {9: 1.0}}, "9 is not a label"),
+        # Each of these ended in a KeyError or TypeError, or was taken for something else.
+        ({"penalty": "l3", "sigma": None}, "penalty must be one of"),
+        ({"tol": "small"}, "tol must be a positive number"),
+        ({"intercept": "no"}, "intercept must be one of"),
+        ({"cv": np.int64(1)}, "cv must be a whole number"),
+        ({"cv": 2.5}, "cv must be a whole number"),
     ],
 )
 def test_wrong_parameters(parameters, message):
@@ -320,7 +326,7 @@ def test_wrong_parameters(parameters, message):
 @pytest.mark.parametrize(
     ("X", "y", "weight", "message"),
     [
-        ([[1.0], [2.0]], [1, 1], None, "one class only"),
+        ([[1.0], [2.0]], [1, 1], None, r"one class only \(1\)"),
         ([[1.0], [2.0]], [0, 1], [0.0, 0.0], "non-zero number|weights are 0"),
         ([[1.0], [2.0]], [0, 1], [1.0, -1.0], "Negative values"),
         ([[1], [2**40]], [0, 1], None, "row 1, column 0 is 1099511627776"),
@@ -357,3 +363,24 @@ def test_interrupt_passes_through_cross_validation():
 
     with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
         small(sigma=None).fit(X, y)
+
+
+def test_cv_as_a_numpy_integer_still_validates():
+    """Protects cv=np.int64(3), which once switched cross-validation off without a word."""
+    X, y = load_iris(return_X_y=True)
+    plain, numpy = (small(sigma=None, cv=cv).fit(X, y) for cv in (3, np.int64(3)))
+    assert numpy.cv_results_["score"].size == plain.cv_results_["score"].size > 0
+    assert numpy.sigma_ == plain.sigma_
+
+
+def test_failed_second_fit_does_not_mix_two_models():
+    """Protects the labels: an interrupted fit left the new classes with the old machine."""
+    X, y = load_iris(return_X_y=True)
+    model = small(sigma=None).fit(X, np.array(["a", "b", "c"])[y])
+
+    def interrupt(message):
+        raise KeyboardInterrupt
+
+    with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.array(["x", "y", "z"])[y])
+    assert set(model.predict(X)) == {"a", "b", "c"}

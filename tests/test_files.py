@@ -171,3 +171,59 @@ def test_names_stay_inside_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not a relative path"):
         replace_folder_atomically(tmp_path / "out", {name: b""})
     assert contents(tmp_path) == {}
+
+
+def test_interrupt_between_the_two_renamings_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after the old folder was moved away, before the new one stands there: old is back."""
+    target = tmp_path / "out"
+    replace_folder_atomically(target, {"old.c": b"1"})
+    real = os.replace
+
+    def interrupted(source: Path, destination: Path) -> None:
+        real(source, destination)
+        if Path(destination).name == "old":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder_atomically(target, {"new.c": b"2"}, force=True)
+    assert contents(tmp_path) == {"out/old.c": b"1"}
+
+
+def test_empty_working_folder_is_filled_and_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``-o .`` in an empty folder: the shell must not be left standing in a deleted one."""
+    monkeypatch.chdir(tmp_path)
+    before = tmp_path.stat().st_ino
+    replace_folder_atomically(".", {"src/main.c": b"1", "a.ini": b"2"})
+    assert tmp_path.stat().st_ino == before
+    assert contents(Path(".")) == {"src/main.c": b"1", "a.ini": b"2"}
+
+
+def test_failed_filling_leaves_the_folder_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the second of two files cannot be moved in, the first is taken out again."""
+    (tmp_path / "out").mkdir()
+    real = os.replace
+
+    def fail_for_b(source: Path, destination: Path) -> None:
+        if Path(source).name == "b":
+            raise OSError(5, "Input/output error")
+        real(source, destination)
+
+    monkeypatch.setattr(files.os, "replace", fail_for_b)
+    with pytest.raises(TinykernelError, match="Input/output error"):
+        replace_folder_atomically(tmp_path / "out", {"a": b"1", "b": b"2"})
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
+
+
+def test_name_that_is_too_long_is_one_clear_line(tmp_path: Path) -> None:
+    """Looking whether the path is a folder fails, too, when the system takes no such name."""
+    with pytest.raises(TinykernelError, match="cannot be written"):
+        write_bytes_atomically(tmp_path / ("x" * 300), b"x")
+    with pytest.raises(TinykernelError, match="cannot be written"):
+        replace_folder_atomically(tmp_path / ("x" * 300), {"a": b""})

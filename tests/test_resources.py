@@ -33,6 +33,7 @@ def test_installed_package_uses_its_own_folders(
     """An installed package never takes a folder of the same name from another distribution."""
     package = tmp_path / "tinykernel"
     (tmp_path / "templates").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "other"\n', encoding="utf-8")
     package.mkdir()
     monkeypatch.setattr(resources, "_PACKAGE", package)
     with pytest.raises(FileNotFoundError, match="install the package again"):

@@ -94,3 +94,18 @@ def test_zig_stands_in(require_tool: Callable[[str], str], monkeypatch: pytest.M
     monkeypatch.setattr("shutil.which", lambda name, **_: zig if name == "zig" else None)
     model = random_model(1)
     assert verify(model, random_raw(model, 1, 5)).ok
+
+
+def test_a_classifier_is_verified_like_its_integer_model(
+    require_tool: Callable[[str], str], digits: Any
+) -> None:
+    """verify takes a fitted classifier, as export and report do."""
+    require_tool("gcc")
+    from tinykernel import TernaryKernelClassifier
+
+    classifier = TernaryKernelClassifier(
+        method="paper", n_components=64, sigma=20.0, regularization=0.1, max_iter=2, random_state=0
+    ).fit(digits.X_train[:200], digits.y_train[:200])
+    assert verify(classifier, digits.X_test[:20]) == verify(
+        classifier.quantize(), digits.X_test[:20]
+    )

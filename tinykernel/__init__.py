@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.integer import IntegerModel, quantize
-    from tinykernel.measure import report
+    from tinykernel.measure.report import report
     from tinykernel.storage import load, save
     from tinykernel.verify import verify
 

@@ -326,4 +326,10 @@ def _stratified_split(
     kept, aside = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
+    missing = np.setdiff1d(labels, y[kept])
+    if missing.size:
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
+            f"class {missing[0]}; use a smaller --test-size"
+        )
     return kept, aside

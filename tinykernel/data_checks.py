@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["as_classes", "at_least_two_classes", "checked_part", "needed_labels"
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
+_LARGEST_LABEL = 2.0**53  # up to here floats are exact integers
 _ROWS_AT_ONCE = 16384
 
 
@@ -50,7 +52,7 @@ def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -
         raise TinykernelError(
             f"{what} has shape {X.shape}; it must have two dimensions, rows and features"
         )
-    X = X.reshape(X.shape[0], -1) if X.size else X.reshape(X.shape[0], X.shape[1])
+    X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     if not X.size:
         raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} features)")
@@ -60,8 +62,9 @@ def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -
     _all_representable(part, X)
     y = None if part.y is None else _clean_labels(part, part.y)
     for name, array in (("labels", y), ("groups", part.group)):
-        if array is not None and len(array) != len(X):
-            raise TinykernelError(f"{what} has {len(X)} rows but there are {len(array)} {name}")
+        if array is not None and array.shape[:1] != X.shape[:1]:
+            count = len(array) if array.ndim else 1
+            raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
     return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
 
 
@@ -94,9 +97,12 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
             f"{what} have shape {y.shape}; give one label a row (one-hot labels: use argmax)"
         )
     if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8")
+        try:
+            y = np.char.decode(y, "utf-8")
+        except UnicodeDecodeError:
+            raise TinykernelError(f"{what} are bytes that are no text in UTF-8") from None
     if y.dtype.kind == "f":
-        whole = np.isfinite(y) & (y == np.floor(y))
+        whole = (np.abs(y) < _LARGEST_LABEL) & (y == np.floor(y))  # False for NaN
         if not whole.all():
             row = int(np.flatnonzero(~whole)[0])
             raise TinykernelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import tokenize
 import zipfile
 import zlib
 from array import array
@@ -21,6 +22,15 @@ __all__ = ["FORMATS", "Part", "Parts", "read_parts"]
 
 FORMATS = (".npz", ".npy", ".csv", ".parquet")
 LABEL_NAMES = ("label", "target", "class", "y")
+# What NumPy and zipfile raise for damaged files, beside ValueError. RuntimeError and
+# NotImplementedError stand for encryption and unknown compression.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    tokenize.TokenError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +152,7 @@ def _array(path: Path, name: str, load: Any) -> NDArray[Any]:
                 "save it with a number or string dtype"
             ) from None
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError):
+    except _DAMAGED:
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
 
 
@@ -150,7 +160,7 @@ def _read_npz(path: Path, label: str | None) -> Parts:
     with path.open("rb") as stream:
         try:
             archive = np.load(stream, allow_pickle=False)
-        except (zipfile.BadZipFile, ValueError, EOFError):
+        except (ValueError, *_DAMAGED):
             raise TinykernelError(f"{path}: is not a readable .npz file") from None
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
@@ -293,7 +303,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
 def _read_csv(path: Path, chooser: _LabelChooser) -> Part:
@@ -314,6 +324,8 @@ def _read_csv(path: Path, chooser: _LabelChooser) -> Part:
                 if not labels[-1]:
                     raise TinykernelError(f"{place}, column {names[at]!r}: the label is missing")
             try:
+                if "_" in "".join(cells):  # Python takes 1_000 for a number
+                    raise ValueError
                 values.extend(cells)
             except ValueError:
                 raise TinykernelError(_not_a_number(place, columns, cells)) from None

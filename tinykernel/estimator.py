@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Number
 from typing import Any, ClassVar
 
 import numba
@@ -145,6 +146,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         "diagonal": ("sign", "gaussian"),
         "row_scale": ("one", "chi"),
         "permutation": ("orbit", "stored", "identity"),
+        "intercept": (True, False),
     }
 
     def __init__(
@@ -225,13 +227,15 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         options = self._options()
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
-        problem = self._problem(rows, labels, sample_weight)
+        classes, problem = self._problem(rows, labels, sample_weight)
         observer = _print_progress if self.verbose and not progress.is_observed() else None
         if observer is None:
             result = _TRAINERS[self.method](problem, options)
         else:
             with progress.observing(observer):
                 result = _TRAINERS[self.method](problem, options)
+        # Not earlier: an interrupted second fit must not put new classes beside the old machine.
+        self.classes_ = classes
         self.machine_ = result.machine
         self.sigma_ = result.sigma
         self.regularization_ = result.regularization
@@ -250,7 +254,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         regularization = self.regularization
         if regularization is not None and regularization != 0:
             regularization = check_positive("regularization", regularization)
-        options = TrainingOptions(
+        return TrainingOptions(
             n_components=check_count("n_components", self.n_components),
             sigma=None if self.sigma is None else check_positive("sigma", self.sigma),
             regularization=regularization,
@@ -264,18 +268,17 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             permutation=self.permutation,
             input_bits=self.input_bits,
             max_iter=check_count("max_iter", self.max_iter),
-            tol=self.tol,
-            cv=check_count("cv", self.cv, 2) if isinstance(self.cv, (int, float)) else 0,
+            tol=0.0 if self.tol == 0 else check_positive("tol", self.tol),
+            cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,
             seed=int(seed),
             n_threads=n_threads,
             snap=snap_windows,
         )
-        return options
 
     def _problem(
         self, X: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> TrainingProblem:
-        """Bring checked data into the form that trainers take; set `classes_`."""
+    ) -> tuple[NDArray[Any], TrainingProblem]:
+        """Bring checked data into the form that trainers take; return the classes beside it."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
@@ -284,24 +287,25 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         used = weight > 0
         if not used.all():
             rows, labels, weight = rows[used], y[used], weight[used]
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
+        classes, codes = np.unique(labels, return_inverse=True)
+        names = tuple(classes.tolist())
+        if len(names) < 2:
             raise TinykernelError(
-                f"y holds one class only ({self.classes_[0]!r}); a classifier needs two classes"
+                f"y holds one class only ({names[0]!r}); a classifier needs two classes"
             )
         given = weight
         rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), weight)
-        by_class = self._class_weights(codes, weight)[codes]
+        by_class = self._class_weights(names, codes, weight)[codes]
 
         def collect(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
             chosen_weight = np.where(chosen[used], given, 0.0)
             return by_class * np.bincount(position, weights=chosen_weight, minlength=codes.size)
 
-        return TrainingProblem(
+        return classes, TrainingProblem(
             X=rows,
             codes=codes,
             sample_weight=weight * by_class,
-            classes=tuple(self.classes_.tolist()),
+            classes=names,
             raw_dtype=raw_dtype,
             scaling=fit_scaling(rows, weight, self.scaler, self.scaler_scope),
             splits=tuple((collect(train), collect(test)) for train, test in self._splits(X, y)),
@@ -311,7 +315,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self, X: NDArray[Any], y: NDArray[Any]
     ) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Return the parts that the user chose, as masks of training rows and rows left out."""
-        if isinstance(self.cv, (int, np.integer)):
+        if isinstance(self.cv, Number):
             return []
         masks = []
         for indices in check_cv(self.cv, y, classifier=True).split(X, y):
@@ -322,14 +326,17 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         return masks
 
     def _class_weights(
-        self, codes: NDArray[np.int64], sample_weight: NDArray[np.float64]
+        self,
+        classes: tuple[object, ...],
+        codes: NDArray[np.int64],
+        sample_weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return the weight of every class."""
-        weights = np.ones(self.classes_.size)
+        weights = np.ones(len(classes))
         if self.class_weight is None:
             return weights
         if isinstance(self.class_weight, Mapping):
-            known = {label: i for i, label in enumerate(self.classes_.tolist())}
+            known = {label: i for i, label in enumerate(classes)}
             for label, value in self.class_weight.items():
                 if label not in known:
                     raise TinykernelError(f"class_weight: {label!r} is not a label in y")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["replace_folder_atomically", "write_bytes_atomically"]
+__all__ = ["refuse_occupied", "replace_folder_atomically", "write_bytes_atomically"]
 
 
 def _unwritable(path: Path, error: OSError) -> TinykernelError:
@@ -61,9 +61,9 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     b'abc'
     """
     given = Path(path)
-    if given.is_dir():
-        raise TinykernelError(f"{given}: is a folder; choose another output file")
     try:
+        if given.is_dir():
+            raise TinykernelError(f"{given}: is a folder; choose another output file")
         target = given.resolve()
         mode = _mode_of(target)
         if mode is not None and not stat.S_ISREG(mode):
@@ -123,7 +123,7 @@ def replace_folder_atomically(
     given = Path(path)
     try:
         target = given.resolve()
-        _refuse_occupied(given, target, force)
+        refuse_occupied(given, force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".tinykernel-", dir=target.parent))
         try:
@@ -140,7 +140,24 @@ def replace_folder_atomically(
         raise _unwritable(given, error) from None
 
 
-def _refuse_occupied(given: Path, target: Path, force: bool) -> None:
+def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
+    """Refuse an output folder that must not be replaced.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder to be written later; not touched.
+    force : bool
+        Whether a folder that is not empty may be replaced.
+
+    Raises
+    ------
+    TinykernelError
+        As in `replace_folder_atomically`.
+    OSError
+        If it cannot be read.
+    """
+    given, target = Path(path), Path(path).resolve()
     if not target.exists():
         return
     if not target.is_dir():
@@ -161,10 +178,25 @@ def _swap(new: Path, target: Path, old: Path) -> None:
     """Rename `new` to `target`; what stood there goes to `old`, or back if the renaming fails."""
     if not target.exists():
         os.replace(new, target)
-        return
-    os.replace(target, old)
+    elif not any(target.iterdir()):
+        _fill(target, new)
+    else:
+        # Inside the block from the first renaming on, or Ctrl-C between the two would lose `old`.
+        try:
+            os.replace(target, old)
+            os.replace(new, target)
+        except BaseException:
+            if not target.exists():
+                os.replace(old, target)
+            raise
+
+
+def _fill(empty: Path, new: Path) -> None:
+    """Move the content of `new` into a folder, which may be the one that a shell stands in."""
     try:
-        os.replace(new, target)
+        for child in sorted(new.iterdir()):
+            os.replace(child, empty / child.name)
     except BaseException:
-        os.replace(old, target)
+        for child in empty.iterdir():
+            os.replace(child, new / child.name)
         raise

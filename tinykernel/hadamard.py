@@ -5,10 +5,10 @@ The transform multiplies by the matrix ``H_1 = [1]``, ``H_2d = [[H_d, H_d], [H_d
 ``H H = d I``.
 
 How it is made fast. A pass over the row loads a few vectors of 64 bytes, does as many stages as it
-can in registers, and stores them: up to seven stages in the first pass (strides 1 to 64 of float32,
-the short ones by shuffles inside a vector), three in each further pass. Rows of more than 16 KB do
-all stages of short stride chunk by chunk, so that a chunk stays in the first-level cache. Threads
-share out rows only, so that the result does not depend on their number.
+can in registers, and stores them: seven stages of float32 in the first pass (strides 1 to 64, the
+short ones by shuffles inside a vector), eight of int16, three in each further pass. Rows of more
+than 16 KB do all stages of short stride chunk by chunk, so that a chunk stays in the first-level
+cache. Threads share out rows only, so that the result does not depend on their number.
 """
 
 from __future__ import annotations

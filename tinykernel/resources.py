@@ -23,10 +23,14 @@ def checkout() -> Path | None:
     >>> root is None or (root / "pyproject.toml").is_file()
     True
     """
-    # A folder of installed packages holds no pyproject.toml, but may well hold a "templates" or a
-    # "firmware" that belongs to somebody else.
+    # A folder of installed packages may hold a "templates", a "firmware" and even a pyproject.toml
+    # that belong to somebody else.
     root = _PACKAGE.parent
-    return root if (root / "pyproject.toml").is_file() else None
+    try:
+        project = (root / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return root if 'name = "tinykernel"' in project.splitlines() else None
 
 
 def folder(name: str) -> Path:

@@ -18,7 +18,7 @@ from tinykernel.codegen.literals import check_name
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.integer.model import IntegerModel
+from tinykernel.integer import IntegerModel, as_integer_model
 from tinykernel.measure import emulators
 from tinykernel.resources import folder
 
@@ -137,7 +137,7 @@ def find_host_compiler() -> tuple[str, ...]:
 
 
 def verify(
-    model: IntegerModel,
+    model: object,
     X: ArrayLike,
     y: ArrayLike | None = None,
     *,
@@ -152,7 +152,7 @@ def verify(
 
     Parameters
     ----------
-    model : IntegerModel
+    model : IntegerModel, KernelMachine or fitted classifier
     X : array-like, shape (n_rows, n_features)
         Raw inputs that the model's raw type can hold; at least one row.
     y : array-like, shape (n_rows,), optional
@@ -175,9 +175,10 @@ def verify(
         compile or run.
     """
     row = find_target(target)
-    raw = model.scaler.as_raw(X)
+    integer = as_integer_model(model)
+    raw = integer.scaler.as_raw(X)
     labels = None if y is None else np.asarray(y)
-    quantized = model.quantize_inputs(raw)
+    quantized = integer.quantize_inputs(raw)
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
     if labels is not None and labels.shape != (raw.shape[0],):
@@ -185,16 +186,16 @@ def verify(
     if row.family != "host":
         if compiler is not None:
             raise TinykernelError(f"verify: the compiler for {row.name} cannot be chosen")
-        return _verify_on_boards(model, raw, quantized, labels, row, flags or ("-Os",))
+        return _verify_on_boards(integer, raw, quantized, labels, row, flags or ("-Os",))
     command = find_host_compiler() if compiler is None else _as_command(compiler)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as temporary:
-        program = build_harness(model, Path(temporary), command, flags or ("-O2",))
+        program = build_harness(integer, Path(temporary), command, flags or ("-O2",))
         outputs = {
             "raw": run_harness(program, "raw", raw),
             "quantized": run_harness(program, "quantized", quantized),
             "quantize": run_harness(program, "quantize", raw),
         }
-    return compare(model, outputs, quantized, labels, target, compiler_title(command))
+    return compare(integer, outputs, quantized, labels, target, compiler_title(command))
 
 
 def _verify_on_boards(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -105,3 +106,21 @@ def test_neighbour_distance_edge_cases() -> None:
         neighbour_distance([[1.0]])
     with pytest.raises(TinykernelError, match="start at 1"):
         neighbour_distance([[1.0], [2.0]], k=0)
+
+
+def test_neighbour_distance_far_from_the_origin() -> None:
+    """Raw readings in float32 around a large mean once gave rounding errors, or 1.0, as width."""
+    X = np.random.default_rng(3).standard_normal((300, 3)).astype(np.float32)
+    moved = X + np.float32(2**14)
+    assert neighbour_distance(moved) == pytest.approx(neighbour_distance(moved - 2**14), rel=1e-3)
+
+
+def test_expected_hamming_of_a_large_kernel_matrix() -> None:
+    """The terms of the series are added one by one: 2000 arrays at once took 16 GB."""
+    u = np.random.default_rng(4).uniform(size=(300, 300))
+    tracemalloc.start()
+    whole = expected_hamming(u)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * u.nbytes
+    np.testing.assert_allclose(whole[7], expected_hamming(u[7]))

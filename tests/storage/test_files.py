@@ -270,6 +270,18 @@ def test_array_headers_that_claim_too_much_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize("shape", ["(3,", "(" * 60])
+def test_array_headers_that_do_not_end_are_refused(tmp_path: Path, shape: str) -> None:
+    """NumPy's parser raises a TokenError for a bracket that stays open, which is no ValueError."""
+    path = tmp_path / "model.tkm"
+    save(make_model(4), path)
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}".encode().ljust(117)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("model.a.npy", b"\x93NUMPY\x01\x00\x76\x00" + header + b"\n")
+    with pytest.raises(TinykernelError, match="an array in it is damaged"):
+        load(path)
+
+
 def test_paths_that_do_not_work(tmp_path: Path) -> None:
     """Missing files, folders and unknown suffixes give one line; nothing is left behind."""
     with pytest.raises(TinykernelError, match="no such file"):

@@ -14,6 +14,7 @@ from tests.integer.models import make_model
 from tinykernel.errors import TinykernelError
 from tinykernel.integer import IntegerModel
 from tinykernel.storage import load
+from tinykernel.storage.pickles import read_pickle
 
 
 class _Call:
@@ -158,3 +159,50 @@ def test_both_spellings_of_numpy_load(tmp_path: Path) -> None:
     other = data.replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
     assert other != data
     assert _load(tmp_path, data) == _load(tmp_path, other) == model
+
+
+class _ArrayOfPointers:
+    """Pickles as an array of one object whose dtype claims to hold plain bytes."""
+
+    def __init__(self, state: tuple[Any, ...]) -> None:
+        self.dtype_state = state
+
+    def __reduce__(self) -> Any:
+        # The state of an array is the version, the shape, the dtype, the order and the content.
+        dtype = _Call(np.dtype, "O8", False, True, state=self.dtype_state)
+        start = np._core.multiarray._reconstruct  # type: ignore[attr-defined]
+        return start, (np.ndarray, (0,), b"b"), (1, (1,), dtype, False, b"\x41" * 8)
+
+
+def test_bytes_of_a_pickle_never_become_pointers(tmp_path: Path) -> None:
+    """A dtype of objects without the flags of one made NumPy follow bytes of the file: a crash."""
+    for state in (
+        (3, "|", None, None, None, -1, -1, 0),
+        (3, "|", None, ("a",), {"a": (np.dtype("O"), 0)}, 8, 1, 0),
+    ):
+        hostile = _with(make_model(0), "weights", _ArrayOfPointers(state))
+        with pytest.raises(TinykernelError):
+            _load(tmp_path, hostile)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=">i4").reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array(["é", "ab"]),
+        np.array(["x", None, 1], dtype=object),
+        np.zeros((0, 3)),
+        np.array(True),
+    ],
+)
+def test_arrays_come_back_at_any_depth(array: np.ndarray, protocol: int) -> None:
+    """Every kind of array is the same after pickling, also inside lists, tuples and dicts."""
+    model = _with(make_model(0), "weights", {"a": [(array, array)]})
+    fields = read_pickle(pickle.dumps(model, protocol=protocol)).fields
+    first, second = fields["weights"]["a"][0]
+    assert type(first) is np.ndarray
+    assert first.dtype == array.dtype
+    np.testing.assert_array_equal(first, array)
+    np.testing.assert_array_equal(second, array)

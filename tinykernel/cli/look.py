@@ -30,6 +30,8 @@ __all__ = ["inspect_command", "predict_command"]
 _ROWS_SHOWN = 20
 _CLASSES_SHOWN = 12
 
+_DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
+
 
 def predict_command(
     model: ModelArgument,
@@ -170,7 +172,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("classes", f"{integer.n_classes}: {names}"),
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
-        ("diagonal G", {"sign": "signs", "int8": "8 bits"}[integer.diagonal_kind]),
+        ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
         ("permutation P", integer.permutation.kind),
         (
             "halved stages",

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.errors import TinykernelError
+from tinykernel.files import refuse_occupied
 
 __all__ = [
     "MODEL_SUFFIXES",
@@ -172,15 +173,11 @@ def check_output_folder(path: Path, *, force: bool) -> None:
     Raises
     ------
     TinykernelError
-        If it is a file, is not empty and `force` is false, or cannot be made.
+        If it is a file, is not empty and `force` is false, is a folder whose loss nobody can
+        mean, or cannot be made.
     """
     try:
-        if path.exists() and not path.is_dir():
-            raise TinykernelError(f"{path}: is a file; choose another output folder")
-        if path.is_dir() and any(path.iterdir()) and not force:
-            raise TinykernelError(
-                f"{path}: folder exists and is not empty; add --force to replace it"
-            )
+        refuse_occupied(path, force=force)
     except OSError as error:
         raise TinykernelError(f"{path}: cannot be read ({error.strerror})") from None
     parent = next(folder for folder in path.absolute().parents if folder.exists())

@@ -190,9 +190,11 @@ def expected_hamming(kernel: ArrayLike) -> NDArray[np.float64]:
     >>> expected_hamming([0.0, 0.5]).round(4)
     array([0.4053, 0.2668])
     """
-    u = np.asarray(kernel, dtype=np.float64)[..., None]
-    m = np.arange(1.0, 2001.0)
-    return np.asarray(8 / np.pi**2 * (0.5 - (u ** (m * m) / (4 * m * m - 1)).sum(axis=-1)))
+    u = np.asarray(kernel, dtype=np.float64)
+    total = np.full(u.shape, 0.5)
+    for square in np.arange(1.0, 2001.0) ** 2:
+        total -= u**square / (4 * square - 1)
+    return np.asarray(8 / np.pi**2 * total)
 
 
 def neighbour_distance(
@@ -241,6 +243,8 @@ def neighbour_distance(
     rng = check_random_state(random_state)
     sample = np.sort(rng.permutation(n)[:n_rows])
     k = min(k, n - 1)
+    # Far from the origin the differences of large squares below would be rounding errors.
+    rows = rows - rows.mean(axis=0)
     norms = np.einsum("ij,ij->i", rows, rows)
     total = 0.0
     step = max(1, _DISTANCES_AT_ONCE // n)

@@ -11,6 +11,8 @@ from tinykernel.errors import TinykernelError
 
 __all__ = ["Permutation"]
 
+_LARGEST = 65535
+
 
 @dataclass(frozen=True, eq=False)
 class Permutation:
@@ -45,6 +47,11 @@ class Permutation:
         """Refuse parameters that do not describe a permutation."""
         if self.kind not in ("identity", "orbit", "stored"):
             raise TinykernelError(f"permutation: unknown kind {self.kind!r}")
+        if not (0 <= self.multiplier <= _LARGEST and 0 <= self.increment <= _LARGEST):
+            raise TinykernelError(
+                f"permutation: multiplier and increment must lie in 0..{_LARGEST}, "
+                f"got {self.multiplier} and {self.increment}"
+            )
         if self.kind == "orbit" and (self.multiplier % 4 != 1 or self.increment % 2 != 1):
             raise TinykernelError(
                 "permutation: an orbit of full period needs multiplier % 4 == 1 and an odd "

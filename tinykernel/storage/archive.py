@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import tokenize
 import zipfile
 from typing import Any
 
@@ -96,7 +97,10 @@ def read_archive(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     _check_header(header)
     try:
         arrays = {name.removesuffix(".npy"): _read_array(raw) for name, raw in members.items()}
-    except (ValueError, TypeError, SyntaxError, MemoryError, OverflowError):
+    except (
+        ValueError, TypeError, SyntaxError, MemoryError, OverflowError, RecursionError,
+        tokenize.TokenError,
+    ):  # fmt: skip
         raise TinykernelError("an array in it is damaged; save the model again") from None
     return header, arrays
 

@@ -3,13 +3,16 @@
 A pickle names functions and has them called; that is how a malicious one runs code. Here a name
 stands for one of a few harmless things of our own or is refused: the classes of this package become
 records, which later go through the checking constructors, and the functions by which NumPy pickles
-its arrays are replaced by ones that take nothing but what NumPy writes.
+its arrays are replaced by ones that take nothing but what NumPy writes. That goes for the states of
+arrays and dtypes, too: NumPy believes them, and a dtype of objects whose flags say that it holds
+plain numbers makes it follow bytes of the file as pointers.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -30,34 +33,56 @@ class _Refused(Exception):
     """A pickle asks for something that no model needs."""
 
 
-class _ArrayType:
-    """Stands for ``numpy.ndarray``, which a pickle only passes to ``_reconstruct``."""
+class _DType:
+    """Stands for ``numpy.dtype``: numbers, strings, and objects (tables of labels)."""
+
+    def __init__(self, code: object, align: object = False, copy: object = True) -> None:
+        if not isinstance(code, str) or not re.fullmatch(r"[biufUO]\d*", code):
+            raise _Refused(f"numpy.dtype {code!r}")
+        self.numpy = np.dtype(code)
+
+    def __setstate__(self, state: Any) -> None:
+        """Take the byte order; the rest of the state follows from the code."""
+        _, order, *structure = state[:5]
+        if order not in ("<", ">", "|", "=") or any(part is not None for part in structure):
+            raise _Refused("numpy.dtype with a structure")
+        self.numpy = self.numpy.newbyteorder(order)
 
 
-def _reconstruct(subtype: object, shape: object, code: object) -> NDArray[Any]:
+class _Array:
+    """Stands for ``numpy.ndarray``; `numpy` is the array once its state is there."""
+
+    numpy: NDArray[Any] | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        """Make the array of the numbers, or the list of objects, in the pickle."""
+        _, shape, dtype, is_fortran, content = state
+        if dtype.numpy.kind == "O":
+            items = np.empty(len(content), dtype=object)
+            for index, item in enumerate(content):
+                items[index] = item
+        else:
+            items = np.frombuffer(content, dtype=dtype.numpy).copy()
+        self.numpy = items.reshape(shape, order="F" if is_fortran else "C")
+
+
+def _reconstruct(subtype: object, shape: object, code: object) -> _Array:
     """Stand in for ``numpy._core.multiarray._reconstruct``: an empty array to be filled."""
-    if subtype is not _ArrayType or shape != (0,) or code not in (b"b", "b"):
+    if subtype is not _Array or shape != (0,) or code not in (b"b", "b"):
         raise _Refused("numpy array of another type")
-    return np.empty(0, dtype=np.int8)
-
-
-def _dtype(code: object, align: object = False, copy: object = True) -> np.dtype[Any]:
-    """Stand in for ``numpy.dtype``: numbers, strings, and objects (tables of labels)."""
-    if not isinstance(code, str) or code[:1] not in "biufUO":
-        raise _Refused(f"numpy.dtype {code!r}")
-    return np.dtype(code, copy=True)
+    return _Array()
 
 
 def _frombuffer(buffer: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     """Stand in for ``numpy._core.numeric._frombuffer``, which protocol 5 uses."""
-    return np.frombuffer(buffer, dtype=dtype).reshape(shape, order=order).copy()
+    return np.frombuffer(buffer, dtype=dtype.numpy).reshape(shape, order=order).copy()
 
 
 def _scalar(dtype: Any, data: Any = b"") -> Any:
     """Stand in for ``numpy._core.multiarray.scalar``."""
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "biufU":
+    if not isinstance(dtype, _DType) or dtype.numpy.kind == "O":
         raise _Refused("numpy scalar of another type")
-    return np.frombuffer(data, dtype=dtype, count=1)[0]
+    return np.frombuffer(data, dtype=dtype.numpy, count=1)[0]
 
 
 def _encode(text: object, encoding: object) -> bytes:
@@ -77,8 +102,8 @@ def _no_bytes(*arguments: object) -> bytes:
 _FUNCTIONS = {
     ("_codecs", "encode"): _encode,
     ("__builtin__", "bytes"): _no_bytes,
-    ("numpy", "ndarray"): _ArrayType,
-    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _DType,
     # NumPy 2 renamed its inner package; both spellings are in circulation.
     **{(f"numpy.{core}.multiarray", "_reconstruct"): _reconstruct for core in ("core", "_core")},
     **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
@@ -123,8 +148,9 @@ def read_pickle(data: bytes) -> Record:
         If it is damaged, is no model, or asks for something that no model needs, which is named.
     """
     unpickler = _Unpickler(data)
+    names = {unpickler.stand_ins[key]: name for key, name in _OURS.items()}
     try:
-        loaded = unpickler.load()
+        loaded = _with_arrays(unpickler.load(), set(names), {})
     except _Refused as refused:
         raise TinykernelError(
             f"refused: it asks for {refused}, which no tinykernel model needs; "
@@ -133,13 +159,33 @@ def read_pickle(data: bytes) -> Record:
     except Exception:
         # A damaged pickle can raise anything: EOFError, UnpicklingError, KeyError, MemoryError, ...
         raise TinykernelError("truncated, damaged or no pickle; save the model again") from None
-    names = {unpickler.stand_ins[key]: name for key, name in _OURS.items()}
     if type(loaded) not in names:
         raise TinykernelError(
             f"holds a {type(loaded).__name__}, no tinykernel model; "
             "make one with 'tinykernel train'"
         )
     return _to_record(loaded, names, _DEEPEST)
+
+
+def _with_arrays(value: Any, objects: set[type], done: dict[int, Any]) -> Any:
+    """Put the arrays in place of what stands for them; `done` holds what was replaced, by id."""
+    if isinstance(value, _Array):
+        return value.numpy
+    if id(value) in done:
+        return done[id(value)]
+    if type(value) in objects:
+        done[id(value)] = value
+        inner = {key: _with_arrays(item, objects, done) for key, item in vars(value).items()}
+        vars(value).update(inner)
+    elif type(value) is dict:
+        done[id(value)] = new = dict[Any, Any]()
+        new.update((key, _with_arrays(item, objects, done)) for key, item in value.items())
+    elif type(value) is list:
+        done[id(value)] = items = list[Any]()
+        items.extend(_with_arrays(item, objects, done) for item in value)
+    elif type(value) is tuple:
+        done[id(value)] = tuple(_with_arrays(item, objects, done) for item in value)
+    return done.get(id(value), value)
 
 
 def _to_record(stand_in: Any, names: dict[type, str], depth: int) -> Record:

@@ -118,8 +118,8 @@ class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if self.classes_.size < 2:
             raise TinykernelError(
-                f"{type(self).__name__}: y holds one class only, {labels[0]!r}; at least two are "
-                "needed"
+                f"{type(self).__name__}: y holds one class only, {labels.tolist()[0]!r}; "
+                "at least two are needed"
             )
         self._fit(rows, codes.astype(np.int64), check_random_state(self.random_state))
         return self

@@ -266,7 +266,8 @@ class _Search:
         self.tried.update(zip(fresh, self.validation.scores(fresh, self.pool, done), strict=True))
         scores = np.array([self.tried[pair] for pair in pairs])
         top = scores.max()
-        error = np.sqrt(top * (1 - top) / self.validation.codes.size)
+        # The weights of all rows, added up in another order, may come out below those of the hits.
+        error = np.sqrt(top * max(0.0, 1 - top) / self.validation.codes.size)
         return int(np.argmax(scores >= top - _MARGIN * error))
 
     def sigma(self, regularization: float) -> float:
@@ -314,6 +315,7 @@ def choose(problem: TrainingProblem, options: TrainingOptions) -> Choice:
     """
     if options.sigma is not None and options.regularization is not None:
         return Choice(options.sigma, options.regularization, {})
+    descent_options(options, 0.0)  # refuses what is not allowed before the search
     penalties = _PENALTIES[options.penalty]
     validation = _Validation(problem, options)
     sigma, regularization = options.sigma, options.regularization

@@ -1,0 +1,150 @@
+"""What the documentation says is so: links, code blocks, the order of the parts."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from sklearn.datasets import load_iris
+
+from tests.sessions import ROOT, Block, blocks, environment
+from tests.test_readme import compile_c
+from tinykernel import IntegerModel, TernaryKernelClassifier, export
+
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+_PYTHON_SETUP = """\
+from sklearn.datasets import load_iris
+X, y = load_iris(return_X_y=True)
+"""
+
+
+def pages() -> list[Path]:
+    """List the Markdown files that people read on the web."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the anchors that headings of a page get."""
+    headings = re.findall(r"^#+ +(.+?) *$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return frozenset(heading.replace(" ", "-") for heading in kept)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_relative_links(page: Path) -> None:
+    """A reader can follow every link inside the repository, headings included."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    broken = []
+    for link in _LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        place = (page.parent / path).resolve() if path else page
+        inside = place.is_relative_to(ROOT) and place.exists()
+        if not inside or (anchor and anchor not in anchors(place)):
+            broken.append(link)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_plain_text(page: Path) -> None:
+    """Pages are text without trailing blanks, and every fenced block says its language."""
+    text = page.read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    assert [str(block) for block in blocks(page) if not block.language] == []
+
+
+def doc_blocks(language: str) -> list[Any]:
+    """List the blocks of one language in docs/ as test parameters."""
+    found = [
+        block for page in sorted((ROOT / "docs").rglob("*.md")) for block in blocks(page, language)
+    ]
+    return [pytest.param(block, id=str(block)) for block in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", doc_blocks("python"))
+def test_python_blocks(block: Block, tmp_path: Path) -> None:
+    """Examples in the documentation run; X and y may be taken as given."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PYTHON_SETUP + block.text],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{block}: {done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the exported models that the C examples include."""
+    folder = tmp_path_factory.mktemp("project")
+    for name, model in (("gesture", _model("float32")), ("motion", _model("int16"))):
+        export(model, "host", folder / name, name=name)
+    return folder
+
+
+def _model(dtype: str) -> IntegerModel:
+    X, y = load_iris(return_X_y=True)
+    classifier = TernaryKernelClassifier(
+        method="paper", n_components=64, sigma=1.0, regularization=0.1, random_state=0
+    )
+    return classifier.fit((10 * X).astype(dtype), y).quantize()
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc"])
+@pytest.mark.parametrize("block", doc_blocks("c"))
+def test_c_blocks(
+    block: Block,
+    compiler: str,
+    project: Path,
+    tmp_path: Path,
+    require_tool: Callable[[str], Any],
+) -> None:
+    """The C of the documentation compiles against exported projects, every warning an error."""
+    program = require_tool(compiler)
+    (name,) = re.findall(r'#include "(\w+)\.h"', block.text)
+    compile_c(program, block, project / name, tmp_path / "block.c")
+
+
+def imported_parts(file: Path) -> set[str]:
+    """Return the parts of the package that a module imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("tinykernel.")}
+
+
+def test_imports_go_one_way() -> None:
+    """No part of the package imports one that stands above it in docs/architecture.md."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`tinykernel\..*?) \|", text, re.MULTILINE)
+    level = {
+        part: number
+        for number, row in enumerate(rows)
+        for part in re.findall(r"`tinykernel\.(\w+)`", row)
+    }
+    assert len(level) > 8
+    wrong = []
+    for file in sorted((ROOT / "tinykernel").rglob("*.py")):
+        part = file.relative_to(ROOT / "tinykernel").with_suffix("").parts[0]
+        for other in imported_parts(file):
+            upwards = level.get(other, len(level)) < level.get(part, len(level))
+            if part in level and upwards:
+                wrong.append(f"{file.name}: {part} imports {other}")
+    assert not wrong

@@ -1,0 +1,61 @@
+"""The examples run, do what their first lines say, and leave projects that build."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sessions import ROOT, difference, run_shell
+
+EXAMPLES = {"digits": "digits-firmware", "motion": "motion-firmware"}
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+def promised(name: str) -> list[str]:
+    """Return the output that the docstring of an example shows."""
+    docstring = ast.get_docstring(ast.parse((ROOT / "examples" / f"{name}.py").read_text()))
+    assert docstring
+    shown = docstring.split("::\n\n", 1)[1].split("\n\n")[0]
+    return [line[4:] for line in shown.splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """An example prints what it says it prints, and its project holds what one can build."""
+    require_tool("gcc")
+    require_tool("riscv64-unknown-elf-gcc" if name == "motion" else "arm-none-eabi-gcc")
+    got = run_shell(f"python {ROOT / 'examples' / name}.py {EXAMPLES[name]}", tmp_path)
+    assert difference(promised(name), got) == ""
+    project = tmp_path / EXAMPLES[name]
+    for file in ("platformio.ini", "README.md", f"src/{name}.c", f"include/{name}.h",
+                 f"include/{name}_vectors.h", "lib/tinykernel/library.json"):  # fmt: skip
+        assert (project / file).is_file(), file
+    headers = [f"-I{project / path}" for path in ("include", "lib/tinykernel/src")]
+    sources = [f"src/{name}.c", "src/tk_selftest.c"]
+    command = [require_tool("gcc"), "-std=c99", "-Os", *WARNINGS, *headers, "-c", *sources]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_known(name: str) -> None:
+    """Every example is in the README and in these tests."""
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+    assert f"(examples/{name}.py)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_quotes_the_motion_example() -> None:
+    """The accuracies in the README are those that the example prints."""
+    lines = promised("motion")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for start in ("linear model:", "tinykernel:"):
+        (line,) = (line for line in lines if line.startswith(start))
+        (figure,) = re.findall(r"[\d.]+ %", line)
+        assert figure in readme

@@ -1,0 +1,160 @@
+"""Everything that the README shows is run.
+
+``python tests/test_readme.py`` writes the present outputs into the console blocks of the README.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.sessions import (
+    ROOT,
+    Block,
+    blocks,
+    commands,
+    difference,
+    environment,
+    run_shell,
+    wording,
+)
+from tinykernel.codegen.targets import TARGETS
+
+README = ROOT / "README.md"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Run all console blocks, one after the other in one folder; return it and what differs."""
+    folder = tmp_path_factory.mktemp("readme")
+    wrong = []
+    for block in blocks(README, "console"):
+        for shown in commands(block):
+            got = run_shell(shown.command, folder)
+            found = difference(list(shown.output), got)
+            if found:
+                wrong.append(f"{block}: $ {shown.command}\n  {found}")
+    return folder, wrong
+
+
+@pytest.mark.slow
+def test_console_blocks(
+    session: tuple[Path, list[str]], require_tool: Callable[[str], Any]
+) -> None:
+    """A user who types what the README shows sees what the README shows."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("gcc")
+    require_tool("qemu-system-arm")
+    folder, wrong = session
+    assert not wrong, "\n".join(wrong)
+    assert (folder / "digits.tkm").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc"])
+def test_c_blocks(
+    session: tuple[Path, list[str]], require_tool: Callable[[str], Any], compiler: str
+) -> None:
+    """The C of the README compiles against the project that the README exports."""
+    program, (folder, _) = require_tool(compiler), session
+    found = blocks(README, "c")
+    assert found
+    for number, block in enumerate(found):
+        compile_c(program, block, folder / "digits-cortex-m4", folder / f"block{number}.c")
+
+
+def compile_c(program: str, block: Block, project: Path, source: Path) -> None:
+    """Compile a C block with the headers of an exported project, every warning an error."""
+    source.write_text(block.text, encoding="utf-8")
+    headers = [f"-I{project / path}" for path in ("include", "lib/tinykernel/src")]
+    done = subprocess.run(
+        [program, "-std=c99", *WARNINGS, *headers, "-c", str(source), "-o", f"{source}.o"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{block}: {done.stderr}"
+
+
+@pytest.mark.slow
+def test_python_blocks(tmp_path: Path) -> None:
+    """The Python of the README runs, block after block, in an empty folder."""
+    found = blocks(README, "python")
+    assert found
+    text = "\n".join(block.text for block in found)
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "digits.tkm").is_file()
+    assert (tmp_path / "firmware" / "platformio.ini").is_file()
+
+
+def test_table_of_targets() -> None:
+    """The table names every target with its default board and frameworks, and no other."""
+    rows = {}
+    for line in README.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 4:
+            rows[cells[0].strip("`")] = cells[1:]
+    assert list(rows) == list(TARGETS)
+    for name, (_, board, frameworks) in rows.items():
+        target = TARGETS[name]
+        if target.board.name:
+            assert board == f"{target.board.title} (`{target.board.name}`)"
+        if target.family != "host":
+            assert frameworks == ", ".join(target.board.frameworks)
+
+
+def test_make_goals() -> None:
+    """Every `make` command that README and CONTRIBUTING show is in the Makefile."""
+    goals = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for name in ("README.md", "CONTRIBUTING.md"):
+        shown = re.findall(r"(?:^ *|`)make ([a-z]+)", (ROOT / name).read_text(), re.MULTILINE)
+        assert shown
+        assert set(shown) <= goals
+
+
+def test_difference_sees_what_matters() -> None:
+    """The comparison notices a changed word, line, difference and accuracy, not a changed time."""
+    line = ["test  97.22 % in integers, 0 differences, gcc (Debian 12.2.0-14) 12.2.0, 4.7 s"]
+    same = ["test 96.9 % in integers, 0 differences, gcc (GCC) 13.1.1, 99.0 s"]
+    assert difference(line, same) == ""
+    for old, new in (("0 diff", "1 diff"), ("in integers", "in floats"), ("97.22", "95.1")):
+        assert difference(line, [line[0].replace(old, new)])
+    assert difference(line, [])
+    assert difference(line, [*line, "more"])
+    assert wording("a   1.5 KB") == "a # KB"
+
+
+def rewrite() -> None:
+    """Run the console blocks and put their outputs into the README."""
+    lines = README.read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory() as temporary:
+        new: list[tuple[Block, list[str]]] = []
+        for block in blocks(README, "console"):
+            text = []
+            for shown in commands(block):
+                text += [*shown.lines, *run_shell(shown.command, Path(temporary))]
+            new.append((block, text))
+    for block, text in reversed(new):
+        lines[block.line : block.line + len(block.text.splitlines())] = text
+    README.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    rewrite()
