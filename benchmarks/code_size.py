@@ -51,13 +51,14 @@ def sample(index: int) -> IntegerModel:
         int(rng.choice([2, 3, 10, 26])),
         raw_dtype=raw,
         bits=int(rng.choice([8, 8, 16])),
-        diagonal_kind=str(rng.choice(["int8", "sign"])),
+        diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
         permutation=str(rng.choice(["identity", "orbit", "orbit", "stored"])),
         scaler_per_feature=bool(rng.integers(2)),
         block_scales=bool(rng.integers(2)),
         zero_weights=bool(rng.random() < 0.7),
         dropped_rows=float(rng.choice([0.0, 0.0, 0.6])),
         constant_features=int(rng.integers(0, 2)) * (n_features // 4),
+        windows=str(rng.choice(["rows", "phases", "half turns"])),
         seed=index,
     )
     # Which stages halve changes the code. A model whose sums could overflow is refused.

@@ -41,10 +41,11 @@ def equal_machines(first, second):
     [
         TernaryKernelClassifier(n_components=64, max_iter=5, random_state=0),
         small(scaler="standard", coefficients="binary", loss="logistic"),
+        small(method="learned", sigma=None, epochs=30),
     ]
 )
 def test_check_estimator(estimator, check):
-    """Protects every convention of scikit-learn, with and without cross-validation inside."""
+    """Protects every convention of scikit-learn: all methods, with and without a search inside."""
     check(estimator)
 
 

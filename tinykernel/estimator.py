@@ -20,6 +20,8 @@ from tinykernel.features.base import check_choice, check_count, check_positive
 from tinykernel.integer import IntegerModel, quantize, snap_windows
 from tinykernel.training import progress
 from tinykernel.training.machine import KernelMachine
+from tinykernel.training.joint_options import FORMATS
+from tinykernel.training.learned import train_learned
 from tinykernel.training.paper import train_paper
 from tinykernel.training.problem import (
     TrainingOptions,
@@ -36,6 +38,7 @@ __all__ = ["TernaryKernelClassifier"]
 #: Trainers by the value of ``method``. Adding a method is one entry.
 _TRAINERS: dict[str, Callable[[TrainingProblem, TrainingOptions], TrainingResult]] = {
     "paper": train_paper,
+    "learned": train_learned,
 }
 
 
@@ -52,8 +55,12 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"paper"}
-        How to train. "paper": random features, ternary weights by Algorithm 1 of 001.
+    method : {"paper", "learned"}
+        How to train. "paper": random features, ternary weights by Algorithm 1 of 001. "learned":
+        windows, G, S and weights together by gradient, which takes longer and is more accurate in
+        the same memory (see `tinykernel.training.joint`); of the parameters below it has no use for
+        regularization, loss, penalty, coefficients, init, intercept, scaler, diagonal, row_scale,
+        permutation, max_iter, tol and cv.
     n_components : int
         p, the number of binary features. Memory of the firmware grows in proportion.
     sigma : float or None
@@ -74,9 +81,10 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     scaler : {"minmax", "standard"}
         Inputs to [-1, 1] by the range of the training rows, or to mean 0 and deviation 1. Values
         outside [-1, 1], or [-4, 4], saturate.
-    scaler_scope : {"feature", "global"}
+    scaler_scope : {"auto", "feature", "global"}
         A scaler for each feature, or one for all: better for features in the same unit, such as
-        pixels, and without a table in the firmware.
+        pixels, and without a table in the firmware. "auto" takes one for all where most features
+        span at least half of the range of all.
     input_bits : {8, 16, "auto"}
         Width of the inputs after scaling in the firmware. "auto" takes 8 unless that changes more
         than 1 % of the labels of training rows.
@@ -86,6 +94,12 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         S: none, or random lengths, which 001 has.
     permutation : {"orbit", "stored", "identity"}
         P: generated from two numbers, stored, or none.
+    storage : {"compact", "phases", "windows"}
+        "learned" only: which numbers of a feature are learned and stored. "compact": G in 4 bits
+        and weights of 1; "phases": G and starts in 8 bits; "windows": also widths and S, and
+        ternary weights.
+    epochs : int or None
+        "learned" only: passes over the training rows; None for 6 to 120, fewer for more rows.
     class_weight : dict, "balanced" or None
         Weights of the classes, multiplied with those of the rows. "balanced" gives all classes the
         same total weight.
@@ -141,11 +155,12 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     _choices: ClassVar[dict[str, tuple[object, ...]]] = {
         "method": tuple(_TRAINERS),
         "scaler": ("minmax", "standard"),
-        "scaler_scope": ("feature", "global"),
+        "scaler_scope": ("auto", "feature", "global"),
         "input_bits": (8, 16, "auto"),
         "diagonal": ("sign", "gaussian"),
         "row_scale": ("one", "chi"),
         "permutation": ("orbit", "stored", "identity"),
+        "storage": tuple(FORMATS),
         "intercept": (True, False),
     }
 
@@ -162,11 +177,13 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         init: str = "svm",
         intercept: bool = True,
         scaler: str = "minmax",
-        scaler_scope: str = "feature",
+        scaler_scope: str = "auto",
         input_bits: int | str = "auto",
         diagonal: str = "sign",
         row_scale: str = "one",
         permutation: str = "orbit",
+        storage: str = "compact",
+        epochs: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -190,6 +207,8 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.diagonal = diagonal
         self.row_scale = row_scale
         self.permutation = permutation
+        self.storage = storage
+        self.epochs = epochs
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
@@ -267,6 +286,9 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             row_scale=self.row_scale,
             permutation=self.permutation,
             input_bits=self.input_bits,
+            scaler_scope=self.scaler_scope,
+            storage=self.storage,
+            epochs=None if self.epochs is None else check_count("epochs", self.epochs),
             max_iter=check_count("max_iter", self.max_iter),
             tol=0.0 if self.tol == 0 else check_positive("tol", self.tol),
             cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,

@@ -22,7 +22,7 @@ __all__ = ["MOST_COMPONENTS", "components_within", "flash_of"]
 
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
-MOST_COMPONENTS = 8192
+MOST_COMPONENTS = 16384
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 _MARGIN = 0.97  # the estimate is within 3 % of the linked size
@@ -100,6 +100,7 @@ def _small_machine(
     rows = np.unique(np.concatenate([rows, X.argmin(axis=0), X.argmax(axis=0)]))
     given = dict(parameters) | {"n_components": padded_dimension(X.shape[1]), "max_iter": 1}
     given |= {"init": "random", "sigma": given.get("sigma") or 1.0, "regularization": 0.1}
+    given["epochs"] = 1
     return TernaryKernelClassifier(**given).fit(X[rows], y[rows]).machine_
 
 
@@ -107,7 +108,8 @@ def _enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
     """Repeat the blocks of a machine; its weights use every component and both bit planes."""
     d = machine.dimension
     shape = (-(-n_components // d), d)
-    weights = np.random.default_rng(0).integers(-1, 2, (len(machine.weights), shape[0] * d))
+    levels = [-1, 1] if np.all(machine.weights) else [-1, 0, 1]
+    weights = np.random.default_rng(0).choice(levels, (len(machine.weights), shape[0] * d))
     weights[0, weights[0] == 0] = 1  # no component is dropped
     weights[:, n_components:] = 0
     return replace(

@@ -55,7 +55,7 @@ def train_command(
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
     method: Annotated[
-        str | None, typer.Option("--method", help="how to train", rich_help_panel=_METHOD)
+        str | None, typer.Option("--method", help="paper or learned", rich_help_panel=_METHOD)
     ] = None,
     n_components: Annotated[
         int | None,
@@ -99,7 +99,7 @@ def train_command(
     scaler_scope: Annotated[
         str | None,
         typer.Option(
-            "--scaler-scope", help="one scaler a feature, or global", rich_help_panel=_METHOD
+            "--scaler-scope", help="auto, feature or global", rich_help_panel=_METHOD
         ),
     ] = None,
     input_bits: Annotated[
@@ -111,7 +111,19 @@ def train_command(
     ] = None,
     max_iter: Annotated[
         int | None,
-        typer.Option("--max-iter", min=1, help="most sweeps", rich_help_panel=_METHOD),
+        typer.Option("--max-iter", min=1, help="paper: most sweeps", rich_help_panel=_METHOD),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            "--storage", help="learned: compact, phases or windows", rich_help_panel=_METHOD
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            "--epochs", min=1, help="learned: passes over the rows", rich_help_panel=_METHOD
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -138,6 +150,8 @@ def train_command(
         "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
         "class_weight": class_weight,
         "max_iter": max_iter,
+        "storage": storage,
+        "epochs": epochs,
         "n_jobs": jobs,
         "random_state": seed,
     }

@@ -18,6 +18,7 @@ __all__ = [
     "TrainingProblem",
     "TrainingResult",
     "canonical_rows",
+    "choose_scope",
     "fit_scaling",
     "raw_dtype_of",
     "to_raw",
@@ -137,6 +138,40 @@ class InputScaling:
         return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
 
 
+def choose_scope(X: NDArray[Any], scope: str) -> str:
+    """Decide whether features have a scaler each or share one.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Raw rows.
+    scope : {"auto", "feature", "global"}
+        "auto" takes one scaler for all where the features are in one unit: where most of those
+        that vary span at least half of the range of all.
+
+    Returns
+    -------
+    {"feature", "global"}
+
+    Examples
+    --------
+    >>> choose_scope(np.array([[0, 0], [16, 12]]), "auto")
+    'global'
+    >>> choose_scope(np.array([[0, 0], [1, 900]]), "auto")
+    'feature'
+    """
+    if scope != "auto":
+        return scope
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    varies = high > low
+    if not varies.any():
+        return "feature"
+    # Halves, because the range of float64 extremes would overflow.
+    whole = 0.5 * high[varies].max() - 0.5 * low[varies].min()
+    spread = 0.5 * high[varies] - 0.5 * low[varies]
+    return "global" if np.median(spread) >= 0.5 * whole else "feature"
+
+
 def fit_scaling(
     X: NDArray[Any], sample_weight: NDArray[np.float64], kind: str, scope: str
 ) -> InputScaling:
@@ -151,9 +186,10 @@ def fit_scaling(
     kind : {"minmax", "standard"}
         The range of the training rows to [-1, 1], or mean 0 and standard deviation 1; the latter
         saturates at -4 and 4.
-    scope : {"feature", "global"}
+    scope : {"auto", "feature", "global"}
         Each feature by itself, or one offset and one scale for all of them, which suits features
-        in the same unit, such as pixels, and costs no table in the firmware.
+        in the same unit, such as pixels, and costs no table in the firmware; "auto" as in
+        `choose_scope`.
 
     Returns
     -------
@@ -169,6 +205,7 @@ def fit_scaling(
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     columns = X.shape[1]
+    scope = choose_scope(X, scope)
     axis = 0 if scope == "feature" else None
     lowest = X.min(axis=axis).astype(np.float64)
     highest = X.max(axis=axis).astype(np.float64)
@@ -353,6 +390,12 @@ class TrainingOptions:
         As in `tinykernel.features.RMBCSIK`.
     input_bits : {8, 16, "auto"}
         Width of the quantised inputs.
+    scaler_scope : {"auto", "feature", "global"}
+        As in `fit_scaling`.
+    storage : str
+        "learned" only: a key of `tinykernel.training.joint_options.FORMATS`.
+    epochs : int or None
+        "learned" only: passes over the rows; None takes a number that suits their number.
     max_iter : int
         Most passes.
     tol : float
@@ -386,6 +429,9 @@ class TrainingOptions:
     row_scale: str = "one"
     permutation: str = "orbit"
     input_bits: int | str = "auto"
+    scaler_scope: str = "auto"
+    storage: str = "compact"
+    epochs: int | None = None
     max_iter: int = 20
     tol: float = 1e-4
     cv: int = 3

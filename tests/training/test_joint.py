@@ -1,0 +1,251 @@
+"""The joint trainer: what it learns, exports, and promises."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from tinykernel.errors import TinykernelError
+from tinykernel.integer import quantize
+from tinykernel.training import progress
+from tinykernel.training.joint import fit_joint, train_joint
+from tinykernel.training.joint_inputs import fit_joint_scaling, neighbour_distance
+from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
+
+QUICK = {"n_components": 96, "epochs": 6, "search": False}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Eight-bit images of digits."""
+    X, y = load_digits(return_X_y=True)
+    return X.astype(np.uint8), y
+
+
+@pytest.fixture(scope="module")
+def rings():
+    """Two classes that no linear classifier parts."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    y = np.where(np.linalg.norm(X, axis=1) > 1.5, "out", "in")
+    return X, y
+
+
+def _bytes(machine):
+    """Everything that a machine holds."""
+    return [
+        value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+        for value in dataclasses.asdict(machine).values()
+    ]
+
+
+def _labels(machine, X):
+    decisions = machine.decision_function(X)
+    index = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
+    return np.array(machine.classes)[index.astype(int)]
+
+
+@pytest.mark.parametrize("storage", list(FORMATS))
+def test_learns_digits_and_the_integers_agree(digits, storage):
+    """Every format learns, and the integer model labels like the trained one."""
+    X, y = digits
+    machine = train_joint(X[:1200], y[:1200], n_components=256, epochs=30, search=False,
+                          storage=storage)  # fmt: skip
+    labels = _labels(machine, X[1200:])
+    assert np.mean(labels == y[1200:]) > 0.9
+    assert np.mean(quantize(machine).predict(X[1200:]) == labels) > 0.985
+
+
+def test_learns_two_classes_with_names(rings):
+    """One output, string labels, float inputs."""
+    X, y = rings
+    machine = train_joint(X[:450], y[:450], n_components=256, epochs=40, search=False)
+    assert machine.weights.shape[0] == 1
+    assert np.mean(_labels(machine, X[450:]) == y[450:]) > 0.85
+    assert np.mean(quantize(machine).predict(X[450:]) == y[450:]) > 0.85
+
+
+def test_same_bytes_with_one_and_two_threads(digits):
+    """The machine depends on data and seed only."""
+    X, y = digits
+    first, second, other = (
+        _bytes(train_joint(X, y, random_state=seed, n_threads=threads, **QUICK))
+        for seed, threads in ((0, 1), (0, 2), (1, 2))
+    )
+    assert first == second
+    assert first != other
+
+
+@pytest.mark.parametrize("storage", list(FORMATS))
+def test_stored_values_lie_on_their_grids(digits, storage):
+    """G, S, start and width of the machine are whole steps, as they are stored."""
+    X, y = digits
+    form = FORMATS[storage]
+    machine = train_joint(X, y, storage=storage, **QUICK)
+    unit = np.abs(machine.diagonal)
+    unit = np.where(unit > 0, unit, np.inf).min(axis=1, keepdims=True)
+    if form.diagonal_top == 7:
+        levels = machine.diagonal / unit
+        np.testing.assert_allclose(levels, np.rint(levels), atol=1e-4)
+        assert np.abs(levels).max() < 7.5
+    for angles in (machine.start, machine.width):
+        steps = angles / (2 * np.pi) * 256
+        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
+    if not form.learns_width:
+        np.testing.assert_allclose(machine.width, np.pi)
+    if not form.scale_per_row:
+        assert np.ptp(machine.row_scale, axis=1).max() < 1e-12
+    if not form.learns_start:
+        assert np.ptp(machine.start[:, ::2]) == 0 == np.ptp(machine.start[:, 1::2])
+    assert form.ternary == bool(np.any(machine.weights[:, : QUICK["n_components"]] == 0))
+    assert not machine.weights[:, QUICK["n_components"] :].any()
+
+
+def test_search_keeps_groups_and_budget(digits):
+    """Trials happen on held-out groups; the tables fit the bytes asked for."""
+    X, y = digits
+    result = fit_joint(X[:400], y[:400], table_bytes=700, epochs=2, groups=np.arange(400) // 20)
+    form = FORMATS[result.options.storage]
+    assert len(result.trials) >= 5
+    assert form.table_bytes(result.options.n_components, 64, 10) <= 700
+
+
+def test_given_options_are_not_searched(rings):
+    """What the user sets stays."""
+    X, y = rings
+    result = fit_joint(X, y, n_components=32, epochs=1, sigma_multiple=0.8, noise=0.2)
+    assert (result.options.sigma_multiple, result.options.noise) == (0.8, 0.2)
+    assert {trial.sigma_multiple for trial in result.trials} == {0.8}
+
+
+def test_best_epoch_by_validation_and_patience(digits):
+    """With validation rows the best epoch is kept, and training ends when nothing improves."""
+    X, y = digits
+    result = fit_joint(X[:900], y[:900], validation=(X[900:], y[900:]), patience=1,
+                       **{**QUICK, "epochs": 60})  # fmt: skip
+    best = max(entry["accuracy"] for entry in result.history)
+    found = np.mean(_labels(result.machine, X[900:]) == y[900:])
+    # The float machine does not round its inputs to eight bits as training does.
+    assert found == pytest.approx(best, abs=6e-3)
+    assert len(result.history) < 60
+
+
+def test_interrupt_keeps_a_working_machine(digits):
+    """Ctrl-C ends training; what was learned so far is returned."""
+    X, y = digits
+
+    def stop(message):
+        if message.stage == "training" and message.done == 3:
+            raise KeyboardInterrupt
+
+    with progress.observing(lambda m: stop(m) if "stopped" not in m.message else None):
+        result = fit_joint(X, y, **{**QUICK, "epochs": 50})
+    assert len(result.history) == 3
+    assert np.mean(_labels(result.machine, X) == y) > 0.5
+
+
+def test_progress_tells_loss_and_time_left(digits):
+    """One message an epoch."""
+    messages = []
+    with progress.observing(messages.append):
+        fit_joint(*digits, **QUICK)
+    assert [m.done for m in messages] == list(range(1, 7))
+    assert "loss" in messages[0].message
+    assert "left" in messages[0].message
+
+
+def test_weights_of_rows_and_classes_count(rings):
+    """A class of tiny weight is given up; 'balanced' equals the explicit weights."""
+    X, y = rings
+    few = train_joint(X, y, class_weight={"in": 1e-3}, **QUICK)
+    assert np.mean(_labels(few, X) == "out") > 0.95
+    weight = np.where(y == "in", 1 / np.sum(y == "in"), 1 / np.sum(y == "out"))
+    first = train_joint(X, y, class_weight="balanced", **QUICK)
+    second = train_joint(X, y, sample_weight=weight, **QUICK)
+    assert np.mean(_labels(first, X) == _labels(second, X)) > 0.95
+
+
+def test_teacher_moves_the_labels(digits):
+    """With all trust in a teacher the labels of y do not matter, only its soft ones."""
+    X, y = digits
+    teacher = LogisticRegression(max_iter=50).fit(X / 16.0, y)
+    soft = teacher.predict_proba(X / 16.0)
+    first = train_joint(X, y, teacher=soft, teacher_share=1.0, **QUICK)
+    wrong = np.concatenate([y[:10], (y[10:] + 1) % 10])
+    second = train_joint(X, wrong, teacher=soft, teacher_share=1.0, **QUICK)
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+def test_shifted_images_are_learned(digits):
+    """Augmentation makes the machine less sensitive to a shift by a pixel."""
+    X, y = digits
+    moved = np.roll(X.reshape(-1, 8, 8), 1, axis=1).reshape(-1, 64)
+    options = {**QUICK, "n_components": 512, "epochs": 15}
+    plain = train_joint(X, y, **options)
+    shifted = train_joint(X, y, image_shape=(8, 8), augment_shift=1, **options)
+    assert np.mean(_labels(shifted, moved) == y) > np.mean(_labels(plain, moved) == y) + 0.05
+
+
+def test_squared_hinge_learns(digits):
+    """The other loss works too."""
+    X, y = digits
+    machine = train_joint(X, y, loss="squared_hinge", **{**QUICK, "epochs": 20})
+    assert np.mean(_labels(machine, X) == y) > 0.85
+
+
+def test_scaling_is_shared_by_features_of_one_unit():
+    """Pixels share one scale, columns in different units do not; a constant column has scale 0."""
+    rng = np.random.default_rng(0)
+    pixels = np.concatenate([rng.integers(0, 256, (50, 5)), np.zeros((50, 1), int)], axis=1)
+    scaling = fit_joint_scaling(pixels, 8)
+    assert np.unique(scaling.scale[:5]).size == 1
+    assert scaling.scale[5] == 0
+    low, high = scaling.apply(np.full((1, 6), 0)), scaling.apply(np.full((1, 6), 255))
+    assert low[0, 0] >= -1
+    assert high[0, 0] <= 127 / 128
+    assert np.unique(fit_joint_scaling(pixels * [1, 9, 80, 2, 3000, 1], 8).scale).size > 3
+
+
+def test_neighbour_distance_equals_the_slow_way():
+    """Mean distance to the 50th of 500 rows."""
+    rows = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
+    distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+    distances.sort(axis=1)
+    found = neighbour_distance(rows, np.random.default_rng(1))
+    assert found == pytest.approx(distances[:, 50].mean(), rel=1e-4)
+
+
+def test_components_fill_the_bytes():
+    """One word more would not fit."""
+    for storage in FORMATS.values():
+        p = components_within(9000, storage, 256, 10)
+        assert storage.table_bytes(p, 256, 10) <= 9000 < storage.table_bytes(p + 32, 256, 10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"storage": "tiny"}, "storage"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"epochs": -1}, "epochs"),
+        ({"table_bytes": 5}, "table_bytes"),
+        ({"augment_shift": 1, "image_shape": (3, 3)}, "image_shape"),
+        ({"teacher": np.ones((3, 2))}, "teacher"),
+        ({"groups": np.zeros(1797), "search": True}, "groups"),
+        ({"validation": (np.zeros((1, 64), np.uint8), [99])}, "validation"),
+    ],
+)
+def test_errors_say_what_is_wrong(digits, arguments, words):
+    """One line that names the argument."""
+    with pytest.raises(TinykernelError, match=words):
+        fit_joint(*digits, **{**QUICK, **arguments})
+
+
+def test_options_are_checked():
+    """Numbers that cannot work are refused."""
+    with pytest.raises(TinykernelError, match="batch_rows"):
+        JointOptions(batch_rows=100)

@@ -1,0 +1,374 @@
+"""Joint training: phase windows, diagonals and weights learned together, as they are stored.
+
+The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P learned::
+
+    u = P H B x'                                        once for all blocks
+    y = H (G_b * u)                                     one block of d projections
+    z = sign(cos(S y + b) + t)                          one bit a row
+    f = (a / sqrt(p)) W z + offset                      W in {-1, 1} or {-1, 0, 1}
+
+The loss is the cross-entropy of softmax(f), or the squared hinge of each output. Both
+non-differentiable steps are crossed by straight-through gradients: of the sign by
+``g(s) = k / (1 + (k s)^2 / 2)^2`` (`joint_kernels`), of W by that of its float shadow. Gaussian
+noise on u and dropout of bits regularise; Adam follows one cycle. In the last part of the training
+the forward pass uses the integer values of G, S, start and width that the firmware stores, so that
+they are learned as they are exported.
+
+What a feature costs is decided by a `StorageFormat`; sigma, noise, slope, dropout and the format
+are chosen on rows held out of the training rows (`joint_choice`), then all rows are trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.training.joint_choice import Trial, TrialData, choose_options
+from tinykernel.training.joint_inputs import SharedTransform, draw_transform, fit_joint_scaling
+from tinykernel.training.joint_loop import JointLearner, Validation
+from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
+from tinykernel.training.machine import KernelMachine
+from tinykernel.training.problem import InputScaling, raw_dtype_of, to_raw
+
+__all__ = ["FORMATS", "JointOptions", "JointResult", "fit_joint", "train_joint"]
+
+_TRIAL_ROWS = 16000
+_TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
+_TRIAL_SHARE = 0.25
+_FEATURE_SCALE_BYTES = 8
+# At equal bytes one of these was ahead of "windows" on MNIST, USPS, HAR and covtype.
+_SEARCHED = ("compact", "phases")
+
+
+@dataclass(frozen=True, eq=False)
+class JointResult:
+    """A trained machine and how it came about.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    options : JointOptions
+        Given and chosen.
+    sigma : float
+        Kernel width at the start of training, in scaled inputs.
+    trials : list of Trial
+        The short trainings by which hyper-parameters were chosen.
+    history : list of dict
+        Loss, seconds and, with validation rows, accuracy of each epoch.
+    """
+
+    machine: KernelMachine
+    options: JointOptions
+    sigma: float
+    trials: list[Trial]
+    history: list[dict[str, float]]
+
+
+def train_joint(
+    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096, random_state: int = 0, **named: Any
+) -> KernelMachine:
+    """Train and return the machine only; the arguments are those of `fit_joint`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = train_joint(X, y, n_components=64, epochs=20, search=False)
+    >>> machine.n_blocks
+    2
+    """
+    return fit_joint(X, y, n_components=n_components, random_state=random_state, **named).machine
+
+
+def fit_joint(
+    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096, table_bytes: int | None = None,
+    capacity: Mapping[str, int] | None = None,
+    epochs: int | None = None, search: bool = True, random_state: int = 0, n_threads: int = 2,
+    sample_weight: ArrayLike | None = None, class_weight: dict[Any, float] | str | None = None,
+    groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
+    patience: int | None = None, teacher: Any = None, teacher_share: float = 0.5,
+    image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
+    input_bits: int | None = None, **options: Any,
+) -> JointResult:  # fmt: skip
+    """Train a machine by gradient.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, n_features)
+        Raw, finite rows.
+    y : array-like, shape (n,)
+        Labels of at least two classes.
+    n_components : int
+        p; ignored where `table_bytes` or `capacity` is given.
+    table_bytes : int, optional
+        Bytes for the tables of scaler, G, windows and weights: format and p are chosen to fit.
+    capacity : mapping of str to int, optional
+        Instead: for each format that may be chosen, how many components fit.
+    epochs : int, optional
+        By default from 6 to 120, fewer for more rows.
+    search : bool
+        Whether to choose sigma, noise and dropout (where not given in `options`).
+    random_state : int
+    n_threads : int
+        Changes nothing but the time.
+    sample_weight : array-like, shape (n,), optional
+    class_weight : dict or "balanced", optional
+    groups : array-like, shape (n,), optional
+        Rows of a group stay together when rows are held out for the search.
+    validation : (X, y), optional
+        Rows by which the best epoch is chosen.
+    patience : int, optional
+        With `validation`: epochs without improvement before training ends.
+    teacher : fitted scikit-learn classifier or ndarray (n, n_classes), optional
+        Gives soft labels, mixed with the true ones in `teacher_share`.
+    teacher_share : float
+    image_shape : (height, width), optional
+    augment_shift : int
+        Images are moved by up to this number of pixels, at random for each row and epoch.
+    scaler_scope : {"auto", "feature", "global"}
+        See `fit_joint_scaling`.
+    input_bits : {8, 16}, optional
+        By default 8 where one scale serves all features or the raw type has 8 bits, else 16.
+    **options
+        Fields of `JointOptions`; those given are not searched.
+
+    Returns
+    -------
+    JointResult
+
+    Raises
+    ------
+    TinykernelError
+        If the arguments do not fit together.
+    """
+    raw = np.asarray(X)
+    raw_dtype = raw_dtype_of(raw.dtype)
+    rows = to_raw(raw, raw_dtype)
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    if classes.size < 2 or rows.ndim != 2 or rows.shape[0] != codes.size:
+        raise TinykernelError("X and y: give a row of X for each label, of two classes at least")
+    bits, scaling = _scaling(rows, raw_dtype, input_bits, scaler_scope)
+    transform = draw_transform(scaling, bits, np.random.default_rng([random_state, 0]))
+    given = JointOptions(
+        **{"n_components": n_components, "batch_rows": _batch_rows(rows.shape[0]),
+           "epochs": epochs or _epochs(rows.shape[0]), **options},
+        seed=random_state, n_threads=n_threads, input_bits=bits,
+    )  # fmt: skip
+    weight = _weights(codes, classes, sample_weight, class_weight)
+    targets = _targets(codes, classes.size, given.smoothing)
+    if teacher is not None:
+        soft = _teacher_targets(teacher, raw, classes, targets.shape[1])
+        targets += np.float32(teacher_share) * (soft - targets)
+    mixed = transform.mixed(rows)
+    fitting = dict(capacity or {})
+    if table_bytes is not None:
+        fitting = _capacity(table_bytes, scaling, mixed.shape[1], targets.shape[1])
+    trials: list[Trial] = []
+    chosen = given
+    if search or len(fitting) > 1:
+        data = _trial_data(mixed, targets, weight, codes, groups, random_state)
+        chosen, trials = choose_options(data, given, fitting, frozenset(options))
+    p = fitting.get(chosen.storage, chosen.n_components)
+    chosen = replace(chosen, n_components=p)
+    learner = _learner(mixed, targets, weight, chosen)
+    held = None
+    if validation is not None:
+        held = _validation(validation, transform, raw_dtype, classes, learner.mean)
+    shifted = None
+    if augment_shift:
+        shifted = _shifter(rows, transform, image_shape, augment_shift, learner.mean)
+    history = learner.run(held, patience, augmented=shifted)
+    machine = _machine(learner, transform, classes, raw_dtype)
+    return JointResult(machine, chosen, learner.sigma, trials, history)
+
+
+# -- preparation ----------------------------------------------------------------------------------
+
+
+def _scaling(
+    rows: NDArray[Any], raw_dtype: str, bits: int | None, scope: str
+) -> tuple[int, InputScaling]:
+    """Choose the width of the quantised inputs, and fit the scaler."""
+    if bits is None:
+        scaling = fit_joint_scaling(rows, 8, scope)
+        one_scale = np.unique(scaling.scale[scaling.scale > 0]).size <= 1
+        bits = 8 if one_scale or raw_dtype in ("uint8", "int8") else 16
+    return bits, fit_joint_scaling(rows, bits, scope)
+
+
+def _capacity(
+    table_bytes: int, scaling: InputScaling, dimension: int, n_outputs: int
+) -> dict[str, int]:
+    """Return how many components of each format fit into tables of a size."""
+    if np.unique(scaling.scale[scaling.scale > 0]).size > 1:
+        table_bytes -= _FEATURE_SCALE_BYTES * scaling.scale.size
+    found = {name: components_within(table_bytes, FORMATS[name], dimension, n_outputs)
+             for name in _SEARCHED}  # fmt: skip
+    found = {name: p for name, p in found.items() if p > 0}
+    if not found:
+        raise TinykernelError(f"table_bytes: no 32 components fit into {table_bytes} bytes")
+    return found
+
+
+def _epochs(n_rows: int) -> int:
+    return int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120))
+
+
+def _batch_rows(n_rows: int) -> int:
+    return 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256
+
+
+def _weights(
+    codes: NDArray[np.int64], classes: NDArray[Any], sample_weight: ArrayLike | None,
+    class_weight: dict[Any, float] | str | None,
+) -> NDArray[np.float32]:  # fmt: skip
+    """Return the weights of the rows, of mean 1."""
+    weight: NDArray[np.float64] = np.ones(codes.size)
+    if sample_weight is not None:
+        weight = np.array(sample_weight, dtype=np.float64)
+    if class_weight == "balanced":
+        weight *= (weight.sum() / (classes.size * np.bincount(codes, weights=weight)))[codes]
+    elif isinstance(class_weight, dict):
+        weight *= np.array([class_weight.get(c, 1.0) for c in classes.tolist()])[codes]
+    if weight.shape != codes.shape or weight.min() < 0 or weight.sum() <= 0:
+        raise TinykernelError("sample_weight: give a weight of at least 0 for each row, not all 0")
+    return np.asarray(weight / weight.mean(), dtype=np.float32)
+
+
+def _targets(codes: NDArray[np.int64], n_classes: int, smoothing: float) -> NDArray[np.float32]:
+    hot = np.zeros((codes.size, n_classes), dtype=np.float32)
+    hot[np.arange(codes.size), codes] = 1.0
+    hot *= np.float32(1 - smoothing)
+    hot += np.float32(smoothing / n_classes)
+    return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
+
+
+def _teacher_targets(
+    teacher: Any, X: NDArray[Any], classes: NDArray[Any], n_outputs: int
+) -> NDArray[np.float32]:
+    """Return the teacher's class probabilities, shape (n, n_outputs)."""
+    if hasattr(teacher, "predict_proba"):
+        soft = np.asarray(teacher.predict_proba(X))
+    elif hasattr(teacher, "decision_function"):
+        values = np.asarray(teacher.decision_function(X), dtype=np.float64)
+        if values.ndim == 1:
+            values = np.stack([-values, values], axis=1)
+        soft = np.exp(values - values.max(axis=1, keepdims=True))
+        soft /= soft.sum(axis=1, keepdims=True)
+    else:
+        soft = np.asarray(teacher)
+    known = getattr(teacher, "classes_", classes)
+    if soft.shape != (X.shape[0], classes.size) or not np.array_equal(known, classes):
+        raise TinykernelError("teacher: it must give a probability for each row and class of y")
+    return np.asarray(soft[:, 1:] if n_outputs == 1 else soft, dtype=np.float32)
+
+
+def _trial_data(
+    mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
+    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int,
+) -> TrialData:  # fmt: skip
+    """Hold out a quarter of some rows: whole groups, or rows of every class."""
+    rng = np.random.default_rng([seed, 2])
+    n = codes.size
+    used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
+    if groups is None:
+        rank = np.empty(n, dtype=np.int64)
+        shuffled = rng.permutation(n)
+        order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+        rank[order] = np.arange(n)
+        out = rank % round(1 / _TRIAL_SHARE) == 0
+    else:
+        names, index = np.unique(np.asarray(groups), return_inverse=True)
+        count = max(1, round(_TRIAL_SHARE * names.size))
+        out = np.isin(index, rng.permutation(names.size)[:count])
+    inside, outside = used[~out[used]], used[out[used]]
+    if inside.size == 0 or outside.size == 0:
+        raise TinykernelError("groups: at least two groups are needed to hold one out")
+    return TrialData(mixed[inside], targets[inside], weight[inside], mixed[outside], codes[outside])
+
+
+def _learner(
+    mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
+    options: JointOptions,
+) -> JointLearner:  # fmt: skip
+    """Subtract the mean where the starts can take it up; `mixed` is changed."""
+    mean = np.zeros(mixed.shape[1], dtype=np.float32)
+    if options.format.learns_start:
+        mean = mixed.mean(axis=0)
+        mixed -= mean
+    return JointLearner(mixed, targets, weight, options, mean)
+
+
+def _validation(
+    given: tuple[ArrayLike, ArrayLike], transform: SharedTransform, raw_dtype: str,
+    classes: NDArray[Any], mean: NDArray[np.float32],
+) -> Validation:  # fmt: skip
+    rows, labels = to_raw(np.asarray(given[0]), raw_dtype), np.asarray(given[1])
+    if not np.isin(labels, classes).all():
+        raise TinykernelError("validation: it holds labels that are not in the training rows")
+    return Validation(transform.mixed(rows) - mean, np.searchsorted(classes, labels))
+
+
+def _shifter(
+    rows: NDArray[Any], transform: SharedTransform, image_shape: tuple[int, int] | None,
+    most: int, mean: NDArray[np.float32],
+) -> Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.float32]]:  # fmt: skip
+    """Return a function that moves images by up to `most` pixels; edges are repeated."""
+    if image_shape is None or image_shape[0] * image_shape[1] != rows.shape[1]:
+        raise TinykernelError(
+            f"image_shape: {image_shape} does not make up {rows.shape[1]} features"
+        )
+    height, width = image_shape
+
+    def shifted(chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float32]:
+        down, right = rng.integers(-most, most + 1, (2, chosen.size))
+        i = np.clip(np.arange(height) - down[:, None], 0, height - 1)
+        j = np.clip(np.arange(width) - right[:, None], 0, width - 1)
+        pixels = i[:, :, None] * width + j[:, None, :]
+        images = np.take_along_axis(rows[chosen], pixels.reshape(chosen.size, -1), axis=1)
+        return transform.mixed(images) - mean
+
+    return shifted
+
+
+# -- the result -----------------------------------------------------------------------------------
+
+
+def _machine(
+    learner: JointLearner, transform: SharedTransform, classes: NDArray[Any], raw_dtype: str
+) -> KernelMachine:
+    """Write the learned parameters as a machine: phase windows in radians."""
+    forward, form = learner.forward(), learner.options.format
+    shape = (learner.n_blocks, learner.dimension)
+    half = np.arccos(np.clip(-forward.level.astype(np.float64), -1, 1)) / (2 * np.pi)
+    start = forward.centre + half
+    if form.learns_start:
+        # The stored values are whole steps; only float32 arithmetic lies between.
+        start = start - forward.rate * learner.shift(forward.diagonal)
+        start, half = np.rint(256 * start) / 256, np.rint(512 * half) / 512
+    scaling, n_outputs = transform.scaling, learner.n_outputs
+    root = np.sqrt(learner.dimension)
+    return KernelMachine(
+        classes=tuple(classes.tolist()),
+        raw_dtype=raw_dtype,
+        input_offset=scaling.offset,
+        input_scale=scaling.scale,
+        input_low=scaling.low,
+        input_high=scaling.high,
+        sign=transform.sign,
+        permutation=transform.permutation,
+        diagonal=forward.diagonal.astype(np.float64),
+        diagonal_kind="gaussian",
+        row_scale=(2 * np.pi / root * forward.rate.astype(np.float64)).reshape(shape),
+        start=(2 * np.pi * np.mod(start, 1.0)).reshape(shape),
+        width=(4 * np.pi * half).reshape(shape),
+        weights=forward.weights[:, :n_outputs].T.astype(np.int8),
+        output_scale=np.full(n_outputs, float(forward.scale)),
+        output_offset=forward.offset[:n_outputs].astype(np.float64),
+        input_bits=transform.input_bits,
+    )

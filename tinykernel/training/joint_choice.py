@@ -1,0 +1,199 @@
+"""How the joint trainer chooses its hyper-parameters: short trainings on part of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.training import progress
+from tinykernel.training.joint_loop import JointLearner
+from tinykernel.training.joint_options import JointOptions
+
+__all__ = ["Trial", "TrialData", "choose_options"]
+
+_TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
+_MOST_COMPONENTS = 4096
+_STEPS = 1000
+_LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class TrialData:
+    """Rows for short trainings, and rows to judge them by.
+
+    Parameters
+    ----------
+    mixed, held_out : ndarray of float32, shape (n, d) and (k, d)
+    targets : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+    codes : ndarray of int64, shape (k,)
+        Of the rows held out.
+    """
+
+    mixed: NDArray[np.float32]
+    targets: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    held_out: NDArray[np.float32]
+    codes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one short training gave.
+
+    Parameters
+    ----------
+    storage : str
+    n_components : int
+    sigma_multiple, noise, slope, dropout : float
+    log_loss : float
+        Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
+        less from draw to draw than the accuracy.
+    accuracy : float
+    """
+
+    storage: str
+    n_components: int
+    sigma_multiple: float
+    noise: float
+    slope: float
+    dropout: float
+    log_loss: float
+    accuracy: float
+
+
+@dataclass
+class _Search:
+    """A search by coordinates that trains nothing twice."""
+
+    data: TrialData
+    capacity: Mapping[str, int]
+    trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
+
+    def score(self, options: JointOptions) -> float:
+        key = (
+            options.storage,
+            options.sigma_multiple,
+            options.noise,
+            options.slope,
+            options.dropout,
+        )
+        if key not in self.trials:
+            self.trials[key] = self._train(options)
+            text = f"{options.storage}, sigma x {options.sigma_multiple:.3g}, noise "
+            text += f"{options.noise:.3g}, slope {options.slope:.3g}, dropout {options.dropout:.3g}"
+            text += f": {100 * self.trials[key].accuracy:.2f} %"
+            progress.report("choosing hyper-parameters", len(self.trials), None, text)
+        return self.trials[key].log_loss
+
+    def _train(self, options: JointOptions) -> Trial:
+        data = self.data
+        n, d = data.mixed.shape
+        p = self.capacity.get(options.storage, options.n_components)
+        options = replace(
+            options,
+            n_components=max(32, min(p, max(_MOST_COMPONENTS, d))),
+            epochs=int(np.clip(_STEPS * options.batch_rows // n, 4, 40)),
+            peak_step=2 * options.peak_step,
+        )
+        mean = np.zeros(d, dtype=np.float32)
+        if options.format.learns_start:
+            mean = data.mixed.mean(axis=0)
+        learner = JointLearner(data.mixed - mean, data.targets, data.weight, options, mean)
+        learner.run(stage="trial")
+        log_loss, accuracy = _judge(learner.decide(data.held_out - mean), data.codes)
+        return Trial(
+            storage=options.storage,
+            n_components=options.n_components,
+            sigma_multiple=options.sigma_multiple,
+            noise=options.noise,
+            slope=options.slope,
+            dropout=options.dropout,
+            log_loss=log_loss,
+            accuracy=accuracy,
+        )
+
+    def climb(self, options: JointOptions, name: str, factor: float) -> JointOptions:
+        """Multiply or divide one option by `factor` as long as that helps."""
+        for direction in (factor, 1 / factor):
+            moved = False
+            while True:
+                candidate = _with(options, name, getattr(options, name) * direction)
+                if self.score(candidate) >= self.score(options):
+                    break
+                options, moved = candidate, True
+            if moved:
+                break
+        return options
+
+    def best_of(self, options: JointOptions, name: str, values: Sequence[object]) -> JointOptions:
+        """Take the best value of one option."""
+        candidates = [options, *(_with(options, name, value) for value in values)]
+        return min(candidates, key=self.score)
+
+
+def _with(options: JointOptions, name: str, value: Any) -> JointOptions:
+    """Return options with one of them changed."""
+    return replace(options, **{name: value})
+
+
+def choose_options(
+    data: TrialData, options: JointOptions, capacity: Mapping[str, int], fixed: frozenset[str]
+) -> tuple[JointOptions, list[Trial]]:
+    """Choose sigma, noise, slope, dropout and, for a budget, the storage format.
+
+    Parameters
+    ----------
+    data : TrialData
+    options : JointOptions
+        Where to start.
+    capacity : mapping of str to int
+        How many components of each format that may be chosen fit; empty keeps the format.
+    fixed : frozenset of str
+        Options not to touch.
+
+    Returns
+    -------
+    JointOptions, list of Trial
+        What was best, and everything that was tried.
+    """
+    search = _Search(data, capacity)
+    storages = list(capacity) if "storage" not in fixed else []
+    finalists: list[JointOptions] = []
+    for storage in storages or [options.storage]:
+        candidate = replace(options, storage=storage)
+        if "sigma_multiple" not in fixed:
+            candidate = search.climb(candidate, "sigma_multiple", 2.0)
+        finalists.append(candidate)
+    options = min(finalists, key=search.score)
+    if "noise" not in fixed:
+        options = search.best_of(options, "noise", [_LESS_NOISE, _MORE_NOISE])
+        if options.noise == _LESS_NOISE:
+            options = search.best_of(options, "noise", [0.0])
+        elif options.noise == _MORE_NOISE:
+            options = search.best_of(options, "noise", [_MOST_NOISE])
+    if "sigma_multiple" not in fixed:
+        options = search.climb(options, "sigma_multiple", float(np.sqrt(2.0)))
+    if "slope" not in fixed:
+        options = search.best_of(options, "slope", [1.0])
+    if "dropout" not in fixed:
+        options = search.best_of(options, "dropout", [0.2])
+    return options, list(search.trials.values())
+
+
+def _judge(decisions: NDArray[np.float32], codes: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the log loss, at the best temperature, and the accuracy."""
+    values = decisions.astype(np.float64)
+    if values.shape[1] == 1:
+        values = np.concatenate([-values / 2, values / 2], axis=1)
+    values -= values.max(axis=1, keepdims=True)
+    rows = np.arange(codes.size)
+    losses = []
+    for temperature in _TEMPERATURES:
+        scaled = values * temperature
+        losses.append(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, codes]))
+    return float(min(losses)), float(np.mean(values.argmax(axis=1) == codes))

@@ -1,0 +1,170 @@
+"""The part of the model that is computed once per data set: scaler and ``P H B x``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.features.permutation import Permutation
+from tinykernel.hadamard import fwht, padded_dimension
+from tinykernel.training.problem import InputScaling, choose_scope
+
+__all__ = ["SharedTransform", "draw_transform", "fit_joint_scaling", "neighbour_distance"]
+
+_ROWS_AT_ONCE = 4096
+_NEIGHBOUR_ROWS = 500
+_NEIGHBOUR = 50
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTransform:
+    """Scaler, B and P: everything before the blocks.
+
+    Parameters
+    ----------
+    scaling : InputScaling
+    sign : ndarray of int8, shape (n_features,)
+        Diagonal of B.
+    permutation : Permutation
+    input_bits : {8, 16}
+        The inputs are rounded to this number of levels, as in the firmware.
+    """
+
+    scaling: InputScaling
+    sign: NDArray[np.int8]
+    permutation: Permutation
+    input_bits: int
+
+    @property
+    def dimension(self) -> int:
+        """Length d of the transforms."""
+        return padded_dimension(self.sign.shape[0])
+
+    def rounded(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Scale raw rows and round them to the levels of the quantised inputs.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of float32, shape (n, n_features)
+        """
+        scaling = self.scaling
+        x = scaling.apply(X)
+        step = (scaling.high - scaling.low) / (2**self.input_bits - 1)
+        low = scaling.low.astype(np.float32)
+        x -= low
+        x /= step.astype(np.float32)
+        np.rint(x, out=x)
+        x *= step.astype(np.float32)
+        x += low
+        x *= scaling.scale > 0
+        return x
+
+    def mixed(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Compute ``P H B x / sqrt(d)``, a few thousand rows at a time.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of float32, shape (n, d)
+        """
+        d, n = self.dimension, self.sign.shape[0]
+        gather = self.permutation.indices(d)
+        out = np.empty((X.shape[0], d), dtype=np.float32)
+        sign = self.sign * np.float32(1.0 / np.sqrt(d))
+        for first in range(0, X.shape[0], _ROWS_AT_ONCE):
+            rows = X[first : first + _ROWS_AT_ONCE]
+            part = np.zeros((rows.shape[0], d), dtype=np.float32)
+            np.multiply(self.rounded(rows), sign, out=part[:, :n])
+            out[first : first + _ROWS_AT_ONCE] = fwht(part)[:, gather]
+        return out
+
+
+def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
+    """Scale the range of the training rows to [-1, 1).
+
+    The upper end is ``1 - 2 / 2**bits``, so that the quantised input q stands for ``q / 2**(bits -
+    1)`` with no offset, and starts need no correction.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    input_bits : {8, 16}
+    scope : {"feature", "global", "auto"}
+        A scale for each feature, or one for all of them, which costs no table; "auto" as in
+        `tinykernel.training.problem.choose_scope`.
+
+    Returns
+    -------
+    InputScaling
+    """
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    varies = high > low
+    spread = high - low
+    scope = choose_scope(X, scope)
+    if scope == "global" and varies.any():
+        low = np.full_like(low, low[varies].min())
+        spread = np.full_like(low, high[varies].max() - low[0])
+    top = 1.0 - 2.0 ** (1 - input_bits)
+    scale = np.where(varies, (1.0 + top) / np.where(varies, spread, 1.0), 0.0)
+    offset = low + 1.0 / np.where(varies, scale, 1.0)
+    return InputScaling(offset, scale, np.full(low.size, -1.0), np.full(low.size, top))
+
+
+def draw_transform(
+    scaling: InputScaling, input_bits: int, rng: np.random.Generator
+) -> SharedTransform:
+    """Draw the signs B and the permutation P, an orbit.
+
+    Parameters
+    ----------
+    scaling : InputScaling
+    input_bits : {8, 16}
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    SharedTransform
+    """
+    n = scaling.offset.shape[0]
+    d = padded_dimension(n)
+    sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
+    multiplier = 4 * int(rng.integers(1, d // 4)) + 1
+    increment = 2 * int(rng.integers(0, d // 2)) + 1
+    permutation = Permutation("orbit", multiplier=multiplier, increment=increment)
+    return SharedTransform(scaling, sign, permutation, input_bits)
+
+
+def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:
+    """Estimate the typical distance of near rows, from which sigma follows.
+
+    Parameters
+    ----------
+    mixed : ndarray of float32, shape (n, d)
+        ``P H B x / sqrt(d)``: the same distances as between the scaled inputs.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+        Mean distance to the tenth part of the nearest of 500 rows, the 50th; positive.
+    """
+    n = mixed.shape[0]
+    chosen = np.sort(rng.choice(n, min(n, _NEIGHBOUR_ROWS), replace=False))
+    rows = mixed[chosen]
+    rank = max(1, min(_NEIGHBOUR, rows.shape[0] * _NEIGHBOUR // _NEIGHBOUR_ROWS))
+    total = 0.0
+    for row in rows:
+        # No matrix product: its rounding may depend on the number of threads.
+        squares = np.square(rows - row).sum(axis=1)
+        total += float(np.sqrt(np.sort(squares)[min(rank, squares.size - 1)]))
+    return total / rows.shape[0] or 1.0

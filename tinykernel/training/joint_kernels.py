@@ -1,0 +1,250 @@
+"""Compiled kernels of the joint trainer: forward, backward, and update of a mini-batch.
+
+Rows travel in groups of `LANES` that lie side by side in memory, the feature index outside and the
+row index inside, so that every operation, the stride-1 stages of the transform included, is a
+vector operation on `LANES` numbers. For one group, with u = P H B x / sqrt(d) (shared by all
+blocks) the forward pass is::
+
+    y     = H (G_b * u)                      H: unnormalised Walsh-Hadamard, all rows of a block
+    r     = y * rate + centre                in turns, reduced to [-1/2, 1/2)
+    s     = cos(2 pi r) + level              the argument of the sign, (5) of Lei & Lan 2021
+    z     = keep * sign(s)                   keep: dropout, 0 or 1 / (1 - dropout)
+    f     = scale * (W z) + offset
+
+and the backward pass replaces the derivative of the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2``,
+which follows ``k sech^2(k s)``, the derivative of tanh(k s), without an exponential. H is its own
+transpose, so the gradient goes back through the same transform. For tests of the gradients
+`forward_group` can take the integral of g in place of the sign.
+
+Loops over rows have the number of rows as a variable in reductions: as a constant the compiler
+unrolls them before it looks for vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["LANES", "OUTPUT_MULTIPLE", "backward_group", "forward_group", "gather_group"]
+
+LANES = 32
+OUTPUT_MULTIPLE = 4
+_TILE = 8
+_TWO_PI = np.float32(2.0 * np.pi)
+
+# Minimax polynomials in r^2 on |r| <= 1/2: cos(2 pi r) to 8e-7 and sin(2 pi r) / r to 2e-7.
+_C0, _C1, _C2, _C3, _C4, _C5 = (
+    np.float32(c)
+    for c in (0.99999922, -19.73898251, 64.92872648, -85.27239541, 58.79403139, -21.07677038)
+)
+_S0, _S1, _S2, _S3, _S4, _S5 = (
+    np.float32(c)
+    for c in (6.28318282, -41.34142139, 81.59618379, -76.58009972, 41.20539162, -12.27125761)
+)
+_ONE = np.float32(1.0)
+_HALF = np.float32(0.5)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _fwht_lanes(x, d):  # type: ignore[no-untyped-def]
+    """Transform `LANES` vectors of length d that lie side by side, in place."""
+    h = 1
+    while 4 * h <= d:
+        n = h * LANES
+        for first in range(0, d * LANES, 4 * n):
+            x0 = x[first : first + n]
+            x1 = x[first + n : first + 2 * n]
+            x2 = x[first + 2 * n : first + 3 * n]
+            x3 = x[first + 3 * n : first + 4 * n]
+            for k in range(n):
+                a = x0[k] + x1[k]
+                b = x0[k] - x1[k]
+                c = x2[k] + x3[k]
+                e = x2[k] - x3[k]
+                x0[k] = a + c
+                x1[k] = b + e
+                x2[k] = a - c
+                x3[k] = b - e
+        h *= 4
+    if h < d:
+        n = h * LANES
+        for k in range(n):
+            a = x[k]
+            b = x[k + n]
+            x[k] = a + b
+            x[k + n] = a - b
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
+    """Multiply z by the dropout mask of feature j; counter-based, so that it can be repeated."""
+    mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
+    for k in range(LANES):
+        # Without the casts numba goes on in 64 bits.
+        h = np.uint32((seeds[k] ^ mixed) * np.uint32(0x85EBCA6B))
+        h = np.uint32((h ^ (h >> np.uint32(15))) * np.uint32(0xC2B2AE35))
+        h ^= h >> np.uint32(16)
+        z[base + k] *= inverse if h >= threshold else np.float32(0.0)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _surrogate(z, base, slope):  # type: ignore[no-untyped-def]
+    """Replace s by the integral of g from 0 to s; for tests."""
+    root = np.float32(np.sqrt(0.5))
+    for k in range(base, base + LANES):
+        x = slope * z[k]
+        z[k] = _HALF * x / (_ONE + _HALF * x * x) + root * np.arctan(root * x)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def gather_group(mixed, rows, pool, starts, noise, u):  # type: ignore[no-untyped-def]
+    """Copy LANES rows of the data side by side and add noise from a pool of normal numbers."""
+    d = mixed.shape[1]
+    for k in range(LANES):
+        row = rows[k]
+        first = starts[k]
+        if noise > 0.0:
+            for j in range(d):
+                u[j * LANES + k] = mixed[row, j] + noise * pool[first + j]
+        else:
+            for j in range(d):
+                u[j * LANES + k] = mixed[row, j]
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def forward_group(  # type: ignore[no-untyped-def]
+    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums, smooth
+):  # fmt: skip
+    """Fill y with the projections and sums with W z of one group.
+
+    Shapes: u (d * LANES,), diagonal (m, d), rate, centre, level (m * d,), weights (m * d, o),
+    seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES). `smooth` > 0 replaces the sign by its
+    surrogate of that slope.
+    """
+    m, d = diagonal.shape
+    n_outputs = weights.shape[1]
+    tile = np.empty(_TILE * LANES, dtype=np.float32)
+    sums[:] = 0.0
+    for block in range(m):
+        yb = y[block]
+        for j in range(d):
+            g = diagonal[block, j]
+            for k in range(j * LANES, (j + 1) * LANES):
+                yb[k] = g * u[k]
+        _fwht_lanes(yb, d)
+        for first in range(0, d, _TILE):
+            for i in range(_TILE):
+                j = block * d + first + i
+                a = rate[j]
+                c = centre[j]
+                t = level[j]
+                offset = (first + i) * LANES
+                for k in range(LANES):
+                    r = yb[offset + k] * a + c
+                    r -= np.floor(r + _HALF)
+                    q = r * r
+                    s = t + (_C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * _C5)))))
+                    tile[i * LANES + k] = s
+                if smooth > 0:
+                    _surrogate(tile, i * LANES, smooth)
+                else:
+                    for k in range(i * LANES, (i + 1) * LANES):
+                        tile[k] = _ONE if tile[k] > 0 else -_ONE
+                if threshold > 0:
+                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+            _add_tile(tile, weights, block * d + first, n_outputs, sums)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped-def]
+    """Add the contribution of `_TILE` features to the sums of all outputs."""
+    for o in range(n_outputs):
+        w0 = weights[first, o]
+        w1 = weights[first + 1, o]
+        w2 = weights[first + 2, o]
+        w3 = weights[first + 3, o]
+        w4 = weights[first + 4, o]
+        w5 = weights[first + 5, o]
+        w6 = weights[first + 6, o]
+        w7 = weights[first + 7, o]
+        for k in range(LANES):
+            sums[o, k] += (
+                w0 * tile[k]
+                + w1 * tile[LANES + k]
+                + w2 * tile[2 * LANES + k]
+                + w3 * tile[3 * LANES + k]
+                + w4 * tile[4 * LANES + k]
+                + w5 * tile[5 * LANES + k]
+                + w6 * tile[6 * LANES + k]
+                + w7 * tile[7 * LANES + k]
+            )
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def backward_group(  # type: ignore[no-untyped-def]
+    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, slope, y, dsums,
+    d_diagonal, d_rate, d_centre, d_level, d_weights,
+):  # fmt: skip
+    """Add the gradients of one group; y is overwritten. dsums (o, LANES) = d loss / d (W z)."""
+    m, d = diagonal.shape
+    n_outputs, lanes = dsums.shape
+    z = np.empty(LANES, dtype=np.float32)
+    dz = np.empty(LANES, dtype=np.float32)
+    half_square = slope * slope * _HALF
+    for block in range(m):
+        yb = y[block]
+        for row in range(d):
+            j = block * d + row
+            offset = row * LANES
+            dz[:] = 0.0
+            for o in range(0, n_outputs, 4):
+                w0 = weights[j, o]
+                w1 = weights[j, o + 1]
+                w2 = weights[j, o + 2]
+                w3 = weights[j, o + 3]
+                for k in range(lanes):
+                    dz[k] += (
+                        w0 * dsums[o, k]
+                        + w1 * dsums[o + 1, k]
+                        + w2 * dsums[o + 2, k]
+                        + w3 * dsums[o + 3, k]
+                    )
+            if threshold > 0:
+                _hash_keep(dz, 0, seeds, j, threshold, inverse)
+            a = rate[j]
+            c = centre[j]
+            t = level[j]
+            sum_level = np.float32(0.0)
+            sum_centre = np.float32(0.0)
+            sum_rate = np.float32(0.0)
+            for k in range(lanes):
+                projected = yb[offset + k]
+                r = projected * a + c
+                r -= np.floor(r + _HALF)
+                q = r * r
+                s = t + (_C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * _C5)))))
+                sine = r * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * _S5)))))
+                z[k] = _ONE if s > 0 else -_ONE
+                bell = _ONE + half_square * s * s
+                ds = dz[k] * slope / (bell * bell)
+                dr = -_TWO_PI * sine * ds
+                sum_level += ds
+                sum_centre += dr
+                sum_rate += dr * projected
+                yb[offset + k] = dr * a
+            d_level[j] += sum_level
+            d_centre[j] += sum_centre
+            d_rate[j] += sum_rate
+            if threshold > 0:
+                _hash_keep(z, 0, seeds, j, threshold, inverse)
+            for o in range(n_outputs):
+                total = np.float32(0.0)
+                for k in range(lanes):
+                    total += dsums[o, k] * z[k]
+                d_weights[j, o] += total
+        _fwht_lanes(yb, d)
+        for j in range(d):
+            total = np.float32(0.0)
+            for k in range(j * LANES, (j + 1) * LANES):
+                total += yb[k] * u[k]
+            d_diagonal[block, j] += total

@@ -1,0 +1,334 @@
+"""The loop of the joint trainer: parameters, mini-batches, Adam, best state."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import fwht
+from tinykernel.training import progress
+from tinykernel.training.joint_inputs import neighbour_distance
+from tinykernel.training.joint_kernels import LANES, OUTPUT_MULTIPLE
+from tinykernel.training.joint_options import JointOptions
+from tinykernel.training.joint_steps import adam, decide_rows, learn_slot, ternarise
+
+__all__ = ["Forward", "JointLearner", "Validation"]
+
+# Gradients of a batch are added up in this number of parts, whatever the number of threads.
+_SLOTS = 4
+_POOL = 1 << 20
+_NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain")
+_START_STEPS = 256
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The parameters that the forward pass uses: those of the firmware once quantised."""
+
+    diagonal: _Floats
+    rate: _Floats
+    centre: _Floats
+    level: _Floats
+    weights: _Floats
+    scale: np.float32
+    offset: _Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Rows kept aside: mixed (n, d) inputs and codes (n,) of the labels."""
+
+    mixed: _Floats
+    codes: NDArray[np.int64]
+
+
+class JointLearner:
+    """All learned parameters of one model and the steps that change them.
+
+    Parameters
+    ----------
+    mixed : ndarray of float32, shape (n, d)
+        ``P H B x / sqrt(d)``, minus `mean`.
+    targets : ndarray of float32, shape (n, n_outputs)
+        Probability of each class; of the second class where there are two.
+    weight : ndarray of float32, shape (n,)
+        Of the rows; mean 1.
+    options : JointOptions
+    mean : ndarray of float32, shape (d,)
+        What was subtracted. It moves the starts of the exported windows and nothing else.
+    """
+
+    def __init__(
+        self, mixed: _Floats, targets: _Floats, weight: _Floats, options: JointOptions,
+        mean: _Floats,
+    ) -> None:  # fmt: skip
+        self.options, self.mixed, self.targets, self.weight = options, mixed, targets, weight
+        self.mean = mean
+        self.rng = np.random.default_rng([options.seed, 1])
+        self.n_outputs = targets.shape[1]
+        self.dimension = mixed.shape[1]
+        self.n_blocks = -(-options.n_components // self.dimension)
+        self.n_rows = self.n_blocks * self.dimension
+        distance = neighbour_distance(mixed, self.rng)
+        self.sigma = options.sigma or distance * options.sigma_multiple
+        self._noise = np.float32(options.noise * self.sigma / np.sqrt(self.dimension))
+        self.quantised = False
+        self._step = 0
+        self._draw()
+        self._live = (np.arange(self.n_rows) < options.n_components).astype(np.float32)[:, None]
+        self.shadow *= self._live
+        self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
+        values = [getattr(self, name) for name in _NAMES]
+        self._moments = [np.zeros((2, v.size), dtype=np.float32) for v in values]
+        self._gradients = [np.zeros((_SLOTS, *v.shape), dtype=np.float32) for v in values]
+        self._totals = np.zeros((_SLOTS, 3))
+        self._weights = np.zeros_like(self.shadow)
+        self._executor = ThreadPoolExecutor(max_workers=options.n_threads)
+
+    def _draw(self) -> None:
+        """Draw the first parameters: Fastfood's, 001 (3)."""
+        rng, options, form = self.rng, self.options, self.options.format
+        shape = (self.n_blocks, self.dimension)
+        diagonal = rng.standard_normal(shape)
+        norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
+        length = np.sqrt(rng.chisquare(self.dimension, shape)) if form.scale_per_row else (
+            np.full(shape, np.sqrt(self.dimension))
+        )  # fmt: skip
+        self.diagonal = (diagonal * np.sqrt(self.dimension) / norm).astype(np.float32)
+        rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
+        self.rate = rate.astype(np.float32).ravel()
+        self.centre = rng.random(self.n_rows, dtype=np.float32)
+        if not form.learns_start:
+            self.centre[:] = np.resize(np.array([0.0, 0.25], dtype=np.float32), self.n_rows)
+        self.level = np.zeros(self.n_rows, dtype=np.float32)
+        if form.learns_width:
+            self.level[:] = rng.uniform(-1, 1, self.n_rows)
+        padded = -(-self.n_outputs // OUTPUT_MULTIPLE) * OUTPUT_MULTIPLE
+        self.shadow = np.zeros((self.n_rows, padded), dtype=np.float32)
+        drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
+        self.shadow[:, : self.n_outputs] = np.float32(options.weight_spread) * drawn
+        self.offset = np.zeros(padded, dtype=np.float32)
+        self.gain = np.array([options.gain], dtype=np.float32)
+
+    # -- forward ------------------------------------------------------------------------------
+
+    def forward(self) -> Forward:
+        """Return the parameters of the forward pass; the arrays may be reused by the next step."""
+        threshold = self.options.threshold if self.options.format.ternary else 0.0
+        ternarise(self.shadow, np.float32(threshold), self._weights)
+        self._weights *= self._live
+        scale = np.float32(self.gain[0] / np.sqrt(self.n_rows))
+        windows = (self.diagonal, self.rate, self.centre, self.level)
+        if self.quantised:
+            windows = self._quantised_windows()
+        return Forward(*windows, self._weights, scale, self.offset)
+
+    def _quantised_windows(self) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+        """Round G, S, start and width to the values that can be stored."""
+        form = self.options.format
+        diagonal = _round_diagonal(self.diagonal, form.diagonal_top)
+        rate = self.rate
+        if form.scale_per_row:
+            unit = rate.max() / np.float32(255)
+            rate = (np.clip(np.rint(rate / unit), 1, 255) * unit).astype(np.float32)
+        if not form.learns_start:
+            return diagonal, rate, self.centre, self.level
+        shift = rate * self.shift(diagonal)
+        half = _half_width(self.level)
+        width = np.clip(np.rint(2 * _START_STEPS * half), 1, _START_STEPS - 1) / _START_STEPS
+        start = np.rint(_START_STEPS * (self.centre - shift + half)) / _START_STEPS
+        centre = start - width / 2 + shift
+        centre -= np.rint(centre)
+        level = -np.cos(np.pi * width)
+        return diagonal, rate, centre.astype(np.float32), level.astype(np.float32)
+
+    def shift(self, diagonal: _Floats) -> _Floats:
+        """Return ``H G mean``, by which subtracting the mean moves the projections."""
+        return fwht(diagonal * self.mean).ravel()
+
+    def decide(self, mixed: _Floats) -> _Floats:
+        """Compute the decision values of rows.
+
+        Parameters
+        ----------
+        mixed : ndarray of float32, shape (n, d)
+
+        Returns
+        -------
+        ndarray of float32, shape (n, n_outputs)
+        """
+        f = self.forward()
+        out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
+        edges = np.linspace(0, mixed.shape[0], 2 * self.options.n_threads + 1).astype(np.int64)
+
+        def part(i: int) -> None:
+            decide_rows(mixed, edges[i], edges[i + 1], f.diagonal, f.rate, f.centre, f.level,
+                        f.weights, f.scale, f.offset, out)  # fmt: skip
+
+        list(self._executor.map(part, range(edges.size - 1)))
+        return out
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def learn(self, rows: NDArray[np.int64], step: float, batch: _Floats | None = None) -> float:
+        """Take one step on some rows; returns their mean loss.
+
+        `batch`, if given, holds the mixed inputs of exactly these rows (augmented ones).
+        """
+        o = self.options
+        starts = self.rng.integers(0, _POOL, rows.size)
+        seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
+        mixed, targets, weight = self.mixed, self.targets, self.weight
+        if batch is not None:
+            mixed, targets, weight = batch, targets[rows], weight[rows]
+            rows = np.arange(rows.size)
+        f = self.forward()
+        threshold = np.uint32(int(o.dropout * 2**32))
+        gradients = self._gradients
+
+        def part(slot: int) -> None:
+            learn_slot(
+                slot, _SLOTS, mixed, targets, weight, self.n_outputs,
+                int(o.loss == "squared_hinge"), rows, starts, seeds, self._pool, self._noise,
+                f.diagonal, f.rate, f.centre, f.level, f.weights, f.scale, f.offset, threshold,
+                np.float32(1 / (1 - o.dropout)), np.float32(o.slope),
+                *(g[slot] for g in gradients[:6]), self._totals[slot],
+            )  # fmt: skip
+
+        list(self._executor.map(part, range(_SLOTS)))
+        gradients[6][:, 0] = self._totals[:, 2] / np.sqrt(self.n_rows)
+        self._update(step, np.float32(1.0 / rows.size))
+        return float(self._totals[:, 0].sum() / rows.size)
+
+    def _update(self, step: float, factor: np.float32) -> None:
+        """Let Adam move every learned parameter."""
+        o, form = self.options, self.options.format
+        if not form.scale_per_row:
+            tied = self._gradients[1].reshape(_SLOTS, self.n_blocks, self.dimension)
+            tied[:] = tied.mean(axis=2, keepdims=True)
+        steps = (
+            step * o.diagonal_factor,
+            step * o.frequency_factor / (2 * np.pi * self.sigma),
+            step * o.window_factor / (2 * np.pi) if form.learns_start else 0.0,
+            step * o.window_factor if form.learns_width else 0.0,
+            step,
+            step * o.offset_factor,
+            step * 10.0,
+        )
+        self._step += 1
+        first = np.float32(1 / (1 - 0.9**self._step))
+        second = np.float32(1 / (1 - 0.999**self._step))
+        for name, size, moments, g in zip(
+            _NAMES, steps, self._moments, self._gradients, strict=True
+        ):
+            if size > 0:
+                value = getattr(self, name).reshape(-1)
+                adam(value, g.reshape(_SLOTS, -1), moments[0], moments[1], np.float32(size),
+                     np.float32(0.0), first, second, factor)  # fmt: skip
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def run(
+        self, validation: Validation | None = None, patience: int | None = None,
+        stage: str = "training",
+        augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Train, and end in the best state (by `validation`, if given), quantised.
+
+        Ctrl-C ends the training early and keeps the best state so far.
+
+        Returns
+        -------
+        list of dict
+            For each finished epoch: loss, seconds and, with `validation`, accuracy.
+        """
+        history: list[dict[str, float]] = []
+        best: tuple[float, list[_Floats]] | None = None
+        try:
+            for epoch in range(self.options.epochs):
+                begin = time.perf_counter()
+                entry = {"loss": self._epoch(epoch, augmented)}
+                if validation is not None:
+                    entry["accuracy"] = self.accuracy(validation)
+                    if best is None or entry["accuracy"] >= best[0]:
+                        best = (entry["accuracy"], [getattr(self, n).copy() for n in _NAMES])
+                        best_epoch = epoch
+                entry["seconds"] = time.perf_counter() - begin
+                history.append(entry)
+                left = entry["seconds"] * (self.options.epochs - epoch - 1)
+                progress.report(stage, epoch + 1, self.options.epochs, _message(entry, left))
+                if best is not None and patience is not None and epoch - best_epoch >= patience:
+                    break
+        except KeyboardInterrupt:
+            progress.report(stage, len(history), self.options.epochs, "stopped; the best is kept")
+        if best is not None:
+            for name, value in zip(_NAMES, best[1], strict=True):
+                getattr(self, name)[...] = value
+        self.quantised = True
+        return history
+
+    def _epoch(
+        self, epoch: int,
+        augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None,
+    ) -> float:  # fmt: skip
+        """Go through all rows once; returns the mean loss."""
+        o, n = self.options, self.mixed.shape[0]
+        size = max(LANES, min(o.batch_rows, n // LANES * LANES))
+        n_batches = max(1, n // size)
+        order = np.resize(self.rng.permutation(n), n_batches * size)
+        total = 0.0
+        for i in range(n_batches):
+            done = (epoch * n_batches + i) / (o.epochs * n_batches)
+            self.quantised = done >= o.quantise_from
+            rows = order[i * size : (i + 1) * size]
+            batch = augmented(rows, self.rng) if augmented is not None else None
+            total += self.learn(rows, o.peak_step * _one_cycle(done, o.warm_up), batch)
+        return float(total / n_batches)
+
+    def accuracy(self, validation: Validation) -> float:
+        """Compute the share of rows that the quantised parameters label right."""
+        was, self.quantised = self.quantised, True
+        decisions = self.decide(validation.mixed)
+        self.quantised = was
+        labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
+        return float(np.mean(labels == validation.codes))
+
+
+def _message(entry: dict[str, float], left: float) -> str:
+    parts = [f"loss {entry['loss']:.4f}"]
+    if "accuracy" in entry:
+        parts.append(f"validation {100 * entry['accuracy']:.2f} %")
+    return ", ".join([*parts, f"{left:.0f} s left"])
+
+
+def _one_cycle(done: float, warm_up: float) -> float:
+    """Return the step at a share of the training, relative to its peak."""
+    if done < warm_up:
+        return max(done / warm_up, 1e-3)
+    cosine = math.cos(math.pi * (done - warm_up) / (1 - warm_up))
+    return max(0.5 * (1 + cosine), 1e-3)
+
+
+def _half_width(level: _Floats) -> _Floats:
+    """Return half the width of the window, in turns: cos(2 pi r) > -level inside."""
+    return np.asarray(np.arccos(np.clip(-level, -1, 1)) / np.float32(2 * np.pi), dtype=np.float32)
+
+
+def _round_diagonal(diagonal: _Floats, top: int) -> _Floats:
+    """Round G to whole multiples, up to `top`, of a unit for each block.
+
+    With few levels the unit is chosen for the bulk: the outermost level starts at three deviations.
+    """
+    if top > 7:
+        unit = np.abs(diagonal).max(axis=1, keepdims=True) / top
+    else:
+        unit = 3.0 * np.sqrt(np.square(diagonal).mean(axis=1, keepdims=True)) / (top + 0.5)
+    return np.asarray(np.clip(np.rint(diagonal / unit), -top, top) * unit, dtype=np.float32)
