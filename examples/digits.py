@@ -1,7 +1,14 @@
-"""Handwritten digits: train, look at the integer model, export, verify and report.
+"""Handwritten digits in a page of Python: train, quantise, verify, report, export.
 
-Run it with ``python examples/digits.py [FOLDER]``; the firmware project is written to FOLDER
-(default: ``digits-firmware``).
+Run it with ``python examples/digits.py [FOLDER]``; the firmware project for a Cortex-M4 is written
+to FOLDER (default: ``digits-firmware``). It prints::
+
+    split:           1347 training rows, 450 test rows (stratified, seed 0)
+    float model:     97.56 % of the test rows
+    integer model:   97.33 %, as on the chip
+    C on the host:   450 rows, 4500 scores, 0 differences
+    cortex-m4:       6348 bytes flash, 432 bytes RAM (linked)
+    project:         digits-firmware
 """
 
 from __future__ import annotations
@@ -15,6 +22,10 @@ from sklearn.model_selection import train_test_split
 import tinykernel
 
 
+def _line(name: str, text: str) -> None:
+    print(f"{name:<16} {text}")
+
+
 def main(folder: Path) -> int:
     """Train on scikit-learn's digits and leave a firmware project in `folder`."""
     X, y = load_digits(return_X_y=True)
@@ -22,26 +33,31 @@ def main(folder: Path) -> int:
     X_train, X_test, y_train, y_test = train_test_split(
         X.astype("uint8"), y, test_size=0.25, stratify=y, random_state=0
     )
+    rows = f"{len(X_train)} training rows, {len(X_test)} test rows (stratified, seed 0)"
+    _line("split:", rows)
 
     classifier = tinykernel.TernaryKernelClassifier(
-        method="paper", n_components=1024, random_state=0
+        method="paper", n_components=1024, scaler_scope="global", random_state=0
     )
     classifier.fit(X_train, y_train)
-    print(f"float model:   {100 * classifier.score(X_test, y_test):.2f} % of the test rows")
-
+    _line("float model:", f"{100 * classifier.score(X_test, y_test):.2f} % of the test rows")
     model = classifier.quantize()
-    print(f"integer model: {100 * (model.predict(X_test) == y_test).mean():.2f} %")
-
-    tinykernel.export(model, "cortex-m4", folder, name="digits", vectors=X_test[:8])
-    print(f"project:       {folder}")
+    accuracy = (model.predict(X_test) == y_test).mean()
+    _line("integer model:", f"{100 * accuracy:.2f} %, as on the chip")
 
     check = tinykernel.verify(model, X_test, y_test)
-    print(f"C on the host: {check.rows} rows, {check.differences} differing scores")
-
+    counts = f"{check.rows} rows, {check.scores} scores, {check.differences} differences"
+    _line("C on the host:", counts)
     size = tinykernel.report(model, "cortex-m4", "30KB")
-    print(f"cortex-m4:     {size.flash} bytes flash, {size.ram} bytes RAM ({size.source})")
-    return 0 if check.differences == 0 and size.fits else 1
+    _line("cortex-m4:", f"{size.flash} bytes flash, {size.ram} bytes RAM ({size.source})")
+
+    tinykernel.export(model, "cortex-m4", folder, name="digits", vectors=X_test[:8])
+    _line("project:", str(folder))
+    return 0 if check.ok and size.fits else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "digits-firmware")))
+    try:
+        sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "digits-firmware")))
+    except tinykernel.TinykernelError as error:
+        sys.exit(f"error: {error}")

@@ -89,10 +89,11 @@ def test_feature_names_and_object_labels_come_back(
     assert loaded.classes_.tolist() == ["x", "y"]
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "int4", "sign"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_machines_come_back(tmp_path: Path, suffix: str) -> None:
+def test_machines_come_back(tmp_path: Path, suffix: str, kind: str) -> None:
     """A KernelMachine with a stored permutation comes back with every float as it was."""
-    machine = make_machine(0)
+    machine = make_machine(0, kind=kind)
     object.__setattr__(
         machine, "permutation", Permutation("stored", table=np.arange(32, dtype="u2")[::-1])
     )

@@ -116,7 +116,16 @@ class JointLearner:
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
         self.shadow[:, : self.n_outputs] = np.float32(options.weight_spread) * drawn
         self.offset = np.zeros(padded, dtype=np.float32)
+        self.offset[: self.n_outputs] = self._prior()
         self.gain = np.array([options.gain], dtype=np.float32)
+
+    def _prior(self) -> _Floats:
+        """Return the offsets that give every row the class shares of the training rows."""
+        if self.options.loss != "cross_entropy":
+            return np.zeros(self.n_outputs, dtype=np.float32)
+        share = np.clip(self.weight @ self.targets / self.weight.sum(), 1e-4, 1 - 1e-4)
+        log_odds = np.log(share) - np.log(1 - share) if self.n_outputs == 1 else np.log(share)
+        return np.asarray(log_odds - (log_odds.mean() if self.n_outputs > 1 else 0), np.float32)
 
     # -- forward ------------------------------------------------------------------------------
 

@@ -1,0 +1,153 @@
+"""What the tests of README, docs and examples share: reading and running what the texts show."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_FENCE = re.compile(r"^ {0,3}(`{3,})(.*)$")
+# What a trainer says of its progress where there is no terminal; a terminal shows bars that vanish.
+_PROGRESS = re.compile(r"^[a-z][a-z ]*: \d+(/\d+)?( |$)")
+_VERSION = re.compile(
+    r"\b((?:[\w-]+-)?(?:gcc|cc|clang|zig|QEMU|Unicorn))(?: \([^)]*\))?(?: version)? \d[\w.]*"
+)
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+# Sizes depend a little on the compiler, accuracies on the processor.
+_ACCURACY_POINTS, _SIZE_SHARE = 1.0, 0.2
+# Times depend on the computer, and what is left of a budget is a small difference of large numbers.
+_UNCOMPARED = re.compile(r" (s|[KM]?B left)\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a Markdown file."""
+
+    file: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file.name}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block, as it stands and as one line, with the promised output."""
+
+    block: Block
+    lines: tuple[str, ...]
+    command: str
+    output: tuple[str, ...]
+
+
+def blocks(file: Path, language: str | None = None) -> list[Block]:
+    """Return the fenced blocks of a Markdown file, or those of one language."""
+    found: list[Block] = []
+    fence, start, name = "", 0, ""
+    lines: list[str] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        match = _FENCE.match(line)
+        if match and not fence:
+            fence, name, start, lines = match.group(1), match.group(2).strip(), number, []
+        elif match and match.group(1) == fence and not match.group(2).strip():
+            found.append(Block(file, start, name, "\n".join(lines) + "\n"))
+            fence = ""
+        else:
+            lines.append(line)
+    assert not fence, f"{file}:{start}: the block has no end"
+    return [block for block in found if language in (None, block.language)]
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """Split a console block into commands (``$ ``; a backslash continues them) and outputs."""
+    lines = block.text.splitlines()
+    assert lines, f"{block}: an empty session"
+    assert lines[0].startswith("$ "), f"{block}: a session begins with a command"
+    at = 0
+    while at < len(lines):
+        first, command, at = at, lines[at][2:], at + 1
+        while command.endswith("\\"):
+            command, at = command[:-1] + lines[at].lstrip(), at + 1
+        shown, output = lines[first:at], []
+        while at < len(lines) and not lines[at].startswith("$ "):
+            output.append(lines[at])
+            at += 1
+        yield Command(block, tuple(shown), command, tuple(output))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment whose ``tinykernel`` and ``python`` are those under test."""
+    programs = folder / ".programs"
+    programs.mkdir(exist_ok=True)
+    python = shlex.quote(sys.executable)
+    for name, start in (("tinykernel", f"{python} -m tinykernel"), ("python", python)):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {start} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    return dict(
+        os.environ,
+        PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
+        PYTHONPATH=str(ROOT),
+        PYTHONUNBUFFERED="1",
+        NUMBA_NUM_THREADS="1",
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )
+
+
+def run_shell(command: str, folder: Path) -> list[str]:
+    """Run a command and return the lines that a terminal would keep."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=300,
+    )
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    kept = [line for line in lines if not _PROGRESS.match(line)]
+    assert done.returncode == 0, f"{command}\nended with {done.returncode}:\n" + "\n".join(kept)
+    return kept
+
+
+def wording(line: str) -> str:
+    """Return a line without its numbers, versions and alignment."""
+    return " ".join(_NUMBER.sub("#", _VERSION.sub(r"\1", line)).split())
+
+
+def _figures(line: str) -> list[tuple[float, str]]:
+    """Return the numbers of a line, each with the text that follows it."""
+    plain = _VERSION.sub(r"\1", line)
+    return [(float(m.group()), plain[m.end() :]) for m in _NUMBER.finditer(plain)]
+
+
+def difference(promised: list[str], got: list[str]) -> str:
+    """Say in what two outputs differ, or return an empty string.
+
+    The words must be the same. Percentages may differ by a point, times and what is left of a
+    budget in any way, and other numbers by a fifth; 0 is 0.
+    """
+    for wanted, line in zip(promised, got, strict=False):
+        if wording(wanted) != wording(line):
+            return f"{wanted!r} in the text, {line!r} now"
+        for (a, unit), (b, _) in zip(_figures(wanted), _figures(line), strict=True):
+            if _UNCOMPARED.match(unit):
+                continue
+            allowed = _ACCURACY_POINTS if unit.startswith(" %") else _SIZE_SHARE * abs(a)
+            if abs(a - b) > allowed:
+                return f"{a:g} in {wanted!r} of the text, {b:g} now"
+    if len(promised) != len(got):
+        return f"{len(promised)} lines in the text, {len(got)} now:\n" + "\n".join(got)
+    return ""
