@@ -62,13 +62,34 @@ def random_kept(rng: np.random.Generator, kind: str, m: int, d: int) -> NDArray[
     return kept
 
 
+def random_windows(
+    rng: np.random.Generator, kind: str, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return starts and widths of components in these rows of their blocks.
+
+    Both differ by row ('rows'), the starts do ('phases': half a turn; 'one width': another width),
+    the widths do ('two starts'), or neither does ('half turns', 'constant').
+    """
+    start, width = rng.integers(0, 256, rows.size), rng.integers(1, 256, rows.size)
+    if kind in ("two starts", "half turns", "constant"):
+        start = rng.integers(0, 256, 2)[rows % 2]
+    if kind in ("phases", "half turns"):
+        width[:] = 128
+    if kind in ("one width", "constant"):
+        width[:] = rng.integers(1, 256)
+    return start.astype(np.uint8), width.astype(np.uint8)
+
+
 def random_model(
     seed: int, *, n_features: int = 20, n_blocks: int = 2, n_classes: int = 3, bits: int = 8,
     raw_dtype: str = "uint8", diagonal_kind: str = "int8", permutation: str = "identity",
     kept: str = "all", zero_weights: bool = True, one_scale: bool = False,
-    shared_scaler: bool = False, phase_shift: int = 10,
+    shared_scaler: bool = False, phase_shift: int = 10, windows: str = "rows",
 ) -> IntegerModel:  # fmt: skip
-    """Return a model that is valid, proved and uses the whole range of every parameter."""
+    """Return a model that is valid, proved and uses the whole range of every parameter.
+
+    `windows` says what the windows have in common, see `random_windows`.
+    """
     rng = np.random.default_rng(seed)
     n, m, d = n_features, n_blocks, padded_dimension(n_features)
     scaler = random_scaler(rng, raw_dtype, bits, n, shared_scaler)
@@ -76,7 +97,8 @@ def random_model(
     if diagonal_kind == "sign":
         diagonal = rng.choice([-1, 1], (m, d)).astype(np.int8)
     else:
-        diagonal = rng.integers(-127, 128, (m, d)).astype(np.int8)
+        largest = {"int8": 127, "int4": 7}[diagonal_kind]
+        diagonal = rng.integers(-largest, largest + 1, (m, d)).astype(np.int8)
     mixing = random_permutation(rng, permutation, d)
     first, second = choose_schedules(sign, bits, mixing, diagonal, diagonal_kind)
     row_kept = random_kept(rng, kept, m, d)
@@ -86,11 +108,11 @@ def random_model(
     scale = rng.integers(1, 256, p)
     if one_scale:
         scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
+    start, width = random_windows(rng, windows, np.nonzero(row_kept)[1])
     return IntegerModel(
         n_features=n, scaler=scaler, sign=sign, permutation=mixing, diagonal=diagonal,
         diagonal_kind=diagonal_kind, halve_first=first, halve_second=second, row_kept=row_kept,
-        scale=scale.astype(np.uint8), start=rng.integers(0, 256, p).astype(np.uint8),
-        width=rng.integers(1, 256, p).astype(np.uint8), phase_shift=phase_shift,
+        scale=scale.astype(np.uint8), start=start, width=width, phase_shift=phase_shift,
         weights=rng.choice(choices, (n_outputs, p)).astype(np.int8),
         multiplier=rng.integers(-1000, 1000, n_outputs).astype(np.int32),
         offset=rng.integers(-100000, 100000, n_outputs).astype(np.int32),

@@ -17,9 +17,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("bench"))
 
 
-def test_bench_prints_instructions_by_stage(
-    work: Path, require_tool: Callable[[str], str]
-) -> None:
+def test_bench_prints_instructions_by_stage(work: Path, require_tool: Callable[[str], str]) -> None:
     """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
     require_tool("arm-none-eabi-gcc")
     require_tool("qemu-system-arm")

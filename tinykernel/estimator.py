@@ -19,9 +19,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.features.base import check_choice, check_count, check_positive
 from tinykernel.integer import IntegerModel, quantize, snap_windows
 from tinykernel.training import progress
-from tinykernel.training.machine import KernelMachine
 from tinykernel.training.joint_options import FORMATS
 from tinykernel.training.learned import train_learned
+from tinykernel.training.machine import KernelMachine
 from tinykernel.training.paper import train_paper
 from tinykernel.training.problem import (
     TrainingOptions,

@@ -216,9 +216,7 @@ def _verify_on_boards(
             "quantize": np.asarray(quantize.quantized).tobytes(),
         }
         found = compare(model, outputs, quantized, labels, target.name, on_raw.compiler)
-        results.append(
-            replace(found, emulator=on_raw.emulator, core=on_raw.core, note=on_raw.note)
-        )
+        results.append(replace(found, emulator=on_raw.emulator, core=on_raw.core, note=on_raw.note))
     wrong = [result for result in results if not result.ok]
     return replace(
         (wrong or results)[0],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,15 @@ def _rows_in_order(model: IntegerModel, packed: PackedModel) -> list[list[int]]:
     return places
 
 
+def _for_block(packed: PackedModel, macro: str, block: int) -> int:
+    """Return the value of a macro for a block: a literal, a choice for the last one, or a table."""
+    text = _macros(packed).get(macro, "0u")
+    if "[" in text:
+        return int(_table(packed, text.split(")")[1].split("[")[0])[block])
+    numbers = [int(number) for number in re.findall(r"\b(\d+)u", text.replace("1u ?", "?"))]
+    return numbers[0] if len(numbers) == 1 or block == len(packed.n_words) - 1 else numbers[-1]
+
+
 def _bit_of_place(place: int) -> tuple[int, int, int]:
     """Return group, byte and bit of a place in a word, written as in tk_windows.h."""
     word_of_v, high = divmod(place, 2)
@@ -50,6 +61,13 @@ MODELS: list[dict[str, Any]] = [
     {"n_features": 100, "kept": "few", "n_classes": 5, "n_blocks": 4},
     {"n_features": 40, "kept": "tail", "one_scale": True, "zero_weights": False, "n_classes": 2},
     {"n_features": 40, "kept": "few", "zero_weights": False, "n_blocks": 5},
+    *(
+        {"n_features": 90, "windows": windows, "zero_weights": False, "one_scale": True, **more}
+        for windows in ("phases", "one width", "two starts", "half turns", "constant")
+        for more in ({}, {"kept": "tail"}, {"kept": "some"}, {"kept": "few", "n_blocks": 6})
+    ),
+    {"n_features": 90, "windows": "half turns", "kept": "some", "n_classes": 2},
+    {"n_features": 90, "windows": "two starts", "kept": "tail"},
 ]
 
 
@@ -58,16 +76,26 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
     """Every component is stored once, at the byte and bit that the kernels read."""
     model = random_model(11, **options)
     packed = pack(model)
-    one_scale = "TK_SCALE(block)" in _macros(packed)
-    fields = [model.start, model.width] if one_scale else [model.scale, model.start, model.width]
-    windows = _table(packed, "tk_windows").astype("<u4").view(np.uint8)
-    windows = windows.reshape(-1, 8, len(fields), 4)
-    n_planes = int(_macros(packed)["TK_PLANES"])
+    macros = _macros(packed)
+    fields = [
+        values
+        for macro, values in (
+            ("TK_SCALE(block)", model.scale), ("TK_EVEN_START", model.start),
+            ("TK_WIDTH", model.width),
+        )
+        if macro not in macros
+    ]  # fmt: skip
+    windows = np.zeros((int(packed.n_words.sum()), 8, 0, 4), dtype=np.uint8)
+    if fields:
+        windows = _table(packed, "tk_windows").astype("<u4").view(np.uint8)
+        windows = windows.reshape(-1, 8, len(fields), 4)
+    n_planes = int(macros["TK_PLANES"])
     weights = iter(_table(packed, "tk_weights").tolist())
     word = 0
     seen = []
-    for places in _rows_in_order(model, packed):
+    for block, places in enumerate(_rows_in_order(model, packed)):
         n_words = len(places) // 32
+        tail = _for_block(packed, "TK_TAIL(block)", block)
         planes = [
             [[next(weights) for _ in range(n_planes)] for _ in range(n_words)]
             for _ in range(model.n_outputs)
@@ -80,10 +108,16 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
                 for output in range(model.n_outputs)
             ]
             if component < 0:
-                assert stored[-1] == 0  # width: always outside, so that its bit is 1
+                # Its bit is 1: through a width of 0, or set; or else masked.
+                is_set = position // 32 == n_words - 1 and tail >> bit & 1
+                assert n_planes == 2 or is_set or ("TK_WIDTH" not in macros and stored[-1] == 0)
                 assert all(bits == [1] if n_planes == 1 else bits[1] == 0 for bits in weighed)
                 continue
             seen.append(component)
+            assert position // 32 < n_words - 1 or not tail >> bit & 1
+            if "TK_EVEN_START" in macros:
+                start = macros["TK_ODD_START" if position % 2 else "TK_EVEN_START"]
+                assert start == f"{model.start[component]}u"
             assert stored.tolist() == [values[component] for values in fields]
             for output, bits in enumerate(weighed):
                 weight = model.weights[output, component]
@@ -117,6 +151,43 @@ def test_one_literal_for_equal_scaler_values() -> None:
     packed = pack(random_model(2, n_features=50, shared_scaler=True))
     assert not [table for table in packed.tables if table.name in ("tk_offsets", "tk_spans")]
     assert packed.table_bytes()["scaler"] == 8  # one bit of sign for each of 50 inputs
+
+
+def test_compact_format_is_a_byte_and_a_half_a_row() -> None:
+    """4-bit factors, a scale a block, windows without numbers: what is left are the weights."""
+    options = {"n_features": 200, "n_blocks": 4, "n_classes": 8, "diagonal_kind": "int4",
+               "one_scale": True, "zero_weights": False}  # fmt: skip
+    packed = pack(random_model(5, windows="half turns", **options))
+    sizes = packed.table_bytes()
+    assert sizes["transform"] == 1024 // 2
+    assert sizes["weights"] == 1024 + 2 * 4 * 8
+    assert sizes["windows"] == 4
+    assert pack(random_model(5, windows="phases", **options)).table_bytes()["windows"] == 1024 + 4
+
+
+def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
+    """Masks of many outputs for a few dropped rows would be larger than a table of widths."""
+    options = {"n_features": 20, "n_blocks": 1, "zero_weights": False, "windows": "phases",
+               "one_scale": True}  # fmt: skip
+    model = random_model(5, n_classes=40, **options)
+    kept = model.row_kept.copy()
+    kept[0, 5] = False
+    number = np.flatnonzero(kept[0])
+    changes = {name: getattr(model, name)[number] for name in ("scale", "start", "width")}
+    model = replace(model, row_kept=kept, weights=model.weights[:, number], **changes)
+    macros = _macros(pack(model))
+    assert macros["TK_PLANES"] == "1"
+    assert "TK_WIDTH" not in macros
+
+
+def test_diagonal_of_levels_takes_four_bits_a_row() -> None:
+    """4-bit factors are stored in pairs: even row from bit 28 down, odd row from bit 12 down."""
+    model = random_model(2, n_features=40, diagonal_kind="int4", n_blocks=2)
+    words = _table(pack(model), "tk_diagonal")
+    assert words.size == model.diagonal.size // 8
+    for row, level in enumerate(model.diagonal.ravel()):
+        bit = (28 if row % 2 == 0 else 12) - 4 * (row % 8 // 2)
+        assert (int(words[row // 8]) >> bit & 15) == level % 16
 
 
 def test_diagonal_of_signs_takes_a_bit_a_row() -> None:

@@ -42,6 +42,15 @@ MODELS: dict[str, dict[str, Any]] = {
         "n_features": 33, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
         "kept": "few", "n_blocks": 6, "n_classes": 20, "phase_shift": 25,
     },
+    "compact": {
+        "n_features": 70, "diagonal_kind": "int4", "one_scale": True, "windows": "half turns",
+        "zero_weights": False, "kept": "tail",
+    },
+    "phases": {
+        "n_features": 20, "diagonal_kind": "int4", "one_scale": True, "windows": "phases",
+        "kept": "tail", "n_blocks": 3,
+    },
+    "shared windows": {"n_features": 70, "windows": "constant", "kept": "tail"},
 }  # fmt: skip
 USE_VECTORS = """
 #include "gesture_vectors.h"

@@ -29,6 +29,14 @@ MODELS: dict[str, dict[str, Any]] = {
         "n_features": 40, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
         "kept": "few", "phase_shift": 3, "n_classes": 26,
     },
+    "compact": {
+        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
+        "zero_weights": False, "kept": "tail", "n_blocks": 3, "n_classes": 10,
+    },
+    "phases": {
+        "n_features": 40, "windows": "phases", "one_scale": True, "kept": "tail",
+        "zero_weights": False, "n_blocks": 3, "n_classes": 5, "diagonal_kind": "int4",
+    },
     "tail dropped": {
         "n_features": 300, "kept": "tail", "raw_dtype": "int16", "shared_scaler": True,
         "phase_shift": 16,
@@ -84,6 +92,17 @@ def test_variants_compute_the_same(
     """Forcing a variant of the kernels changes the speed and no bit."""
     model = random_model(8, n_features=100, n_classes=5, phase_shift=11)
     assert differences(model, core, *flags) == 0
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "cortex-m4", "esp32c3"])
+@pytest.mark.parametrize("windows", ["phases", "one width", "two starts", "half turns", "constant"])
+@pytest.mark.parametrize("one_scale", [False, True])
+def test_every_table_of_windows(
+    differences: Callable[..., int], core: str, windows: str, one_scale: bool
+) -> None:
+    """Whatever the windows have in common and leave out of their table, the bits are the same."""
+    model = random_model(10, n_features=40, kept="tail", windows=windows, one_scale=one_scale)
+    assert differences(model, core, "-Os") == 0
 
 
 @pytest.mark.parametrize("phase_shift", [0, 1, 8, 15, 16, 23, 24, 25, 31])

@@ -17,6 +17,7 @@ from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.verify import build_harness, run_harness, verify, write_project
 
 SANITISERS = ("-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+WINDOWS = ("rows", "phases", "one width", "two starts", "half turns", "constant")
 EDGES: dict[str, dict[str, Any]] = {
     "one feature, two classes": {"n_features": 1, "n_classes": 2, "raw_dtype": "float32"},
     "d = 32": {"n_features": 32, "raw_dtype": "int8", "diagonal_kind": "sign"},
@@ -28,6 +29,22 @@ EDGES: dict[str, dict[str, Any]] = {
     "orbit, one scale a block": {
         "n_features": 70, "bits": 16, "raw_dtype": "uint16", "permutation": "orbit",
         "one_scale": True, "kept": "some", "n_blocks": 4, "phase_shift": 31,
+    },
+    "compact": {
+        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
+        "zero_weights": False, "kept": "tail", "n_blocks": 3,
+    },
+    "compact, rows dropped": {
+        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
+        "zero_weights": False, "kept": "some", "n_classes": 2,
+    },
+    "compact, few rows": {
+        "n_features": 120, "diagonal_kind": "int4", "windows": "half turns", "kept": "few",
+        "zero_weights": False, "n_blocks": 6, "n_classes": 12,
+    },
+    "phases": {
+        "n_features": 50, "windows": "phases", "one_scale": True, "kept": "some",
+        "zero_weights": False, "phase_shift": 14,
     },
     "d = 2048, shared scaler": {
         "n_features": 1500, "n_blocks": 1, "shared_scaler": True, "raw_dtype": "int16",
@@ -46,7 +63,7 @@ def test_edges_under_sanitisers(require_tool: Callable[[str], str], kind: str) -
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_random_models(require_tool: Callable[[str], str], data: st.DataObject) -> None:
@@ -61,13 +78,14 @@ def test_random_models(require_tool: Callable[[str], str], data: st.DataObject) 
         raw_dtype=data.draw(
             st.sampled_from(["float32", "uint8", "int8", "uint16", "int16", "int32"])
         ),
-        diagonal_kind=data.draw(st.sampled_from(["int8", "sign"])),
+        diagonal_kind=data.draw(st.sampled_from(["int8", "int4", "sign"])),
         permutation=data.draw(st.sampled_from(["identity", "orbit", "stored"])),
         kept=data.draw(st.sampled_from(["all", "tail", "some", "few"])),
         zero_weights=data.draw(st.booleans()),
         one_scale=data.draw(st.booleans()),
         shared_scaler=data.draw(st.booleans()),
         phase_shift=data.draw(st.integers(0, 31)),
+        windows=data.draw(st.sampled_from(WINDOWS)),
     )
     assert verify(model, random_raw(model, 2, 30), flags=["-O1"]).first_difference is None
 
@@ -100,7 +118,8 @@ def test_variants_at_every_length(
 ) -> None:
     """Every way of cutting the transform into passes gives the same bits, for each length."""
     require_tool("gcc")
-    model = random_model(6, n_features=n_features, n_blocks=1, n_classes=2)
+    kind = "int4" if n_features % 20 else "int8"
+    model = random_model(6, n_features=n_features, n_blocks=1, n_classes=2, diagonal_kind=kind)
     assert verify(model, random_raw(model, 2, 6), flags=flags).first_difference is None
 
 

@@ -48,10 +48,12 @@ def make_model(
     d, blocks = padded_dimension(n), int(rng.integers(1, 4))
     scaler = make_scaler(rng, raw_dtype, bits, n)
     sign = np.where(scaler.constant(n), 0, rng.choice([-1, 1], n)).astype(np.int8)
-    kind = str(rng.choice(["int8", "sign"]))
+    kind = str(rng.choice(["int8", "int4", "sign"]))
     diagonal = rng.choice([-1, 1], (blocks, d))
     if kind == "int8":
         diagonal = diagonal * rng.choice([0, 1, 64, 127, *range(2, 9)], (blocks, d))
+    if kind == "int4":
+        diagonal = diagonal * rng.integers(0, 8, (blocks, d))
     permutation = make_permutation(rng, d)
     stages = d.bit_length() - 1
     halve = choose_schedules(sign, bits, permutation, diagonal, kind)
@@ -150,7 +152,7 @@ def slow_rows(model: IntegerModel, q: Any) -> list[list[int]]:
     u = [int(s) * max(int(v), -32767) for s, v in zip(model.sign, q, strict=True)]
     u = slow_transform(u + [0] * (d - len(u)), model.halve_first)
     mixed = [u[int(j)] for j in model.permutation.indices(d)]
-    shift = 7 if model.diagonal_kind == "int8" else 0
+    shift = {"int8": 7, "int4": 3, "sign": 0}[model.diagonal_kind]
     return [
         slow_transform(
             [(int(g) * value) >> shift for g, value in zip(diagonal, mixed, strict=True)],
@@ -198,13 +200,18 @@ def make_machine(
     outputs = 1 if n_classes == 2 else n_classes
     gaussian = kind == "gaussian"
     h = np.arccos(rng.uniform(-0.9, 0.9, shape))
+    sign = rng.choice([-1, 1], n_features).astype(np.int8)
+    diagonal = rng.normal(size=shape) if gaussian else rng.choice([-1.0, 1.0], shape)
+    if kind == "int4":
+        unit = rng.uniform(0.2, 0.4, (n_blocks, 1))
+        diagonal = np.clip(np.rint(rng.normal(size=shape) / unit), -7, 7) * unit
     return KernelMachine(
         classes=tuple(range(n_classes)), raw_dtype=raw_dtype,
         input_offset=np.full(n_features, 100.0), input_scale=np.full(n_features, 0.01),
         input_low=np.full(n_features, -1.0), input_high=np.full(n_features, 1.0),
-        sign=rng.choice([-1, 1], n_features).astype(np.int8),
+        sign=sign,
         permutation=Permutation("orbit", multiplier=5, increment=3),
-        diagonal=rng.normal(size=shape) if gaussian else rng.choice([-1.0, 1.0], shape),
+        diagonal=diagonal,
         diagonal_kind=kind,
         row_scale=np.full(shape, 2 / (sigma * d)) * (rng.uniform(0.5, 1, shape) if gaussian else 1),
         start=rng.uniform(0, 2 * np.pi, shape), width=2 * h,

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from tests.integer.models import make_machine
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import as_integer_model, quantize
+from tinykernel.integer import as_integer_model, quantize, snap_windows
 from tinykernel.integer.quantize_inputs import quantize_scaler
 from tinykernel.training.machine import KernelMachine
 
@@ -39,7 +39,7 @@ def _flips(machine: KernelMachine, X: np.ndarray) -> float:
         model.quantize_inputs(X))))  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "sign"])
+@pytest.mark.parametrize("kind", ["gaussian", "int4", "sign"])
 @pytest.mark.parametrize("raw_dtype", RAW)
 def test_features_agree_with_the_float_machine(raw_dtype: str, kind: str) -> None:
     """Few features flip: about 0.2 % through the 8-bit windows, the rest through 8-bit numbers."""
@@ -254,6 +254,25 @@ def test_machines_that_cannot_be_quantised_are_refused() -> None:
         quantize(dataclasses.replace(machine, start=machine.start * np.nan))
     with pytest.raises(TinykernelError, match="input_scale is negative"):
         quantize(dataclasses.replace(machine, input_scale=-machine.input_scale))
+
+
+@pytest.mark.parametrize("raw_dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("kind", ["gaussian", "sign"])
+def test_snapped_windows_stay_where_they_are(raw_dtype: str, kind: str) -> None:
+    """Windows that were snapped before training lose nothing more when they are quantised."""
+    machine = make_machine(20, n_features=60, n_blocks=8, raw_dtype=raw_dtype, kind=kind, bits=16)
+    signs = np.random.default_rng(0).choice([-1, 1], machine.row_scale.shape)
+    machine = dataclasses.replace(machine, row_scale=machine.row_scale * signs)
+    snapped = snap_windows(machine)
+    for name in ("start", "width"):
+        moved = getattr(snapped, name) - getattr(machine, name)
+        moved = np.abs(np.mod(moved + np.pi, 2 * np.pi) - np.pi)
+        assert moved.max() <= 2 * np.pi / 256 + 1e-9
+    model, again = quantize(snapped), quantize(snap_windows(snapped))
+    assert_array_equal(model.start, again.start)
+    assert_array_equal(model.width, again.width)
+    X = _inputs(machine, 1000)
+    assert _flips(snapped, X) < (0.7 if kind == "gaussian" else 0.3) * _flips(machine, X)
 
 
 def test_as_integer_model() -> None:

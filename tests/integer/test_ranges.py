@@ -15,6 +15,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import padded_dimension
 from tinykernel.integer import IntegerModel, Range, choose_schedules
+from tinykernel.integer.diagonals import LARGEST, SHIFTS
 from tinykernel.integer.ranges import _prove_transforms
 from tinykernel.integer.rounding import mean_rounding_errors
 
@@ -38,7 +39,7 @@ def _all_values(model: IntegerModel, q: np.ndarray) -> tuple[list, np.ndarray, l
     u[:, : model.n_features] = model.sign.astype(int) * np.maximum(q.astype(np.int64), -32767)
     first = _stages(u, model.halve_first)
     mixed = first[-1][:, model.permutation.indices(model.dimension)]
-    shift = 7 if model.diagonal_kind == "int8" else 0
+    shift = SHIFTS[model.diagonal_kind]
     product = (model.diagonal.astype(np.int64) * mixed[:, np.newaxis]) >> shift
     return first, product, _stages(product, model.halve_second)
 
@@ -104,7 +105,7 @@ def test_rounding_errors_stay_in_their_interval(model: IntegerModel, seed: int) 
     u = np.maximum(q.astype(np.int64), -32767)
     exact = np.einsum("bjn,rn->rbj", _unrounded_rows(model), u).astype(np.float64)
     exact /= 2.0 ** (sum(model.halve_first) + sum(model.halve_second))
-    exact /= 128 if model.diagonal_kind == "int8" else 1
+    exact /= 2 ** SHIFTS[model.diagonal_kind]
     error = second[-1] - exact
     assert np.all(error >= bound.error_low)
     assert np.all(error <= bound.error_high)
@@ -133,7 +134,7 @@ def test_ranges_list_every_stage_and_fit(model: IntegerModel) -> None:
     ranges = model.ranges()
     names = [r.stage for r in ranges]
     stages = 2 * model.log2_dimension
-    assert len(set(names)) == len(names) == stages + (7 if model.diagonal_kind == "int8" else 6)
+    assert len(set(names)) == len(names) == stages + (6 if model.diagonal_kind == "sign" else 7)
     assert all(r.fits for r in ranges)
     assert sum("halved" in name for name in names) == sum(model.halve_first + model.halve_second)
 
@@ -146,7 +147,7 @@ def test_a_schedule_that_could_overflow_is_refused() -> None:
         dataclasses.replace(model, halve_second=never)
 
 
-@pytest.mark.parametrize("kind", ["int8", "sign"])
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("n", [1, 31, 33, 100, 256])
 def test_schedules_halve_as_late_as_possible(n: int, bits: int, kind: str) -> None:
@@ -154,7 +155,7 @@ def test_schedules_halve_as_late_as_possible(n: int, bits: int, kind: str) -> No
     rng = np.random.default_rng(n)
     d = padded_dimension(n)
     sign = rng.choice([-1, 1], n)
-    diagonal = rng.choice([-1, 1], (2, d)) * (rng.integers(0, 128, (2, d)) if kind == "int8" else 1)
+    diagonal = rng.choice([-1, 1], (2, d)) * rng.integers(kind == "sign", LARGEST[kind] + 1, (2, d))
     permutation = Permutation("orbit", multiplier=5, increment=3)
     first, second = choose_schedules(sign, bits, permutation, diagonal, kind)
     for k in np.flatnonzero(second):
@@ -206,17 +207,17 @@ def test_range_fits() -> None:
     assert not Range("x", -3, 4, -3, 3).fits
 
 
-@pytest.mark.parametrize("kind", ["int8", "sign"])
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
 def test_mean_rounding_error_is_what_random_inputs_show(kind: str) -> None:
     """The constants that take out the bias of rounding agree with the mean over many inputs."""
     rng = np.random.default_rng(1)
     n, d = 64, 64
-    diagonal = rng.choice([-1, 1], (1, d)) * (rng.integers(1, 128, (1, d)) if kind == "int8" else 1)
+    diagonal = rng.choice([-1, 1], (1, d)) * rng.integers(1, LARGEST[kind] + 1, (1, d))
     first, second = (True,) * 6, (True, False, True, False, False, True)
     expected = mean_rounding_errors(first, second, Permutation(), diagonal, kind)
     q = rng.integers(-32767, 32768, (20000, n))
     u = _stages(q, first)[-1]
-    v = _stages((diagonal * u) >> (7 if kind == "int8" else 0), second)[-1]
+    v = _stages((diagonal * u) >> SHIFTS[kind], second)[-1]
     exact = q.astype(float) @ hadamard(d) * diagonal @ hadamard(d) / 2.0**9
-    error = (v - exact / (128 if kind == "int8" else 1)).mean(axis=0)
+    error = (v - exact / 2 ** SHIFTS[kind]).mean(axis=0)
     assert np.abs(error - expected[0]).max() < 0.15

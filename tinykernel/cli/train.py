@@ -98,9 +98,7 @@ def train_command(
     ] = None,
     scaler_scope: Annotated[
         str | None,
-        typer.Option(
-            "--scaler-scope", help="auto, feature or global", rich_help_panel=_METHOD
-        ),
+        typer.Option("--scaler-scope", help="auto, feature or global", rich_help_panel=_METHOD),
     ] = None,
     input_bits: Annotated[
         str | None,

@@ -6,15 +6,19 @@ and why they are what they are:
 
 * **Components** are stored in words of 32, because z and the weights are bits of 32-bit words. Only
   the components of a block up to its last kept row are stored; where rows in between are dropped
-  and that pays, a bitmap of the kept rows lets the firmware move them together first. A place in a
-  word without a component (padding, or a dropped row that is stored) has width 0, so that it is
-  always outside its window, and weight bits that count it as never agreeing.
+  and that pays, a bitmap of the kept rows lets the firmware move them together first.
 * **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
   with packed instructions work on four bytes at a time and others read single bytes. The order is
-  that of ``tk_windows.h``. Where all scales of each block are equal they leave the table.
+  that of ``tk_windows.h``. What components share leaves the table: all scales where those of each
+  block are equal, the starts where they depend only on whether a place is even or odd, the widths
+  where all are equal. With nothing left there is no table.
 * **Weights**: a sign and a mask word for each output and 32 components; no mask where no weight of
   a stored component is zero.
-* **Diagonal**: int8, or one bit a row if it holds signs.
+* **Places without a component** (padding, or a dropped row that is stored) must not count. They
+  have width 0, so that they are always outside their window, and a sign bit that never agrees with
+  that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
+  places and there is no mask, the firmware is told which bits of those to set.
+* **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
 * **Scaler**: an array whose values are equal for all features that are not constant becomes one
   literal, others the smallest integer type that holds them.
 """
@@ -76,16 +80,37 @@ class _Layout:
 
     `place[r]` is the position of component r among all stored places (32 a word), `n_words` the
     words of each block, `blocks` the blocks that are stored, `kept` their rows if a bitmap is.
+    `scales`, `starts` and `width` are shared values, by block, even and odd place, and for all, and
+    None where the table of windows holds them. `tails` are the bits of the last word of each block
+    that the firmware has to set, None if there are no such places or something else is done.
     """
 
     place: NDArray[np.int64]
     n_words: NDArray[np.int64]
     blocks: NDArray[np.int64]
     kept: NDArray[np.bool_] | None
+    scales: NDArray[np.uint8] | None
+    starts: tuple[int, int] | None
+    width: int | None
+    n_planes: int
+    tails: NDArray[np.uint32] | None
 
     @property
     def n_places(self) -> int:
         return int(self.n_words.sum()) * WORD
+
+    @property
+    def n_fields(self) -> int:
+        """Bytes of a component in the table of windows."""
+        return sum(shared is None for shared in (self.scales, self.starts, self.width))
+
+    def n_bytes(self, n_outputs: int) -> int:
+        """Flash by which layouts of one model differ."""
+        words = int(self.n_words.sum())
+        size = words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
+        if self.kept is not None:
+            size += self.kept.size // 8 + _COMPACTION_CODE_BYTES
+        return size + (0 if self.tails is None else 4 * self.tails.size)
 
 
 def pack(model: IntegerModel) -> PackedModel:
@@ -160,39 +185,77 @@ def _pack_permutation(model: IntegerModel) -> Parts:
 def _pack_diagonal(model: IntegerModel, layout: _Layout) -> Parts:
     diagonal = model.diagonal[layout.blocks]
     if model.diagonal_kind == "sign":
-        words = pair_words((diagonal < 0).ravel(), even_high=True)
+        bits, words = 1, pair_words((diagonal < 0).ravel(), even_high=True)
         comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
+    elif model.diagonal_kind == "int4":
+        bits, words = 4, _level_words(diagonal)
+        comment = "Factors of the rows of each block (G), times 8: 4 bits, even rows high, odd low."
     else:
         words = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
-        comment = "Factors of the rows of each block (G), times 128: int8, four a word."
+        bits, comment = 8, "Factors of the rows of each block (G), times 128: int8, four a word."
     return [
-        flag("TK_DIAGONAL_SIGNS", model.diagonal_kind == "sign"),
+        Definition("TK_DIAGONAL_BITS", str(bits)),
         Table("tk_diagonal", "uint32_t", words.astype(np.uint32), "transform", comment),
     ]
+
+
+def _level_words(diagonal: NDArray[np.int8]) -> NDArray[np.uint32]:
+    """Pack -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i."""
+    levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
+    shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
+    words: NDArray[np.uint32] = (levels << shifts).sum(axis=(1, 2)).astype(np.uint32)
+    return words
 
 
 # -- components -------------------------------------------------------------------------------
 
 
-def _bytes_per_word(model: IntegerModel) -> int:
-    """Bytes of windows and weights for 32 components, at least."""
-    scales = 0 if _block_scales(model) is not None else 1
-    return 8 * 4 * (2 + scales) + 4 * model.n_outputs * _n_planes(model)
-
-
 def _choose_layout(model: IntegerModel) -> _Layout:
+    """Return the smallest layout; a shared width may cost more elsewhere than its table."""
+    layouts = [
+        _layout(model, compacted, share_width)
+        for compacted in (False, True)
+        for share_width in (True, False)
+    ]
+    return min(layouts, key=lambda layout: layout.n_bytes(model.n_outputs))
+
+
+def _layout(model: IntegerModel, compacted: bool, share_width: bool) -> _Layout:
+    """Return one layout: with a bitmap of the kept rows or not, with a table of widths or not."""
     blocks = np.flatnonzero(model.row_kept.any(axis=1))
     kept = model.row_kept[blocks]
-    last = model.dimension - np.argmax(kept[:, ::-1], axis=1)
-    as_stored = -(-last // WORD)
-    compacted = -(-kept.sum(axis=1) // WORD)
-    saved = int((as_stored - compacted).sum()) * _bytes_per_word(model)
-    bitmap = saved > kept.size // 8 + _COMPACTION_CODE_BYTES
-    n_words = (compacted if bitmap else as_stored).astype(np.int64)
-    row_in_block = np.cumsum(kept, axis=1) - 1 if bitmap else np.arange(model.dimension)[None, :]
+    row = np.cumsum(kept, axis=1) - 1 if compacted else np.arange(model.dimension)[None, :]
+    ends = np.where(kept, row + 1, 0).max(axis=1)  # places up to the last component
+    n_words = (-(-ends // WORD)).astype(np.int64)
     first = (np.cumsum(n_words) - n_words) * WORD
-    place = (first[:, None] + row_in_block)[kept]
-    return _Layout(place, n_words, blocks, kept if bitmap else None)
+    place = (first[:, None] + row)[kept]
+    width = int(model.width[0]) if share_width and np.ptp(model.width) == 0 else None
+    n_planes, tails = (2 if np.any(model.weights == 0) else 1), None
+    if width is not None and n_planes == 1 and int(n_words.sum()) * WORD > place.size:
+        if np.array_equal(ends, kept.sum(axis=1)):
+            tails = _tail_words(n_words * WORD - ends)
+        else:
+            n_planes = 2
+    return _Layout(
+        place, n_words, blocks, kept if compacted else None, _block_scales(model),
+        _parity_starts(model, place), width, n_planes, tails,
+    )  # fmt: skip
+
+
+def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return words with a 1 for each of the last `unused` places."""
+    places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
+    words: NDArray[np.uint32] = _weight_words(places.reshape(1, -1))[0]
+    return words
+
+
+def _parity_starts(model: IntegerModel, place: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Return the start of even and of odd places, or None where they differ among those."""
+    parts = [model.start[place % 2 == odd] for odd in (0, 1)]
+    if any(part.size and np.ptp(part) for part in parts):
+        return None
+    even, odd = (int(part[0]) if part.size else 0 for part in parts)
+    return even, odd
 
 
 def _pack_rows(layout: _Layout) -> Parts:
@@ -213,6 +276,9 @@ def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment:
     """Store a number for each block: a literal if all are equal, else a table."""
     if np.all(values == values[0]):
         return [Definition(f"{macro}(block)", f"((uint32_t){int(values[0])}u)", comment)]
+    if np.all(values[:-1] == values[0]):
+        choice = f"(block == TK_BLOCKS - 1u ? {int(values[-1])}u : {int(values[0])}u)"
+        return [Definition(f"{macro}(block)", f"((uint32_t){choice})", comment)]
     return [
         Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
         Table(table, smallest_type(values), values, part, f"{comment.capitalize()}."),
@@ -245,28 +311,37 @@ def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _pack_windows(model: IntegerModel, layout: _Layout) -> Parts:
-    scales = _block_scales(model)
-    fields = [] if scales is not None else [(model.scale, 1)]
-    fields += [(model.start, 0), (model.width, 0)]
-    groups = [_by_group(_spread(layout, values, fill)) for values, fill in fields]
-    interleaved = np.stack(groups, axis=2)  # word, group, field, byte
-    words = np.ascontiguousarray(interleaved).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
-    names = "starts, widths" if scales is not None else "scales, starts, widths"
-    parts: Parts = [
-        Table("tk_windows", "uint32_t", words, "windows",
-              f"Phase windows in 1/256 turn: {names} of four components, a byte each.",
-              per_row=4 * len(fields) if len(fields) == 2 else 6)
-    ]  # fmt: skip
-    if scales is not None:
-        parts += _per_block("TK_SCALE", "tk_scales", scales, "windows", "phase scale of each block")
+    parts: Parts = []
+    fields: dict[str, tuple[NDArray[np.uint8], int]] = {}
+    if layout.scales is None:
+        fields["scales"] = (model.scale, 1)
+    else:
+        parts += _per_block(
+            "TK_SCALE", "tk_scales", layout.scales, "windows", "phase scale of each block"
+        )
+    if layout.starts is None:
+        fields["starts"] = (model.start, 0)
+    else:
+        for parity, start in zip(("even", "odd"), layout.starts, strict=True):
+            parts.append(Definition(f"TK_{parity.upper()}_START", f"{start}u",
+                                    f"start of {parity} rows in 1/256 turn"))  # fmt: skip
+    if layout.width is None:
+        fields["widths"] = (model.width, 0)
+    else:
+        parts.append(Definition("TK_WIDTH", f"{layout.width}u", "of all windows in 1/256 turn"))
+    if fields:
+        groups = [_by_group(_spread(layout, values, fill)) for values, fill in fields.values()]
+        interleaved = np.ascontiguousarray(np.stack(groups, axis=2))  # word, group, field, byte
+        words = interleaved.reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
+        parts.append(
+            Table("tk_windows", "uint32_t", words, "windows",
+                  f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte "
+                  "each.", per_row=6 if len(fields) == 3 else 8)
+        )  # fmt: skip
     return parts
 
 
 # -- weights ----------------------------------------------------------------------------------
-
-
-def _n_planes(model: IntegerModel) -> int:
-    return 2 if np.any(model.weights == 0) else 1
 
 
 def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -277,7 +352,7 @@ def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 
 def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
-    n_planes = _n_planes(model)
+    n_planes = layout.n_planes
     positive = _spread(layout, model.weights > 0, 0)
     present = _spread(layout, model.weights != 0, 0)
     if n_planes == 1:
@@ -293,7 +368,11 @@ def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
     gains = 2 * model.multiplier.astype(np.int64)
     biases = model.offset.astype(np.int64) - model.multiplier.astype(np.int64) * totals
     what = "sign and mask" if n_planes == 2 else "sign"
-    return [
+    parts: Parts = []
+    if layout.tails is not None:
+        parts += _per_block("TK_TAIL", "tk_tails", layout.tails, "weights",
+                            "bits of the last word of a block that are no components")  # fmt: skip
+    return parts + [
         Definition("TK_PLANES", str(n_planes), f"{what} bits of the weights"),
         Table("tk_weights", "uint32_t", words, "weights",
               f"Weights of each block, output and word of 32 components: {what} bits."),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.features.permutation import Permutation
 from tinykernel.integer.arrays import checked_array
+from tinykernel.integer.diagonals import LARGEST
 from tinykernel.integer.scaler import InputScaler
 
 if TYPE_CHECKING:
@@ -82,12 +83,16 @@ def check_blocks(model: IntegerModel) -> dict[str, Any]:
     """Check P, G and the kept rows."""
     diagonal = checked_array("diagonal", model.diagonal, "int8", (None, model.dimension))
     magnitude = np.abs(diagonal.astype(np.int16))
-    if model.diagonal_kind not in ("int8", "sign"):
+    if model.diagonal_kind not in LARGEST:
         raise TinykernelError(f"integer model: unknown diagonal kind {model.diagonal_kind!r}")
     if model.diagonal_kind == "sign" and np.any(magnitude != 1):
         raise TinykernelError("integer model: a diagonal of signs holds something else")
-    if np.any(magnitude > 127):
-        raise TinykernelError("integer model: diagonal holds -128; -127..127 are allowed")
+    largest = LARGEST[model.diagonal_kind]
+    if np.any(magnitude > largest):
+        raise TinykernelError(
+            f"integer model: diagonal holds {int(diagonal[magnitude > largest][0])}; "
+            f"-{largest}..{largest} are allowed"
+        )
     kept = checked_array("row_kept", model.row_kept, "bool", diagonal.shape)
     if not kept.any():
         raise TinykernelError("integer model: no row is kept; at least one is needed")

@@ -60,6 +60,7 @@ class IntegerModel:
     `permutation` and ``P(j) = permutation.indices(d)[j]``::
 
         v_j = (diagonal_bj * u_P(j)) >> 7        diagonal_kind 'int8', an int32 product
+        v_j = (diagonal_bj * u_P(j)) >> 3        diagonal_kind 'int4', an int32 product
         v_j = diagonal_bj * u_P(j)               diagonal_kind 'sign', diagonal +1 or -1
 
     and the same transform with the schedule `halve_second`, the same for every block.
@@ -96,8 +97,8 @@ class IntegerModel:
     permutation : Permutation
         P, shared by all blocks.
     diagonal : ndarray of int8, shape (n_blocks, d)
-        G in [-127, 127] ('int8') or +-1 ('sign').
-    diagonal_kind : {"int8", "sign"}
+        G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign').
+    diagonal_kind : {"int8", "int4", "sign"}
     halve_first, halve_second : tuple of bool, length log2(d)
         Shift schedules of the two transforms.
     row_kept : ndarray of bool, shape (n_blocks, d)

@@ -9,8 +9,15 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
+from tinykernel.integer.diagonals import LARGEST, SHIFTS, levels_of, to_int8
 from tinykernel.integer.model import IntegerModel
 from tinykernel.integer.quantize_inputs import QuantisedInputs, quantize_scaler
+from tinykernel.integer.quantize_windows import (
+    LARGEST_SCALE,
+    STEPS_PER_TURN,
+    QuantisedWindows,
+    quantize_windows,
+)
 from tinykernel.integer.ranges import choose_schedules
 from tinykernel.integer.rounding import mean_rounding_errors
 from tinykernel.training.machine import KernelMachine
@@ -18,40 +25,26 @@ from tinykernel.training.machine import KernelMachine
 __all__ = ["as_integer_model", "quantize", "snap_windows"]
 
 _INT32_MAX = 2**31 - 1
-_STEPS_PER_TURN = 256  # start and width are 8-bit fractions of a turn
-_LARGEST_SCALE = 255
 _LARGEST_MULTIPLIER = 4095
 _EQUAL_MULTIPLIER = 256
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The quantised linear part: ``H G P H B x' = unit * v + constant`` up to rounding.
+    """The quantised linear part: ``H G P H B x' = unit * (v - error) + centre``.
 
-    `index` says which blocks of the machine remain, `unit` has shape (n_blocks, 1).
+    `index` says which blocks of the machine remain, `unit` has shape (n_blocks, 1). `centre` is
+    what the inputs ``q = 0`` give, `error` the mean of the rounding errors.
     """
 
     index: NDArray[np.int64]
     diagonal: NDArray[np.int8]
+    kind: str
     halve_first: tuple[bool, ...]
     halve_second: tuple[bool, ...]
     unit: NDArray[np.float64]
-    constant: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Windows:
-    """Phase windows of all rows of the remaining blocks, shape (n_blocks, d).
-
-    `falls` says where the phase falls with v, so that the window is mirrored; `constant` is +1 or -1 where the feature is always or never on, 0 where it varies.
-    """
-
-    scale: NDArray[np.int64]
-    start: NDArray[np.int64]
-    width: NDArray[np.int64]
-    falls: NDArray[np.bool_]
-    phase_shift: int
-    constant: NDArray[np.int64]
+    centre: NDArray[np.float64]
+    error: NDArray[np.float64]
 
 
 def quantize(machine: KernelMachine) -> IntegerModel:
@@ -59,6 +52,15 @@ def quantize(machine: KernelMachine) -> IntegerModel:
 
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
     rows whose feature never changes become part of the class offsets.
+
+    What all rows have in common stays in common, so that it takes no table:
+
+    * the width, where all are equal;
+    * the start, where it depends on the parity of the row only, all widths are equal, no
+      `row_scale` is negative, and the quantised input 0 stands for 0 (see `quantize_scaler`), at
+      least nearly: the starts that would take that up must differ by less than one of their
+      256 steps;
+    * the scale of a block, where all rows of a block have the same `row_scale`.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def quantize(machine: KernelMachine) -> IntegerModel:
     weighed = np.any(machine.weights != 0, axis=0).reshape(machine.diagonal.shape)
     inputs = _quantize_inputs(machine, weighed)
     blocks = _quantize_blocks(machine, inputs, weighed)
-    windows = _quantize_windows(machine, blocks)
+    windows = _windows(machine, blocks, weighed)
     kept = weighed[blocks.index] & (windows.constant == 0)
     if not kept.any():
         # The firmware has at least one component; this one has no weight.
@@ -108,13 +110,13 @@ def quantize(machine: KernelMachine) -> IntegerModel:
         sign=_signs(machine, inputs),
         permutation=machine.permutation,
         diagonal=blocks.diagonal[remaining],
-        diagonal_kind="sign" if machine.diagonal_kind == "sign" else "int8",
+        diagonal_kind=blocks.kind,
         halve_first=blocks.halve_first,
         halve_second=blocks.halve_second,
         row_kept=kept[remaining],
         scale=np.maximum(windows.scale, 1)[kept],
         start=windows.start[kept],
-        width=np.clip(windows.width, 1, _STEPS_PER_TURN - 1)[kept],
+        width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
         phase_shift=windows.phase_shift,
         weights=weights[:, kept].astype(np.int8),
         multiplier=multiplier,
@@ -149,11 +151,11 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
     _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
     blocks = _quantize_blocks(machine, _quantize_inputs(machine, every), every)
-    windows = _quantize_windows(machine, blocks)
+    windows = _windows(machine, blocks, every)
     turn = 2 * np.pi
-    width = windows.width * (turn / _STEPS_PER_TURN)
-    start = windows.start * (turn / _STEPS_PER_TURN)
-    start = np.where(windows.falls, width - start, start) - machine.row_scale * blocks.constant
+    width = windows.width.astype(np.float64) * (turn / STEPS_PER_TURN)
+    start = windows.start.astype(np.float64) * (turn / STEPS_PER_TURN)
+    start = np.where(windows.falls, width - start, start) - turn * windows.shift
     return replace(machine, start=np.mod(start, turn), width=width)
 
 
@@ -226,21 +228,23 @@ def _quantize_blocks(
     if index.size == 0:
         index = np.zeros(1, dtype=np.int64)
     exact = machine.diagonal[index]
-    if machine.diagonal_kind == "sign":
-        diagonal, kind, unit = exact.astype(np.int8), "sign", np.ones((index.size, 1))
+    kind = {"gaussian": "int8"}.get(machine.diagonal_kind, machine.diagonal_kind)
+    if kind == "sign":
+        diagonal, unit = exact.astype(np.int8), np.ones((index.size, 1))
+    elif kind == "int4":
+        diagonal, unit = levels_of(exact)
     else:
         largest = np.abs(exact).max(axis=1, keepdims=True)
-        resolution = np.where(largest > 0, largest / 127, 1.0)
-        slopes = np.abs(machine.row_scale[index]) / (2 * np.pi) * inputs.step * resolution
-        resolution = resolution * _stretches(slopes, weighed[index])[:, np.newaxis]
-        diagonal, kind = np.rint(exact / resolution).astype(np.int8), "int8"
-        unit = 128 * resolution
+        unit = np.where(largest > 0, largest / LARGEST[kind], 1.0)
+        slopes = np.abs(machine.row_scale[index]) / (2 * np.pi) * inputs.step * unit
+        unit = unit * _stretches(slopes, weighed[index])[:, np.newaxis]
+        diagonal = to_int8(exact, unit)
     sign = _signs(machine, inputs)
     first, second = choose_schedules(sign, machine.input_bits, machine.permutation, diagonal, kind)
-    unit = unit * inputs.step * 2.0 ** (sum(first) + sum(second))
-    constant = _project(machine, exact, inputs.centre)
-    errors = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
-    return _Blocks(index, diagonal, first, second, unit, constant - unit * errors)
+    unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
+    centre = _project(machine, exact, inputs.centre)
+    error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
+    return _Blocks(index, diagonal, kind, first, second, unit, centre, error)
 
 
 def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -263,10 +267,10 @@ def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArr
     smallest = np.where(weighed, slopes, np.inf).min(axis=1)
     if largest.max() == 0:
         return np.ones(largest.size)
-    exponent = np.ceil(np.log2(largest.max() / (_LARGEST_SCALE + 0.5)))
+    exponent = np.ceil(np.log2(largest.max() / (LARGEST_SCALE + 0.5)))
     scale = np.maximum(largest / 2.0**exponent, 1e-300)
     whole = np.ceil(scale - 1e-9)
-    alike = (largest - smallest <= 1e-9 * largest) & (whole <= _LARGEST_SCALE)
+    alike = (largest - smallest <= 1e-9 * largest) & (whole <= LARGEST_SCALE)
     return np.where(alike & (scale >= 32), whole / scale, 1.0)
 
 
@@ -280,35 +284,19 @@ def _project(
     return fwht(diagonal * fwht(mixed)[gather])
 
 
-def _quantize_windows(machine: KernelMachine, blocks: _Blocks) -> _Windows:
-    """Round scale, start and width of every row to 8 bits."""
+def _windows(
+    machine: KernelMachine, blocks: _Blocks, weighed: NDArray[np.bool_]
+) -> QuantisedWindows:
+    """Quantise the windows of the remaining blocks."""
     turns = machine.row_scale[blocks.index] / (2 * np.pi)
-    start = machine.start[blocks.index] / (2 * np.pi) + turns * blocks.constant
-    width = machine.width[blocks.index] / (2 * np.pi)
-    slope = turns * blocks.unit  # turns per unit of v
-    if np.abs(slope).max() > 0.5:
-        slope -= np.rint(slope)  # v is an integer: whole turns a unit change nothing
-    # A falling phase enters the window from the other side.
-    falls = slope < 0
-    start = np.where(falls, width - start, start)
-    scale, phase_shift = _quantize_slopes(np.abs(slope))
-    # The two edges are what matters: the phase at which the feature goes on, and off.
-    rising = np.rint(-np.mod(start, 1) * _STEPS_PER_TURN).astype(np.int64)
-    falling = np.rint((width - np.mod(start, 1)) * _STEPS_PER_TURN).astype(np.int64)
-    rounded = np.clip(falling - rising, 0, _STEPS_PER_TURN)
-    constant = np.where(rounded == 0, -1, np.where(rounded == _STEPS_PER_TURN, 1, 0))
-    still = (scale == 0) & (constant == 0)
-    constant[still] = np.where(np.mod(start, 1) < width, 1, -1)[still]
-    return _Windows(scale, -rising % _STEPS_PER_TURN, rounded, falls, phase_shift, constant)
-
-
-def _quantize_slopes(slope: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
-    """Return 8-bit scales and their common shift: ``scale * 2**(shift - 32)`` turns per unit."""
-    largest = float(slope.max())
-    phase_shift = 0
-    while np.rint(largest * 2.0 ** (32 - phase_shift)) > _LARGEST_SCALE:
-        phase_shift += 1
-    return np.rint(slope * 2.0 ** (32 - phase_shift)).astype(np.int64), phase_shift
+    return quantize_windows(
+        start=machine.start[blocks.index] / (2 * np.pi),
+        width=machine.width[blocks.index] / (2 * np.pi),
+        slope=turns * blocks.unit,
+        centre=turns * blocks.centre,
+        error=turns * blocks.unit * blocks.error,
+        weighed=weighed[blocks.index],
+    )
 
 
 def _quantize_outputs(

@@ -44,6 +44,16 @@ def quantize_scaler(machine: KernelMachine, stretch: float = 1.0) -> QuantisedIn
     level stand for ``input_low`` and ``input_high`` themselves, where saturated values and the
     background of images lie.
 
+    The quantised value 0 stands for the scaled value 0, so that no phase has to be corrected,
+
+    * where ``input_low = -1`` and ``input_high = 1 - step`` with ``step = 2 / 2**bits``, for all
+      features, and raw values are floats, or integers with whole numbers k of levels a unit:
+      ``input_scale = k * step``;
+    * for raw integers in ``first..last`` with fewer levels than there are: where ``k = (2**bits -
+      1) // (last - first)``, ``input_scale = k * step``, ``input_offset = first + 1 / (k * step)``,
+      ``input_low = -1`` and ``input_high = k * step * (last - first) - 1``, the same k for all
+      features. This loses nothing.
+
     Parameters
     ----------
     machine : KernelMachine

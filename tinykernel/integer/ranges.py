@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
+from tinykernel.integer.diagonals import SHIFTS
 
 if TYPE_CHECKING:
     from tinykernel.integer.model import IntegerModel
@@ -31,7 +32,6 @@ __all__ = ["INT16_LIMIT", "Range", "choose_schedules", "prove"]
 
 INT16_LIMIT = 32767
 _INT32_LIMIT = 2**31 - 1
-_PRODUCT_UNIT = 128  # the product with an 8-bit diagonal is shifted right by 7
 
 
 @dataclass(frozen=True)
@@ -176,13 +176,11 @@ def _product(mixed: _Values, diagonal: NDArray[Any], diagonal_kind: str) -> _Val
     factor = g.astype(np.float64)
     error_low = factor * np.where(positive, mixed.error_low, mixed.error_high)
     error_high = factor * np.where(positive, mixed.error_high, mixed.error_low)
-    if diagonal_kind == "sign":
-        return _Values(low, high, error_low, error_high)
-    # The product is a multiple of gcd(g, 128), so the shift loses at most 128 minus that.
-    lost = _PRODUCT_UNIT - np.gcd(g, _PRODUCT_UNIT)
-    return _Values(
-        low >> 7, high >> 7, (error_low - lost) / _PRODUCT_UNIT, error_high / _PRODUCT_UNIT
-    )
+    shift = SHIFTS[diagonal_kind]
+    unit = 1 << shift
+    # The product is a multiple of gcd(g, unit), so the shift loses at most the unit minus that.
+    lost = unit - np.gcd(g, unit)
+    return _Values(low >> shift, high >> shift, (error_low - lost) / unit, error_high / unit)
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +272,7 @@ def _prove_transforms(
         norms = norms * (high - low).max()
     doubled_centre = _exact_stages(low + high)[-1][gather]
     centre = _exact_stages(diagonal.astype(np.int64) * doubled_centre)
-    unit = (1 if diagonal_kind == "sign" else _PRODUCT_UNIT) << sum(halve_first)
+    unit = 1 << (SHIFTS[diagonal_kind] + sum(halve_first))
     second, halve_second = _run_stages(product, norms, centre, unit, halve_second)
     return _Proof(inputs, first, halve_first, product, second, halve_second)
 
@@ -293,7 +291,7 @@ def choose_schedules(
         Width of the quantised inputs.
     permutation : Permutation
     diagonal : ndarray of int8, shape (n_blocks, d)
-    diagonal_kind : {"int8", "sign"}
+    diagonal_kind : {"int8", "int4", "sign"}
 
     Returns
     -------
@@ -343,7 +341,7 @@ def prove(model: IntegerModel) -> tuple[Range, ...]:
         _range("input of the first transform", proof.inputs.low, proof.inputs.high, INT16_LIMIT),
     ]
     ranges += _stage_ranges("first transform", proof.first, proof.halve_first)
-    if model.diagonal_kind == "int8":
+    if model.diagonal_kind != "sign":
         largest = np.abs(model.diagonal.astype(np.int64)) * max(-ranges[-1].low, ranges[-1].high)
         ranges.append(_range("product before its shift", -largest, largest, _INT32_LIMIT))
     ranges.append(_range("product", proof.product.low, proof.product.high, INT16_LIMIT))

@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht_row_halving, run_on_rows, useful_threads
+from tinykernel.integer.diagonals import SHIFTS
 
 if TYPE_CHECKING:
     from tinykernel.integer.model import IntegerModel
@@ -97,7 +98,7 @@ def _run(
         model.permutation.indices(d).astype(np.int64),
         np.array(model.halve_first, dtype=np.int16),
         model.diagonal,
-        np.int32(0 if model.diagonal_kind == "sign" else 7),
+        np.int32(SHIFTS[model.diagonal_kind]),
         np.array(model.halve_second, dtype=np.int16),
         rows.astype(np.int64),
         block_ends.astype(np.int64),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.features.permutation import Permutation
+from tinykernel.integer.diagonals import SHIFTS
 
 __all__ = ["mean_rounding_errors"]
 
@@ -23,15 +24,15 @@ def mean_rounding_errors(
     """Return the mean of ``v - y``, where y is v without rounding.
 
     Every shift rounds down. Where the lost bits are equally likely, a halving loses 1/4 in the
-    mean, a product with ``gcd(G, 128) = g`` loses ``(128 - g) / 256``; the later stages are linear
-    in these means.
+    mean, a product shifted right by s with ``gcd(G, 2**s) = g`` loses ``(2**s - g) / 2**(s + 1)``;
+    the later stages are linear in these means.
 
     Parameters
     ----------
     halve_first, halve_second : sequence of bool, length log2(d)
     permutation : Permutation
     diagonal : ndarray of int8, shape (n_blocks, d)
-    diagonal_kind : {"int8", "sign"}
+    diagonal_kind : {"int8", "int4", "sign"}
 
     Returns
     -------
@@ -47,8 +48,8 @@ def mean_rounding_errors(
     mixed = _after_transform(np.zeros(d), halve_first)[permutation.indices(d)]
     g = diagonal.astype(np.int64)
     error = g * mixed
-    if diagonal_kind == "int8":
-        error = (error - (128 - np.gcd(g, 128)) / 2) / 128
+    unit = 1 << SHIFTS[diagonal_kind]
+    error = (error - (unit - np.gcd(g, unit)) / 2) / unit
     return _after_transform(error, halve_second)
 
 

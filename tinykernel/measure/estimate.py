@@ -57,10 +57,16 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "signs": value["TK_SIGNS"] == "1",
         "constant inputs": value["TK_CONSTANTS"] == "1",
         f"permutation {model.permutation.kind}": 1,
-        "diagonal of signs": value["TK_DIAGONAL_SIGNS"] == "1",
+        "diagonal of signs": value["TK_DIAGONAL_BITS"] == "1",
+        "diagonal of 4 bits": value["TK_DIAGONAL_BITS"] == "4",
         "bitmap of kept rows": value["TK_KEPT"] == "1",
         "one block": value["TK_BLOCKS"] == "1u",
         "one scale a block": "TK_SCALE(block)" in value,
+        "two starts": "TK_EVEN_START" in value,
+        "one width": "TK_WIDTH" in value,
+        "half turns": value.get("TK_WIDTH") == "128u",
+        "half turns and no table": value.get("TK_WIDTH") == "128u" and "tk_windows" not in tables,
+        "tails": "TK_TAIL(block)" in value,
         "one plane": value["TK_PLANES"] == "1",
         "two classes": model.n_classes == 2,
         f"2^{min(max(stages, 5), 12)} values": 1,
@@ -72,7 +78,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "no halving second": second == 0,
     }
     for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts", "tk_words",
-                 "tk_scales"):  # fmt: skip
+                 "tk_scales", "tk_tails"):  # fmt: skip
         kind = "float" if model.scaler.is_float else "integer"
         properties[f"table {name} {kind}"] = name in tables
     return {name: float(number) for name, number in properties.items() if number}

@@ -7,6 +7,7 @@ import numpy as np
 from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import padded_dimension
 from tinykernel.integer import InputScaler, IntegerModel
+from tinykernel.integer.diagonals import LARGEST
 
 __all__ = ["random_model"]
 
@@ -39,6 +40,7 @@ def random_model(
     zero_weights: bool = True,
     dropped_rows: float = 0.0,
     constant_features: int = 0,
+    windows: str = "rows",
     seed: int = 0,
 ) -> IntegerModel:
     """Make a valid integer model with the shape and the storage formats that are asked for.
@@ -48,7 +50,7 @@ def random_model(
     n_features, n_components, n_classes : int
     raw_dtype : str, default="uint8"
     bits : {8, 16}, default=8
-    diagonal_kind : {"int8", "sign"}, default="int8"
+    diagonal_kind : {"int8", "int4", "sign"}, default="int8"
     permutation : {"identity", "orbit", "stored"}, default="orbit"
     scaler_per_feature : bool, default=False
         One scale for each feature in place of one for all.
@@ -60,6 +62,9 @@ def random_model(
         Share of rows, scattered over all blocks, that are no components.
     constant_features : int, default=0
         Number of features that are ignored.
+    windows : {"rows", "phases", "half turns"}, default="rows"
+        Start and width by row; starts only, the windows being half a turn; or starts that alternate
+        along the rows.
     seed : int, default=0
 
     Returns
@@ -92,8 +97,15 @@ def random_model(
     table = rng.permutation(d).astype(np.uint16) if permutation == "stored" else None
     spread = rng.integers(1, 256, n_blocks).repeat(d)[kept] if block_scales else (
         rng.integers(1, 256, p))  # fmt: skip
-    diagonal = rng.integers(-127, 128, (n_blocks, d)) if diagonal_kind == "int8" else (
-        rng.choice([-1, 1], (n_blocks, d)))  # fmt: skip
+    diagonal = rng.choice([-1, 1], (n_blocks, d))
+    if diagonal_kind != "sign":
+        largest = LARGEST[diagonal_kind]
+        diagonal = rng.integers(-largest, largest + 1, (n_blocks, d))
+    start, width = rng.integers(0, 256, p), rng.integers(1, 256, p)
+    if windows == "half turns":
+        start = np.resize([64, 128], n_blocks * d)[kept]
+    if windows != "rows":
+        width[:] = 128
     safe = max(0, 15 - bits)  # stages before the sum of 2**(bits - 1) can reach 2**15
     return IntegerModel(
         n_features=n_features,
@@ -106,8 +118,8 @@ def random_model(
         halve_second=(True,) * stages,
         row_kept=kept.reshape(n_blocks, d),
         scale=spread.astype(np.uint8),
-        start=rng.integers(0, 256, p).astype(np.uint8),
-        width=rng.integers(1, 256, p).astype(np.uint8),
+        start=start.astype(np.uint8),
+        width=width.astype(np.uint8),
         phase_shift=int(rng.integers(16, 24)),
         weights=rng.choice([-1, 0, 1] if zero_weights else [-1, 1], (n_outputs, p)).astype(np.int8),
         multiplier=rng.integers(1, 100, n_outputs).astype(np.int32),

@@ -22,7 +22,8 @@ _STAGE_OF_FILE = {
     "tk_permutation.h": "transform",
     "tk_diagonal.h": "transform",
     "tk_kept.h": "windows",
-    "tk_windows.h": "windows",
+    "tk_windows_dsp.h": "windows",
+    "tk_windows_portable.h": "windows",
     "tk_scores.h": "scores",
     "tk_predict.h": "other",
 }

@@ -363,7 +363,7 @@ def _machine(
         sign=transform.sign,
         permutation=transform.permutation,
         diagonal=forward.diagonal.astype(np.float64),
-        diagonal_kind="gaussian",
+        diagonal_kind="int4" if form.diagonal_top == 7 else "gaussian",
         row_scale=(2 * np.pi / root * forward.rate.astype(np.float64)).reshape(shape),
         start=(2 * np.pi * np.mod(start, 1.0)).reshape(shape),
         width=(4 * np.pi * half).reshape(shape),

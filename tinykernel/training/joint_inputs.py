@@ -56,7 +56,7 @@ class SharedTransform:
         """
         scaling = self.scaling
         x = scaling.apply(X)
-        step = (scaling.high - scaling.low) / (2**self.input_bits - 1)
+        step = np.full_like(scaling.low, 2.0 ** (1 - self.input_bits))
         low = scaling.low.astype(np.float32)
         x -= low
         x /= step.astype(np.float32)
@@ -92,8 +92,8 @@ class SharedTransform:
 def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
     """Scale the range of the training rows to [-1, 1).
 
-    The upper end is ``1 - 2 / 2**bits``, so that the quantised input q stands for ``q / 2**(bits -
-    1)`` with no offset, and starts need no correction.
+    The upper end is at most ``1 - 2 / 2**bits``, so that the quantised input q stands for
+    ``q / 2**(bits - 1)`` with no offset, and starts need no correction.
 
     Parameters
     ----------
@@ -111,13 +111,20 @@ def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
     varies = high > low
     spread = high - low
     scope = choose_scope(X, scope)
+    levels = 2**input_bits
     if scope == "global" and varies.any():
+        # One scale for all is one for constant features too: then they cost no table.
         low = np.full_like(low, low[varies].min())
         spread = np.full_like(low, high[varies].max() - low[0])
-    top = 1.0 - 2.0 ** (1 - input_bits)
-    scale = np.where(varies, (1.0 + top) / np.where(varies, spread, 1.0), 0.0)
+        varies = np.ones_like(varies)
+    scale = np.where(varies, 2.0 * (levels - 1) / levels / np.where(varies, spread, 1.0), 0.0)
+    if scope == "global" and X.dtype.kind in "iu" and 0 < spread[0] < levels:
+        # Whole levels a unit: every raw value is then exactly one of the levels.
+        scale[:] = 2.0 * ((levels - 1) // spread[0]) / levels
     offset = low + 1.0 / np.where(varies, scale, 1.0)
-    return InputScaling(offset, scale, np.full(low.size, -1.0), np.full(low.size, top))
+    return InputScaling(
+        offset, scale, np.full(low.size, -1.0), np.where(varies, scale * spread, 2.0) - 1.0
+    )
 
 
 def draw_transform(

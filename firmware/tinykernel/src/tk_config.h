@@ -28,17 +28,25 @@
  *   TK_CONSTANTS           1: tk_constants[] has the same for inputs that are ignored (constant)
  *   TK_PERMUTATION         0: none; 1: orbit s -> TK_ORBIT_MULTIPLIER * s + TK_ORBIT_INCREMENT
  *                          (mod d) from 0; 2: table tk_permutation[d]
- *   TK_DIAGONAL_SIGNS      0: tk_diagonal[] holds int8, four a word, row j in byte j % 4
+ *   TK_DIAGONAL_BITS       8: tk_diagonal[] holds int8, four a word, row j in byte j % 4
+ *                          4: -7..7 in two's complement, eight a word: of rows 2i, 2i + 1
+ *                          (i = 0..3) from bits 28 - 4i and 12 - 4i up
  *                          1: one bit a row, 32 rows a word, 1 = negative: of rows 2i, 2i + 1
  *                          (i = 0..15) in bits 31 - i and 15 - i
  *   TK_KEPT                1: bit j % 32 of tk_kept[b * d / 32 + j / 32] set: row j of block b
  *                          is a component; 0: the first components of a block are
  *   TK_WORDS(b)            words of 32 components that block b has, 0..d/32
  *   TK_SCALE(b)            defined: one scale (1..255) for all rows of block b
+ *   TK_EVEN_START, TK_ODD_START     defined: one start (0..255) for components in the low halves of
+ *                          words of v, one for those in the high halves
+ *   TK_WIDTH               defined: one width (1..255) for all
+ *   TK_TAIL(b)             defined: bits of the last word of block b that are no components, where
+ *                          neither a width 0 nor a mask word says so
  *   TK_PLANES              2: a sign and a mask word; 1: a sign word (no weight is zero)
- * Tables of every model
- *   tk_windows[]           for each word of 32 components eight groups of 4: scales (unless
- *                          TK_SCALE), starts, widths, one word each; see tk_windows.h
+ * Tables
+ *   tk_windows[]           for each word of 32 components eight groups of 4: scales, starts,
+ *                          widths, one word each, without those that a macro above replaces; no
+ *                          table if all are replaced; see tk_windows.h
  *   tk_weights[]           for each block, output and word of 32 components: sign word, mask word
  *   tk_gains[], tk_biases[]  int32_t: score = gain * (number of agreeing components) + bias
  *
@@ -109,6 +117,14 @@
 #else
 #define TK_INLINE static inline
 #define TK_SHARED static
+#endif
+
+/* In the body of a loop that only clears memory: keeps the compiler from replacing the loop by a call
+ * of memset, a library routine that may be longer than the whole loop. */
+#if defined(__GNUC__)
+#define TK_PLAIN_LOOP() __asm__ volatile("")
+#else
+#define TK_PLAIN_LOOP() ((void)0)
 #endif
 
 /* C99 leaves two things to the implementation that the arithmetic needs: a right shift of a

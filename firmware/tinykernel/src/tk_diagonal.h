@@ -21,9 +21,11 @@ TK_INLINE void tk_fused_stages(uint32_t *w)
 #endif
 }
 
-#if TK_DIAGONAL_SIGNS
+#if TK_DIAGONAL_BITS == 1
 
 #define TK_DIAGONAL_WORDS (TK_DIMENSION / 32u) /* table words a block */
+#define TK_WORDS_AT_ONCE  1u                   /* table words that a group of u needs */
+#define TK_DIAGONAL_GROUP 16u                  /* words of u that they are for */
 typedef uint32_t tk_factors;                   /* signs of the next pairs */
 
 /* Word of v, after stage 0, from a word of u and the signs in bits 31 (even row) and 15 (odd row)
@@ -48,6 +50,38 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *signs)
 {
     w[0] = tk_signed_pair(&u[0], signs);
     w[1] = tk_signed_pair(&u[1], signs);
+}
+
+#elif TK_DIAGONAL_BITS == 4
+
+#define TK_DIAGONAL_WORDS (TK_DIMENSION / 8u)
+#define TK_WORDS_AT_ONCE  (TK_FUSED == 8u ? 2u : 1u)
+#define TK_DIAGONAL_GROUP (4u * TK_WORDS_AT_ONCE)
+typedef uint32_t tk_factors; /* factors of the next pairs */
+
+/* Word of v, after stage 0, from a word of u and the factors in bits 28-31 (even row) and 12-15
+ * (odd row); what stands beside them does not count. */
+TK_INLINE uint32_t tk_scaled_pair(const uint32_t *u, uint32_t factors)
+{
+#if TK_DSP
+    const uint32_t scaled = factors & 0xf000f000u; /* halves: factor * 2^12 */
+    uint32_t pair;
+    TK_PKHTB(pair, tk_smultt(scaled, *u) << 1, tk_smulbb(scaled, *u), 15);
+    return TK_HALVE_PRODUCT ? tk_shsax(pair, pair) : tk_ssax(pair, pair);
+#else
+    const int32_t even_factor = (int32_t)factors >> 28;
+    const int32_t odd_factor = (int32_t)(factors << 16) >> 28;
+    return tk_first_butterfly((tk_load_side_high(u) * even_factor) >> 3,
+                              (tk_load_low(u) * odd_factor) >> 3, TK_HALVE_PRODUCT);
+#endif
+}
+
+/* Two words of v, after stage 0, from two words of u; *factors moves up by eight bits. */
+TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *factors)
+{
+    w[0] = tk_scaled_pair(&u[0], *factors);
+    w[1] = tk_scaled_pair(&u[1], *factors << 4);
+    *factors <<= 8;
 }
 
 #else
@@ -88,6 +122,9 @@ TK_INLINE void tk_fused_step(uint32_t *v, const uint32_t *u, tk_factors *factors
     tk_multiply(w + 2, u + 2, factors);
 #endif
 #if TK_FUSED_STAGES == 3
+#if TK_DIAGONAL_BITS == 4
+    ++factors;
+#endif
     tk_multiply(w + 4, u + 4, factors);
     tk_multiply(w + 6, u + 6, factors);
 #endif
@@ -112,11 +149,14 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;
     while (target != end) {
-#if TK_DIAGONAL_SIGNS
-        uint32_t *const group = target + 16;
-        tk_factors factors = *table++;
+#if TK_DIAGONAL_BITS < 8
+        uint32_t *const group = target + TK_DIAGONAL_GROUP;
+        tk_factors factors[TK_WORDS_AT_ONCE];
+        factors[0] = table[0];
+        factors[TK_WORDS_AT_ONCE - 1u] = table[TK_WORDS_AT_ONCE - 1u];
+        table += TK_WORDS_AT_ONCE;
         do {
-            tk_fused_step(target, u, &factors);
+            tk_fused_step(target, u, factors);
             u += TK_FUSED;
             target += TK_FUSED;
         } while (target != group);

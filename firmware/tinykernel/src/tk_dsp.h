@@ -32,6 +32,8 @@ TK_DSP_OPERATION(tk_smulbb, "smulbb")   /* a.low * b.low */
 TK_DSP_OPERATION(tk_smulbt, "smulbt")   /* a.low * b.high */
 TK_DSP_OPERATION(tk_smultb, "smultb")   /* a.high * b.low */
 TK_DSP_OPERATION(tk_smultt, "smultt")   /* a.high * b.high */
+TK_DSP_OPERATION(tk_smulwb, "smulwb")   /* (a * b.low) >> 16, of the exact product */
+TK_DSP_OPERATION(tk_smulwt, "smulwt")   /* (a * b.high) >> 16 */
 
 /* Bytes 0 and 2 of a word as halves, without and with sign. */
 TK_INLINE uint32_t tk_uxtb16(uint32_t a)
@@ -71,6 +73,21 @@ TK_INLINE uint32_t tk_uxtab16_odd(uint32_t a, uint32_t b)
     return result;
 }
 
+/* sum + ((a * b.low) >> 16) and sum + ((a * b.high) >> 16), of the exact product. */
+TK_INLINE uint32_t tk_smlawb(uint32_t a, uint32_t b, uint32_t sum)
+{
+    uint32_t result;
+    __asm__("smlawb %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
+TK_INLINE uint32_t tk_smlawt(uint32_t a, uint32_t b, uint32_t sum)
+{
+    uint32_t result;
+    __asm__("smlawt %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
 /* low: low.low, high: the high half of high << shift, shift a literal of 0..31. */
 #define TK_PKHBT(result, low, high, shift) \
     __asm__("pkhbt %0, %1, %2, lsl %3" : "=r"(result) : "r"(low), "r"(high), "I"(shift))
@@ -87,13 +104,13 @@ TK_INLINE uint32_t tk_add_bytes(uint32_t sum, uint32_t a)
     return result;
 }
 
-/* Bytes: 1 where a >= b (unsigned), else 0. */
+/* Bytes: 128 where a >= b (unsigned), else 0. */
 TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b)
 {
     uint32_t result;
     __asm__("usub8 %0, %1, %2\n\tsel %0, %3, %4"
             : "=&r"(result)
-            : "r"(a), "r"(b), "r"(0x01010101u), "r"(0u));
+            : "r"(a), "r"(b), "r"(0x80808080u), "r"(0u));
     return result;
 }
 

@@ -120,6 +120,7 @@ TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
     }
     while (words != end) {
         *words++ = 0u;
+        TK_PLAIN_LOOP();
     }
 }
 

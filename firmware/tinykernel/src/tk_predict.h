@@ -44,13 +44,18 @@ TK_INLINE uint32_t *tk_loaded(uint32_t *scratch)
 TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
 {
     uint32_t *const v = scratch + TK_PAIRS;
+#if TK_GROUP_WORDS
     const uint32_t *windows = tk_windows;
+#else
+    const uint32_t *const windows = tk_weights; /* is not read */
+#endif
     const uint32_t *weights = tk_weights;
     uint32_t block;
     uint32_t output;
     tk_mix(scratch);
     for (output = 0u; output < TK_OUTPUTS; ++output) {
         scores[output] = 0;
+        TK_PLAIN_LOOP();
     }
     for (block = 0u; block < TK_BLOCKS; ++block) {
         const uint32_t count = TK_WORDS(block);
@@ -59,11 +64,16 @@ TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
         tk_keep(v, tk_kept + block * (TK_DIMENSION / 32u));
 #endif
 #if defined(TK_SCALE)
-        tk_compare(v, v, windows, count, TK_SCALE(block));
+        tk_compare(v, v, windows, count, TK_SCALE(block) << TK_PHASE_SHIFT);
 #else
         tk_compare(v, v, windows, count, 0u);
 #endif
+#if TK_GROUP_WORDS
         windows += count * TK_WINDOW_WORDS;
+#endif
+#if defined(TK_TAIL)
+        v[count - 1u] |= TK_TAIL(block);
+#endif
         weights = tk_count(scores, v, weights, count);
     }
     tk_finish(scores);

@@ -1,0 +1,109 @@
+/* Phase windows with packed instructions, see tk_windows.h. */
+#ifndef TK_WINDOWS_DSP_H
+#define TK_WINDOWS_DSP_H
+
+#if TK_TOP_BITS
+
+/* Two components: their bits are shifted into the halves of `bits` from above. */
+TK_INLINE uint32_t tk_outside2(uint32_t bits, uint32_t word, uint32_t scale)
+{
+    /* The low halves are the upper halves of the phases. */
+    const uint32_t low = tk_smlawb(scale, word, TK_EVEN_START << 8);
+    const uint32_t high = tk_smlawt(scale, word, TK_ODD_START << 8);
+    uint32_t phases;
+    TK_PKHBT(phases, low, high, 16);
+    return (phases & TK_HALVES) | bits >> 1;
+}
+
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
+                          uint32_t scale)
+{
+    uint32_t *const end = bits + count;
+    (void)table;
+    while (bits != end) {
+        const uint32_t *next = v + 16;
+        uint32_t word = 0u;
+        do {
+            next -= 4;
+            word = tk_outside2(word, next[3], scale);
+            word = tk_outside2(word, next[2], scale);
+            word = tk_outside2(word, next[1], scale);
+            word = tk_outside2(word, next[0], scale);
+        } while (next != v);
+        v += 16;
+        *bits++ = word;
+    }
+}
+
+#else
+
+/* Two products scale * v to the top bytes of their phases in bytes 1 and 3; bytes 0 and 2 are not
+ * specified. `scales` holds two scales, or the shifted one of the block. */
+TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
+{
+    uint32_t phases;
+#if defined(TK_SCALE)
+    TK_PKHBT(phases, tk_smulwb(scales, word), tk_smulwt(scales, word), 16);
+#else
+    uint32_t low = tk_smulbb(scales, word);
+    const uint32_t high = tk_smultt(scales, word);
+#if TK_PHASE_SHIFT < 16
+    low >>= 16 - TK_PHASE_SHIFT;
+#else
+    low <<= TK_PHASE_SHIFT - 16;
+#endif
+    TK_PKHBT(phases, low, high, TK_PHASE_SHIFT);
+#endif
+    return phases;
+}
+
+/* Four components: their bits are shifted into the four bytes of `bits` from above. */
+TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
+                               const uint32_t *table, uint32_t scale)
+{
+#if defined(TK_SCALE)
+    const uint32_t odd = tk_top_bytes(scale, first) & 0xff00ff00u;
+    const uint32_t even = tk_top_bytes(scale, second);
+#else
+    const uint32_t odd = tk_top_bytes(tk_uxtb16_odd(table[0]), first) & 0xff00ff00u;
+    const uint32_t even = tk_top_bytes(tk_uxtb16(table[0]), second);
+#endif
+#if defined(TK_EVEN_START)
+    const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), TK_STARTS);
+#else
+    const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), table[TK_START_WORD]);
+#endif
+    (void)scale;
+    (void)table;
+#if TK_HALF_TURN
+    return (phases & 0x80808080u) | bits >> 1;
+#elif defined(TK_WIDTH)
+    return tk_not_less8(phases, TK_WIDTH * 0x01010101u) | bits >> 1;
+#else
+    return tk_not_less8(phases, table[TK_WIDTH_WORD]) | bits >> 1;
+#endif
+}
+
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
+                          uint32_t scale)
+{
+    uint32_t *const end = bits + count;
+    while (bits != end) {
+        const uint32_t *next = v + 8;
+        const uint32_t *group = table + TK_WINDOW_WORDS;
+        uint32_t word = 0u;
+        table = group;
+        do {
+            next -= 2;
+            group -= 2u * TK_GROUP_WORDS;
+            word = tk_outside4(word, next[1], next[9], group + TK_GROUP_WORDS, scale);
+            word = tk_outside4(word, next[0], next[8], group, scale);
+        } while (next != v);
+        v += 16;
+        *bits++ = word;
+    }
+}
+
+#endif
+
+#endif

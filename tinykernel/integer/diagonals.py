@@ -1,0 +1,86 @@
+"""The three ways in which an `IntegerModel` holds G, and how float diagonals become them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["LARGEST", "SHIFTS", "levels_of", "to_int8"]
+
+#: Largest magnitude in a diagonal, by kind.
+LARGEST = {"int8": 127, "int4": 7, "sign": 1}
+
+#: Right shift of the product with a diagonal, by kind: no product is larger than what it came from.
+SHIFTS = {"int8": 7, "int4": 3, "sign": 0}
+
+# float32 arithmetic and some room; neighbouring levels of 7 differ by 0.14 of the largest.
+_LEVEL_TOLERANCE = 1e-4
+
+
+def to_int8(exact: NDArray[np.float64], resolution: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Round diagonals to whole multiples of a number for each block.
+
+    Parameters
+    ----------
+    exact : ndarray of float64, shape (n_blocks, d)
+    resolution : ndarray of float64, shape (n_blocks, 1)
+        At least the largest magnitude over 127.
+
+    Returns
+    -------
+    ndarray of int8, shape (n_blocks, d)
+    """
+    rounded: NDArray[np.int8] = np.rint(exact / resolution).astype(np.int8)
+    return rounded
+
+
+def levels_of(exact: NDArray[np.float64]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Recover the levels -7..7 of each block, and what one level is worth.
+
+    Where several sets of levels fit (all of them even, say), the one with the largest levels is
+    taken: its products keep the most bits.
+
+    Parameters
+    ----------
+    exact : ndarray of float64, shape (n_blocks, d)
+        Each block whole multiples, -7..7, of one number.
+
+    Returns
+    -------
+    levels : ndarray of int8, shape (n_blocks, d)
+    unit : ndarray of float64, shape (n_blocks, 1)
+        Positive; 1 for a block of zeros.
+
+    Raises
+    ------
+    TinykernelError
+        If a block is something else.
+
+    Examples
+    --------
+    >>> levels, unit = levels_of(np.array([[0.6, -1.4, 0.2, 0.0]]))
+    >>> levels.tolist(), round(float(unit[0, 0]), 3)
+    ([[3, -7, 1, 0]], 0.2)
+    """
+    levels = np.zeros(exact.shape, dtype=np.int8)
+    unit = np.ones((exact.shape[0], 1))
+    for block, row in enumerate(exact):
+        largest = float(np.abs(row).max())
+        if largest == 0:
+            continue
+        for top in range(LARGEST["int4"], 0, -1):
+            scaled = row / largest * top
+            if np.abs(scaled - np.rint(scaled)).max() < _LEVEL_TOLERANCE:
+                levels[block] = np.rint(scaled)
+                # The mean over all values, weighed by size, has the least rounding error.
+                whole = levels[block].astype(np.float64)
+                unit[block] = (row @ whole) / (whole @ whole)
+                break
+        else:
+            raise TinykernelError(
+                f"the machine's diagonal of block {block} is no whole multiple, -7 to 7, of one "
+                "number; round it, or use diagonal_kind 'gaussian'"
+            )
+    return levels, unit
