@@ -9,13 +9,13 @@
 #include "semihost.h"
 
 #define TEXT_(a) #a
-#define TEXT(a) TEXT_(a)
+#define TEXT(a)  TEXT_(a)
 #include TEXT(MODEL_HEADER)
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define FEATURES JOIN(MODEL_UPPER, _FEATURES)
-#define CLASSES JOIN(MODEL_UPPER, _CLASSES)
+#define JOIN_(a, b)   a##b
+#define JOIN(a, b)    JOIN_(a, b)
+#define FEATURES      JOIN(MODEL_UPPER, _FEATURES)
+#define CLASSES       JOIN(MODEL_UPPER, _CLASSES)
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
 enum { RAW, QUANTIZED, QUANTIZE };

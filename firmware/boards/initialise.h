@@ -14,10 +14,10 @@ void tk_initialise(void)
 {
     volatile uint32_t *to = tk_data_start;
     const volatile uint32_t *from = tk_data_source;
-    while (to < tk_data_end) {
+    while (to != tk_data_end) {
         *to++ = *from++;
     }
-    for (to = tk_bss_start; to < tk_bss_end;) {
+    for (to = tk_bss_start; to != tk_bss_end;) {
         *to++ = 0u;
     }
 }

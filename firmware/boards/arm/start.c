@@ -88,6 +88,19 @@ typedef void (*handler_t)(void);
 /* Initial stack pointer, reset, then the fourteen exceptions of the core. */
 __attribute__((used, section(".vectors"))) static const handler_t vectors[16] = {
     (handler_t)(uintptr_t)tk_stack_top,
-    tk_reset, fault, fault, fault, fault, fault, fault,
-    fault,    fault, fault, fault, fault, fault, fault, fault,
+    tk_reset,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
 };

@@ -12,9 +12,9 @@ float __floatunsisf(uint32_t a);
 uint32_t __udivsi3(uint32_t a, uint32_t b);
 uint32_t __umodsi3(uint32_t a, uint32_t b);
 
-#define SIGN 0x80000000u
+#define SIGN          0x80000000u
 #define INFINITY_BITS 0x7f800000u
-#define NAN_BITS 0x7fc00000u
+#define NAN_BITS      0x7fc00000u
 
 static uint32_t bits_of(float a)
 {

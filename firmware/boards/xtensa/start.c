@@ -36,7 +36,8 @@ static int32_t call(int32_t operation, uintptr_t first, uintptr_t second, uintpt
 
 int32_t tk_open(const char *name, int writing)
 {
-    return call(OPEN, (uintptr_t)name, writing ? (uintptr_t)OPEN_WRITE : (uintptr_t)OPEN_READ, MODE);
+    return call(OPEN, (uintptr_t)name, writing ? (uintptr_t)OPEN_WRITE : (uintptr_t)OPEN_READ,
+                MODE);
 }
 
 uint32_t tk_read(int32_t file, void *data, uint32_t size)

@@ -119,8 +119,8 @@
 #define TK_SHARED static
 #endif
 
-/* In the body of a loop that only clears memory: keeps the compiler from replacing the loop by a call
- * of memset, a library routine that may be longer than the whole loop. */
+/* In the body of a loop that only clears memory: keeps the compiler from replacing the loop by a
+ * call of memset, a library routine that may be longer than the whole loop. */
 #if defined(__GNUC__)
 #define TK_PLAIN_LOOP() __asm__ volatile("")
 #else

@@ -152,7 +152,9 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 #if TK_DIAGONAL_BITS < 8
         uint32_t *const group = target + TK_DIAGONAL_GROUP;
         tk_factors factors[TK_WORDS_AT_ONCE];
+        /* cppcheck-suppress AssignmentIntegerToAddress ; tk_factors is an integer here */
         factors[0] = table[0];
+        /* cppcheck-suppress AssignmentIntegerToAddress ; as above */
         factors[TK_WORDS_AT_ONCE - 1u] = table[TK_WORDS_AT_ONCE - 1u];
         table += TK_WORDS_AT_ONCE;
         do {
