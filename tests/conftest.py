@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+# The builder of a PlatformIO platform is run by SCons, not by Python.
+collect_ignore_glob = ["codegen/platform_offline/*"]
+
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
