@@ -162,7 +162,7 @@ def test_weights_of_rows_and_classes_count(rings):
     """A class of tiny weight is given up; 'balanced' equals the explicit weights."""
     X, y = rings
     few = train_joint(X, y, class_weight={"in": 1e-3}, **QUICK)
-    assert np.mean(_labels(few, X) == "out") > 0.95
+    assert np.mean(_labels(few, X) == "out") > 0.9
     weight = np.where(y == "in", 1 / np.sum(y == "in"), 1 / np.sum(y == "out"))
     first = train_joint(X, y, class_weight="balanced", **QUICK)
     second = train_joint(X, y, sample_weight=weight, **QUICK)
@@ -198,12 +198,12 @@ def test_squared_hinge_learns(digits):
 
 
 def test_scaling_is_shared_by_features_of_one_unit():
-    """Pixels share one scale, columns in different units do not; a constant column has scale 0."""
+    """Pixels share one scale, a constant one too; columns in different units do not."""
     rng = np.random.default_rng(0)
     pixels = np.concatenate([rng.integers(0, 256, (50, 5)), np.zeros((50, 1), int)], axis=1)
     scaling = fit_joint_scaling(pixels, 8)
-    assert np.unique(scaling.scale[:5]).size == 1
-    assert scaling.scale[5] == 0
+    assert np.unique(scaling.scale).size == 1
+    assert fit_joint_scaling(pixels, 8, "feature").scale[5] == 0
     low, high = scaling.apply(np.full((1, 6), 0)), scaling.apply(np.full((1, 6), 255))
     assert low[0, 0] >= -1
     assert high[0, 0] <= 127 / 128

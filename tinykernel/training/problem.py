@@ -169,7 +169,7 @@ def choose_scope(X: NDArray[Any], scope: str) -> str:
     # Halves, because the range of float64 extremes would overflow.
     whole = 0.5 * high[varies].max() - 0.5 * low[varies].min()
     spread = 0.5 * high[varies] - 0.5 * low[varies]
-    return "global" if np.median(spread) >= 0.5 * whole else "feature"
+    return "global" if np.mean(spread >= 0.5 * whole) > 0.5 else "feature"
 
 
 def fit_scaling(
