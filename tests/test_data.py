@@ -169,10 +169,10 @@ def test_csv(tmp_path):
     assert load_data(file, label="kind", test_size=0).y_train.tolist() == ["a, b", "c"]
 
 
-def test_parquet(tmp_path):
+def test_parquet(tmp_path, require_tool):
     """A parquet file gives what the same table gives in memory; text labels stay text."""
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    pd = require_tool("pandas")
+    require_tool("pyarrow")
     X, y = small()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["label"] = np.where(y, "up", "down")
@@ -411,7 +411,7 @@ def test_objects_are_never_unpickled(tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-def test_damaged_files(tmp_path):
+def test_damaged_files(tmp_path, require_tool):
     """Truncated and mislabelled files are told apart from bad content."""
     X, y = small(200)
     np.savez_compressed(tmp_path / "a.npz", X=X, y=y)
@@ -428,7 +428,7 @@ def test_damaged_files(tmp_path):
     (tmp_path / "X.npy").rename(tmp_path / "c.npz")
     assert "not an .npz file" in refused(tmp_path / "c.npz")
     (tmp_path / "d.parquet").write_bytes(b"no parquet")
-    pytest.importorskip("pyarrow")
+    require_tool("pyarrow")
     assert "not a readable .parquet" in refused(tmp_path / "d.parquet")
     with zipfile.ZipFile(tmp_path / "e.npz", "w") as archive:
         archive.writestr("X.txt", "hello")

@@ -177,9 +177,9 @@ def test_input_types(dtype, raw, order):
     assert np.array_equal(model.predict(np.ascontiguousarray(X[:50])), model.predict(X)[:50])
 
 
-def test_data_frames():
+def test_data_frames(require_tool):
     """Protects pandas users: column names are kept and checked, small integers stay small."""
-    pandas = pytest.importorskip("pandas")
+    pandas = require_tool("pandas")
     X, y = load_iris(return_X_y=True)
     frame = pandas.DataFrame((10 * X).astype("uint8"), columns=list("abcd"))
     model = small().fit(frame, pandas.Series(y).map({0: "x", 1: "y", 2: "z"}))

@@ -64,7 +64,8 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
 
     Examples
     --------
-    >>> sorted(render_sources(model, "gesture"))[0]  # doctest: +SKIP
+    >>> from tinykernel.measure.samples import random_model
+    >>> sorted(render_sources(random_model(16, 64, 3), "gesture"))[0]
     'include/gesture.h'
     """
     check_name(name)
