@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from tinykernel.errors import TinykernelError
 from tinykernel.integer import quantize
-from tinykernel.training import progress
+from tinykernel.integer.ranges import choose_schedules
+from tinykernel.training import joint, progress
 from tinykernel.training.joint import fit_joint, train_joint
 from tinykernel.training.joint_inputs import fit_joint_scaling, neighbour_distance
+from tinykernel.training.joint_loop import _NAMES
 from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
 
 QUICK = {"n_components": 96, "epochs": 6, "search": False}
@@ -249,3 +251,57 @@ def test_options_are_checked():
     """Numbers that cannot work are refused."""
     with pytest.raises(TinykernelError, match="batch_rows"):
         JointOptions(batch_rows=100)
+
+
+def _exact_learner(monkeypatch, X, y, **options):
+    """Train with the arithmetic of the firmware; return learner, transform and machine."""
+    caught = []
+    written = joint._machine
+
+    def catch(learner, transform, *arguments):
+        caught.extend([learner, transform])
+        return written(learner, transform, *arguments)
+
+    monkeypatch.setattr(joint, "_machine", catch)
+    result = fit_joint(X, y, schedules=choose_schedules, **{**QUICK, **options})
+    return *caught, result.machine
+
+
+@pytest.mark.parametrize("raw", ["uint8", "float32"])
+@pytest.mark.parametrize("storage", list(FORMATS))
+def test_quantised_forward_pass_is_the_integer_model(digits, monkeypatch, storage, raw):
+    """The last forward pass of training counts exactly the bits that the integer model counts."""
+    X, y = digits
+    if raw == "float32":
+        X = X * np.linspace(0.1, 9, 64).astype(np.float32)  # a scale for each feature
+    learner, transform, machine = _exact_learner(monkeypatch, X[:900], y[:900], storage=storage)
+    model = quantize(machine)
+    forward = learner.forward()
+    assert forward.windows.are_stored
+    decisions = learner.decide(transform.mixed(X[900:]) - learner.mean)
+    sums = (decisions - forward.offset[:10]) / forward.scale
+    np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
+    inputs = np.rint(transform.rounded(X[900:]) * 2 ** (transform.input_bits - 1))
+    inputs = inputs.astype(f"int{transform.input_bits}")
+    signs = 2 * model.features_quantized(inputs).astype(int) - 1
+    np.testing.assert_array_equal(np.rint(sums), signs @ model.weights.T.astype(int))
+    if raw == "uint8":
+        np.testing.assert_array_equal(model.quantize_inputs(X[900:]), inputs)
+
+
+@pytest.mark.parametrize("storage", list(FORMATS))
+def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, storage):
+    """Gradients through the integers are those of the float pass, but for the rounding."""
+    X, y = digits
+    learner, *_ = _exact_learner(monkeypatch, X, y, storage=storage)
+    gradients = []
+    for arithmetic in (learner._arithmetic, None):
+        learner._arithmetic = arithmetic
+        learner.rng = np.random.default_rng(0)
+        learner.learn(np.arange(1024), 0.0)
+        gradients.append([g.sum(axis=0).ravel() for g in learner._gradients])
+    for name, exact, rough in zip(_NAMES, *gradients, strict=True):
+        if np.any(rough):
+            cosine = exact @ rough / (np.linalg.norm(exact) * np.linalg.norm(rough))
+            assert cosine > 0.9, name
+            assert np.linalg.norm(exact) == pytest.approx(np.linalg.norm(rough), rel=0.2), name

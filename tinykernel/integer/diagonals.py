@@ -15,7 +15,7 @@ LARGEST = {"int8": 127, "int4": 7, "sign": 1}
 #: Right shift of the product with a diagonal, by kind: no product is larger than what it came from.
 SHIFTS = {"int8": 7, "int4": 3, "sign": 0}
 
-# float32 arithmetic and some room; neighbouring levels of 7 differ by 0.14 of the largest.
+# float32 arithmetic and some room; levels are 1 apart.
 _LEVEL_TOLERANCE = 1e-4
 
 
@@ -36,8 +36,10 @@ def to_int8(exact: NDArray[np.float64], resolution: NDArray[np.float64]) -> NDAr
     return rounded
 
 
-def levels_of(exact: NDArray[np.float64]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Recover the levels -7..7 of each block, and what one level is worth.
+def levels_of(
+    exact: NDArray[np.float64], kind: str = "int4"
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Recover the levels of each block, -7..7 or -127..127, and what one level is worth.
 
     Where several sets of levels fit (all of them even, say), the one with the largest levels is
     taken: its products keep the most bits.
@@ -45,7 +47,8 @@ def levels_of(exact: NDArray[np.float64]) -> tuple[NDArray[np.int8], NDArray[np.
     Parameters
     ----------
     exact : ndarray of float64, shape (n_blocks, d)
-        Each block whole multiples, -7..7, of one number.
+        Each block whole multiples, up to ``LARGEST[kind]``, of one number.
+    kind : {"int4", "int8"}
 
     Returns
     -------
@@ -70,7 +73,7 @@ def levels_of(exact: NDArray[np.float64]) -> tuple[NDArray[np.int8], NDArray[np.
         largest = float(np.abs(row).max())
         if largest == 0:
             continue
-        for top in range(LARGEST["int4"], 0, -1):
+        for top in range(LARGEST[kind], 0, -1):
             scaled = row / largest * top
             if np.abs(scaled - np.rint(scaled)).max() < _LEVEL_TOLERANCE:
                 levels[block] = np.rint(scaled)
@@ -80,7 +83,7 @@ def levels_of(exact: NDArray[np.float64]) -> tuple[NDArray[np.int8], NDArray[np.
                 break
         else:
             raise TinykernelError(
-                f"the machine's diagonal of block {block} is no whole multiple, -7 to 7, of one "
-                "number; round it, or use diagonal_kind 'gaussian'"
+                f"the machine's diagonal of block {block} is no whole multiple, up to "
+                f"{LARGEST[kind]}, of one number; round it, or use diagonal_kind 'gaussian'"
             )
     return levels, unit

@@ -231,8 +231,8 @@ def _quantize_blocks(
     kind = {"gaussian": "int8"}.get(machine.diagonal_kind, machine.diagonal_kind)
     if kind == "sign":
         diagonal, unit = exact.astype(np.int8), np.ones((index.size, 1))
-    elif kind == "int4":
-        diagonal, unit = levels_of(exact)
+    elif kind == machine.diagonal_kind:
+        diagonal, unit = levels_of(exact, kind)
     else:
         largest = np.abs(exact).max(axis=1, keepdims=True)
         unit = np.where(largest > 0, largest / LARGEST[kind], 1.0)
@@ -244,6 +244,8 @@ def _quantize_blocks(
     unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
     centre = _project(machine, exact, inputs.centre)
     error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
+    if kind == machine.diagonal_kind != "sign":
+        error[:] = 0  # such machines were trained with the rounding
     return _Blocks(index, diagonal, kind, first, second, unit, centre, error)
 
 

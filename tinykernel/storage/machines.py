@@ -67,7 +67,7 @@ def _check_values(machine: KernelMachine) -> None:
         "input_scale": bool(np.any(machine.input_scale < 0)),
         "sign": bool(np.any(np.abs(machine.sign.astype(int)) != 1)),
         "permutation": not isinstance(machine.permutation, Permutation),
-        "diagonal_kind": machine.diagonal_kind not in ("gaussian", "int4", "sign"),
+        "diagonal_kind": machine.diagonal_kind not in ("gaussian", "int8", "int4", "sign"),
         "weights": bool(np.any(np.abs(machine.weights.astype(int)) > 1)),
         "classes": not isinstance(classes, tuple)
         or len(classes) < 2

@@ -28,12 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import fwht
 from tinykernel.training.joint_choice import Trial, TrialData, choose_options
 from tinykernel.training.joint_inputs import SharedTransform, draw_transform, fit_joint_scaling
 from tinykernel.training.joint_loop import JointLearner, Validation
 from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
+from tinykernel.training.joint_windows import Arithmetic
 from tinykernel.training.machine import KernelMachine
-from tinykernel.training.problem import InputScaling, raw_dtype_of, to_raw
+from tinykernel.training.problem import InputScaling, ScheduleChooser, raw_dtype_of, to_raw
 
 __all__ = ["FORMATS", "JointOptions", "JointResult", "fit_joint", "train_joint"]
 
@@ -93,7 +95,7 @@ def fit_joint(
     groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
     patience: int | None = None, teacher: Any = None, teacher_share: float = 0.5,
     image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
-    input_bits: int | None = None, **options: Any,
+    input_bits: int | None = None, schedules: ScheduleChooser | None = None, **options: Any,
 ) -> JointResult:  # fmt: skip
     """Train a machine by gradient.
 
@@ -134,6 +136,10 @@ def fit_joint(
         See `fit_joint_scaling`.
     input_bits : {8, 16}, optional
         By default 8 where one scale serves all features or the raw type has 8 bits, else 16.
+    schedules : callable, optional
+        `tinykernel.integer.ranges.choose_schedules`, which gives the shifts of the firmware's
+        transforms. With it, what is trained in the last part of the training is exactly the
+        integer model; without it the rounding of the transforms is left out.
     **options
         Fields of `JointOptions`; those given are not searched.
 
@@ -153,7 +159,7 @@ def fit_joint(
     if classes.size < 2 or rows.ndim != 2 or rows.shape[0] != codes.size:
         raise TinykernelError("X and y: give a row of X for each label, of two classes at least")
     bits, scaling = _scaling(rows, raw_dtype, input_bits, scaler_scope)
-    transform = draw_transform(scaling, bits, np.random.default_rng([random_state, 0]))
+    transform = draw_transform(scaling, bits, np.random.default_rng([random_state, 0]), schedules)
     given = JointOptions(
         **{"n_components": n_components, "batch_rows": _batch_rows(rows.shape[0]),
            "epochs": epochs or _epochs(rows.shape[0]), **options},
@@ -175,7 +181,8 @@ def fit_joint(
         chosen, trials = choose_options(data, given, fitting, frozenset(options))
     p = fitting.get(chosen.storage, chosen.n_components)
     chosen = replace(chosen, n_components=p)
-    learner = _learner(mixed, targets, weight, chosen)
+    arithmetic = _arithmetic(transform, chosen, schedules)
+    learner = _learner(mixed, targets, weight, chosen, arithmetic)
     held = None
     if validation is not None:
         held = _validation(validation, transform, raw_dtype, classes, learner.mean)
@@ -294,14 +301,38 @@ def _trial_data(
 
 def _learner(
     mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
-    options: JointOptions,
+    options: JointOptions, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None,
 ) -> JointLearner:  # fmt: skip
     """Subtract the mean where the starts can take it up; `mixed` is changed."""
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if options.format.learns_start:
         mean = mixed.mean(axis=0)
         mixed -= mean
-    return JointLearner(mixed, targets, weight, options, mean)
+    return JointLearner(mixed, targets, weight, options, mean, arithmetic)
+
+
+def _arithmetic(
+    transform: SharedTransform, options: JointOptions, schedules: ScheduleChooser | None
+) -> Callable[[NDArray[np.int8]], Arithmetic] | None:
+    """Return a function that tells how the firmware computes with some levels of G."""
+    if schedules is None:
+        return None
+    kind = _diagonal_kind(options, exact=True)
+
+    def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
+        _, halve = schedules(
+            transform.live_sign, transform.input_bits, transform.permutation, levels, kind
+        )
+        return Arithmetic(transform.unit, halve)
+
+    return arithmetic
+
+
+def _diagonal_kind(options: JointOptions, exact: bool) -> str:
+    """Return how a machine holds G; 8-bit levels only matter where training kept to them."""
+    if options.format.diagonal_top == 7:
+        return "int4"
+    return "int8" if exact else "gaussian"
 
 
 def _validation(
@@ -344,12 +375,18 @@ def _machine(
 ) -> KernelMachine:
     """Write the learned parameters as a machine: phase windows in radians."""
     forward, form = learner.forward(), learner.options.format
+    windows = forward.windows
     shape = (learner.n_blocks, learner.dimension)
-    half = np.arccos(np.clip(-forward.level.astype(np.float64), -1, 1)) / (2 * np.pi)
-    start = forward.centre + half
-    if form.learns_start:
+    diagonal = windows.diagonal.astype(np.float64)
+    rate = windows.rate.astype(np.float64).reshape(shape)
+    half = np.arccos(np.clip(-windows.level.astype(np.float64), -1, 1)) / (2 * np.pi)
+    start = windows.centre + half
+    if windows.are_stored:
+        diagonal, rate = diagonal * windows.level_worth, rate / windows.worth
+        start, half = windows.start.astype(np.float64), windows.width.astype(np.float64) / 2
+    elif form.learns_start:
         # The stored values are whole steps; only float32 arithmetic lies between.
-        start = start - forward.rate * learner.shift(forward.diagonal)
+        start = start - windows.rate * fwht(windows.diagonal * learner.mean).ravel()
         start, half = np.rint(256 * start) / 256, np.rint(512 * half) / 512
     scaling, n_outputs = transform.scaling, learner.n_outputs
     root = np.sqrt(learner.dimension)
@@ -362,9 +399,9 @@ def _machine(
         input_high=scaling.high,
         sign=transform.sign,
         permutation=transform.permutation,
-        diagonal=forward.diagonal.astype(np.float64),
-        diagonal_kind="int4" if form.diagonal_top == 7 else "gaussian",
-        row_scale=(2 * np.pi / root * forward.rate.astype(np.float64)).reshape(shape),
+        diagonal=diagonal,
+        diagonal_kind=_diagonal_kind(learner.options, windows.are_stored),
+        row_scale=2 * np.pi / root * rate,
         start=(2 * np.pi * np.mod(start, 1.0)).reshape(shape),
         width=(4 * np.pi * half).reshape(shape),
         weights=forward.weights[:, :n_outputs].T.astype(np.int8),

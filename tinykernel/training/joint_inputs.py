@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.features.permutation import Permutation
-from tinykernel.hadamard import fwht, padded_dimension
-from tinykernel.training.problem import InputScaling, choose_scope
+from tinykernel.hadamard import fwht, fwht_halving, padded_dimension
+from tinykernel.training.problem import InputScaling, ScheduleChooser, choose_scope
 
 __all__ = ["SharedTransform", "draw_transform", "fit_joint_scaling", "neighbour_distance"]
 
 _ROWS_AT_ONCE = 4096
 _NEIGHBOUR_ROWS = 500
 _NEIGHBOUR = 50
+# Its negative fits into 16 bits, too.
+_LOWEST = np.float32(-32767)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +33,31 @@ class SharedTransform:
     permutation : Permutation
     input_bits : {8, 16}
         The inputs are rounded to this number of levels, as in the firmware.
+    halve : tuple of bool, optional
+        Schedule of the first transform in the firmware. Without it the transform is exact.
     """
 
     scaling: InputScaling
     sign: NDArray[np.int8]
     permutation: Permutation
     input_bits: int
+    halve: tuple[bool, ...] | None = None
 
     @property
     def dimension(self) -> int:
         """Length d of the transforms."""
         return padded_dimension(self.sign.shape[0])
+
+    @property
+    def unit(self) -> float:
+        """What one step of the integers of the firmware is worth in `mixed`."""
+        step = 2.0 ** (1 - self.input_bits)
+        return float(step * 2.0 ** sum(self.halve or ()) / np.sqrt(self.dimension))
+
+    @property
+    def live_sign(self) -> NDArray[np.int8]:
+        """Diagonal of B with 0 for constant features, which the firmware leaves out."""
+        return np.where(self.scaling.scale > 0, self.sign, 0).astype(np.int8)
 
     def rounded(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Scale raw rows and round them to the levels of the quantised inputs.
@@ -69,6 +85,8 @@ class SharedTransform:
     def mixed(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Compute ``P H B x / sqrt(d)``, a few thousand rows at a time.
 
+        With a schedule these are whole multiples of `unit`, exactly as in the firmware.
+
         Parameters
         ----------
         X : ndarray, shape (n, n_features)
@@ -80,12 +98,19 @@ class SharedTransform:
         d, n = self.dimension, self.sign.shape[0]
         gather = self.permutation.indices(d)
         out = np.empty((X.shape[0], d), dtype=np.float32)
-        sign = self.sign * np.float32(1.0 / np.sqrt(d))
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):
-            rows = X[first : first + _ROWS_AT_ONCE]
-            part = np.zeros((rows.shape[0], d), dtype=np.float32)
-            np.multiply(self.rounded(rows), sign, out=part[:, :n])
-            out[first : first + _ROWS_AT_ONCE] = fwht(part)[:, gather]
+            rows = self.rounded(X[first : first + _ROWS_AT_ONCE])
+            whole = out[first : first + _ROWS_AT_ONCE]
+            if self.halve is None:
+                part = np.zeros((rows.shape[0], d), dtype=np.float32)
+                np.multiply(rows, self.sign * np.float32(1.0 / np.sqrt(d)), out=part[:, :n])
+                np.take(fwht(part), gather, axis=1, out=whole)
+            else:
+                rows *= np.float32(2.0 ** (self.input_bits - 1))
+                integers = np.zeros((rows.shape[0], d), dtype=np.int16)
+                integers[:, :n] = np.maximum(rows, _LOWEST) * self.sign
+                whole[:] = fwht_halving(integers, self.halve)[:, gather]
+                whole *= np.float32(self.unit)
         return out
 
 
@@ -128,8 +153,9 @@ def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 
 def draw_transform(
-    scaling: InputScaling, input_bits: int, rng: np.random.Generator
-) -> SharedTransform:
+    scaling: InputScaling, input_bits: int, rng: np.random.Generator,
+    schedules: ScheduleChooser | None = None,
+) -> SharedTransform:  # fmt: skip
     """Draw the signs B and the permutation P, an orbit.
 
     Parameters
@@ -137,6 +163,8 @@ def draw_transform(
     scaling : InputScaling
     input_bits : {8, 16}
     rng : numpy.random.Generator
+    schedules : callable, optional
+        Gives the shifts of the firmware's transforms; see `SharedTransform.halve`.
 
     Returns
     -------
@@ -148,7 +176,13 @@ def draw_transform(
     multiplier = 4 * int(rng.integers(1, d // 4)) + 1
     increment = 2 * int(rng.integers(0, d // 2)) + 1
     permutation = Permutation("orbit", multiplier=multiplier, increment=increment)
-    return SharedTransform(scaling, sign, permutation, input_bits)
+    transform = SharedTransform(scaling, sign, permutation, input_bits)
+    if schedules is None:
+        return transform
+    # The first transform comes before G, so that any G will do here.
+    anything = np.ones((1, d), dtype=np.int8)
+    halve, _ = schedules(transform.live_sign, input_bits, permutation, anything, "int8")
+    return replace(transform, halve=halve)
 
 
 def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:

@@ -16,6 +16,9 @@ which follows ``k sech^2(k s)``, the derivative of tanh(k s), without an exponen
 transpose, so the gradient goes back through the same transform. For tests of the gradients
 `forward_group` can take the integral of g in place of the sign.
 
+`forward_group_stored` computes the same with the integers of the firmware, which are exact in
+float32: its features are bit for bit those of the integer model.
+
 Loops over rows have the number of rows as a variable in reductions: as a constant the compiler
 unrolls them before it looks for vectors.
 """
@@ -25,7 +28,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["LANES", "OUTPUT_MULTIPLE", "backward_group", "forward_group", "gather_group"]
+__all__ = [
+    "LANES",
+    "OUTPUT_MULTIPLE",
+    "backward_group",
+    "centre_group",
+    "forward_group",
+    "forward_group_stored",
+    "gather_group",
+    "store_group",
+]
 
 LANES = 32
 OUTPUT_MULTIPLE = 4
@@ -76,6 +88,43 @@ def _fwht_lanes(x, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
+    """Transform as `tinykernel.hadamard.fwht_halving` does; factors[k] = 1/2 where stage k halves.
+
+    x holds integers below 2^15, so that every float32 operation is exact.
+    """
+    h = 1
+    k = 0
+    while 4 * h <= d:
+        n = h * LANES
+        near = factors[k]
+        far = factors[k + 1]
+        for first in range(0, d * LANES, 4 * n):
+            x0 = x[first : first + n]
+            x1 = x[first + n : first + 2 * n]
+            x2 = x[first + 2 * n : first + 3 * n]
+            x3 = x[first + 3 * n : first + 4 * n]
+            for i in range(n):
+                a = np.floor(near * (x0[i] + x1[i]))
+                b = np.floor(near * (x0[i] - x1[i]))
+                c = np.floor(near * (x2[i] + x3[i]))
+                e = np.floor(near * (x2[i] - x3[i]))
+                x0[i] = np.floor(far * (a + c))
+                x1[i] = np.floor(far * (b + e))
+                x2[i] = np.floor(far * (a - c))
+                x3[i] = np.floor(far * (b - e))
+        h *= 4
+        k += 2
+    if h < d:
+        n = h * LANES
+        for i in range(n):
+            a = x[i]
+            b = x[i + n]
+            x[i] = np.floor(factors[k] * (a + b))
+            x[i + n] = np.floor(factors[k] * (a - b))
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
 def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
     """Multiply z by the dropout mask of feature j; counter-based, so that it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
@@ -109,6 +158,25 @@ def gather_group(mixed, rows, pool, starts, noise, u):  # type: ignore[no-untype
         else:
             for j in range(d):
                 u[j * LANES + k] = mixed[row, j]
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def store_group(u, mean, unit):  # type: ignore[no-untyped-def]
+    """Turn one group, of which `mean` was subtracted, into the integers of the firmware."""
+    inverse = _ONE / unit
+    for j in range(mean.shape[0]):
+        shift = mean[j]
+        for k in range(j * LANES, (j + 1) * LANES):
+            u[k] = np.rint((u[k] + shift) * inverse)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
+    """Undo `store_group`, but for the rounding."""
+    for j in range(mean.shape[0]):
+        shift = mean[j]
+        for k in range(j * LANES, (j + 1) * LANES):
+            u[k] = u[k] * unit - shift
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
@@ -150,6 +218,46 @@ def forward_group(  # type: ignore[no-untyped-def]
                 else:
                     for k in range(i * LANES, (i + 1) * LANES):
                         tile[k] = _ONE if tile[k] > 0 else -_ONE
+                if threshold > 0:
+                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+            _add_tile(tile, weights, block * d + first, n_outputs, sums)
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def forward_group_stored(  # type: ignore[no-untyped-def]
+    u, levels, product, factors, rate, start, width, weights, seeds, threshold, inverse, y, sums
+):  # fmt: skip
+    """Do what `forward_group` does with the integers of the firmware, exactly.
+
+    u (d * LANES,), levels (m, d) and, afterwards, y hold integers; product is 1 / 2^shift, factors
+    (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,) turns a unit of y, start and width (m * d,)
+    turns.
+    """
+    m, d = levels.shape
+    n_outputs = weights.shape[1]
+    tile = np.empty(_TILE * LANES, dtype=np.float32)
+    sums[:] = 0.0
+    for block in range(m):
+        yb = y[block]
+        for j in range(d):
+            g = levels[block, j] * product
+            for k in range(j * LANES, (j + 1) * LANES):
+                yb[k] = np.floor(g * u[k])
+        _fwht_lanes_halving(yb, d, factors)
+        for first in range(0, d, _TILE):
+            for i in range(_TILE):
+                j = block * d + first + i
+                a = rate[j]
+                b = start[j]
+                w = width[j]
+                offset = (first + i) * LANES
+                for k in range(LANES):
+                    turns = yb[offset + k] * a
+                    turns -= np.floor(turns)
+                    turns += b
+                    if turns >= _ONE:
+                        turns -= _ONE
+                    tile[i * LANES + k] = _ONE if turns < w else -_ONE
                 if threshold > 0:
                     _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)

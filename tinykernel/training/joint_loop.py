@@ -11,12 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import fwht
 from tinykernel.training import progress
 from tinykernel.training.joint_inputs import neighbour_distance
 from tinykernel.training.joint_kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.joint_options import JointOptions
 from tinykernel.training.joint_steps import adam, decide_rows, learn_slot, ternarise
+from tinykernel.training.joint_windows import (
+    Arithmetic,
+    Parameters,
+    Windows,
+    diagonal_levels,
+    float_windows,
+    stored_windows,
+)
 
 __all__ = ["Forward", "JointLearner", "Validation"]
 
@@ -24,19 +31,15 @@ __all__ = ["Forward", "JointLearner", "Validation"]
 _SLOTS = 4
 _POOL = 1 << 20
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain")
-_START_STEPS = 256
 
 _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Forward:
-    """The parameters that the forward pass uses: those of the firmware once quantised."""
+    """Everything that the forward pass uses."""
 
-    diagonal: _Floats
-    rate: _Floats
-    centre: _Floats
-    level: _Floats
+    windows: Windows
     weights: _Floats
     scale: np.float32
     offset: _Floats
@@ -64,11 +67,14 @@ class JointLearner:
     options : JointOptions
     mean : ndarray of float32, shape (d,)
         What was subtracted. It moves the starts of the exported windows and nothing else.
+    arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
+        How the firmware computes with these levels of G. Without it the transforms are taken to be
+        exact in the last part of the training, too.
     """
 
     def __init__(
         self, mixed: _Floats, targets: _Floats, weight: _Floats, options: JointOptions,
-        mean: _Floats,
+        mean: _Floats, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
     ) -> None:  # fmt: skip
         self.options, self.mixed, self.targets, self.weight = options, mixed, targets, weight
         self.mean = mean
@@ -81,6 +87,8 @@ class JointLearner:
         self.sigma = options.sigma or distance * options.sigma_multiple
         self._noise = np.float32(options.noise * self.sigma / np.sqrt(self.dimension))
         self.quantised = False
+        self._arithmetic_of = arithmetic
+        self._arithmetic: Arithmetic | None = None
         self._step = 0
         self._draw()
         self._live = (np.arange(self.n_rows) < options.n_components).astype(np.float32)[:, None]
@@ -135,33 +143,19 @@ class JointLearner:
         ternarise(self.shadow, np.float32(threshold), self._weights)
         self._weights *= self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.n_rows))
-        windows = (self.diagonal, self.rate, self.centre, self.level)
-        if self.quantised:
-            windows = self._quantised_windows()
-        return Forward(*windows, self._weights, scale, self.offset)
-
-    def _quantised_windows(self) -> tuple[_Floats, _Floats, _Floats, _Floats]:
-        """Round G, S, start and width to the values that can be stored."""
+        given = Parameters(self.diagonal, self.rate, self.centre, self.level)
         form = self.options.format
-        diagonal = _round_diagonal(self.diagonal, form.diagonal_top)
-        rate = self.rate
-        if form.scale_per_row:
-            unit = rate.max() / np.float32(255)
-            rate = (np.clip(np.rint(rate / unit), 1, 255) * unit).astype(np.float32)
-        if not form.learns_start:
-            return diagonal, rate, self.centre, self.level
-        shift = rate * self.shift(diagonal)
-        half = _half_width(self.level)
-        width = np.clip(np.rint(2 * _START_STEPS * half), 1, _START_STEPS - 1) / _START_STEPS
-        start = np.rint(_START_STEPS * (self.centre - shift + half)) / _START_STEPS
-        centre = start - width / 2 + shift
-        centre -= np.rint(centre)
-        level = -np.cos(np.pi * width)
-        return diagonal, rate, centre.astype(np.float32), level.astype(np.float32)
+        if self.quantised and self._arithmetic is not None:
+            windows = stored_windows(given, form, self.mean, self._arithmetic)
+        else:
+            windows = float_windows(given, form, self.mean, self.quantised)
+        return Forward(windows, self._weights, scale, self.offset)
 
-    def shift(self, diagonal: _Floats) -> _Floats:
-        """Return ``H G mean``, by which subtracting the mean moves the projections."""
-        return fwht(diagonal * self.mean).ravel()
+    def prove(self) -> None:
+        """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
+        if self._arithmetic_of is not None:
+            levels, _ = diagonal_levels(self.diagonal, self.options.format.diagonal_top)
+            self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
 
     def decide(self, mixed: _Floats) -> _Floats:
         """Compute the decision values of rows.
@@ -175,12 +169,13 @@ class JointLearner:
         ndarray of float32, shape (n, n_outputs)
         """
         f = self.forward()
+        w = f.windows
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.options.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
-            decide_rows(mixed, edges[i], edges[i + 1], f.diagonal, f.rate, f.centre, f.level,
-                        f.weights, f.scale, f.offset, out)  # fmt: skip
+            decide_rows(mixed, edges[i], edges[i + 1], w.diagonal, w.rate, w.centre, w.level,
+                        f.weights, f.scale, f.offset, *w.arguments(), out)  # fmt: skip
 
         list(self._executor.map(part, range(edges.size - 1)))
         return out
@@ -200,6 +195,7 @@ class JointLearner:
             mixed, targets, weight = batch, targets[rows], weight[rows]
             rows = np.arange(rows.size)
         f = self.forward()
+        w = f.windows
         threshold = np.uint32(int(o.dropout * 2**32))
         gradients = self._gradients
 
@@ -207,15 +203,25 @@ class JointLearner:
             learn_slot(
                 slot, _SLOTS, mixed, targets, weight, self.n_outputs,
                 int(o.loss == "squared_hinge"), rows, starts, seeds, self._pool, self._noise,
-                f.diagonal, f.rate, f.centre, f.level, f.weights, f.scale, f.offset, threshold,
-                np.float32(1 / (1 - o.dropout)), np.float32(o.slope),
+                w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
+                np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
                 *(g[slot] for g in gradients[:6]), self._totals[slot],
             )  # fmt: skip
 
         list(self._executor.map(part, range(_SLOTS)))
         gradients[6][:, 0] = self._totals[:, 2] / np.sqrt(self.n_rows)
+        if w.are_stored:
+            self._from_stored(w)
         self._update(step, np.float32(1.0 / rows.size))
         return float(self._totals[:, 0].sum() / rows.size)
+
+    def _from_stored(self, windows: Windows) -> None:
+        """Turn gradients for levels of G and turns a unit of v into those for G and the rate."""
+        diagonal, rate, centre = self._gradients[:3]
+        diagonal /= windows.worth.astype(np.float32)
+        by_block = rate.reshape(_SLOTS, self.n_blocks, self.dimension)
+        by_block *= windows.worth.astype(np.float32)
+        rate -= windows.shift * centre
 
     def _update(self, step: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter."""
@@ -281,6 +287,7 @@ class JointLearner:
         if best is not None:
             for name, value in zip(_NAMES, best[1], strict=True):
                 getattr(self, name)[...] = value
+        self.prove()
         self.quantised = True
         return history
 
@@ -294,6 +301,8 @@ class JointLearner:
         n_batches = max(1, n // size)
         order = np.resize(self.rng.permutation(n), n_batches * size)
         total = 0.0
+        if (epoch + 1) / o.epochs > o.quantise_from:
+            self.prove()
         for i in range(n_batches):
             done = (epoch * n_batches + i) / (o.epochs * n_batches)
             self.quantised = done >= o.quantise_from
@@ -305,6 +314,7 @@ class JointLearner:
     def accuracy(self, validation: Validation) -> float:
         """Compute the share of rows that the quantised parameters label right."""
         was, self.quantised = self.quantised, True
+        self.prove()
         decisions = self.decide(validation.mixed)
         self.quantised = was
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
@@ -324,20 +334,3 @@ def _one_cycle(done: float, warm_up: float) -> float:
         return max(done / warm_up, 1e-3)
     cosine = math.cos(math.pi * (done - warm_up) / (1 - warm_up))
     return max(0.5 * (1 + cosine), 1e-3)
-
-
-def _half_width(level: _Floats) -> _Floats:
-    """Return half the width of the window, in turns: cos(2 pi r) > -level inside."""
-    return np.asarray(np.arccos(np.clip(-level, -1, 1)) / np.float32(2 * np.pi), dtype=np.float32)
-
-
-def _round_diagonal(diagonal: _Floats, top: int) -> _Floats:
-    """Round G to whole multiples, up to `top`, of a unit for each block.
-
-    With few levels the unit is chosen for the bulk: the outermost level starts at three deviations.
-    """
-    if top > 7:
-        unit = np.abs(diagonal).max(axis=1, keepdims=True) / top
-    else:
-        unit = 3.0 * np.sqrt(np.square(diagonal).mean(axis=1, keepdims=True)) / (top + 0.5)
-    return np.asarray(np.clip(np.rint(diagonal / unit), -top, top) * unit, dtype=np.float32)

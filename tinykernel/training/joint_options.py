@@ -43,6 +43,11 @@ class StorageFormat:
     scale_per_row: bool
     ternary: bool
 
+    @property
+    def product_shift(self) -> int:
+        """Right shift of a product with G: no product is larger than what it came from."""
+        return self.diagonal_top.bit_length()
+
     def table_bytes(self, n_components: int, dimension: int, n_outputs: int) -> int:
         """Return the size of the tables of G, the windows and the weights.
 

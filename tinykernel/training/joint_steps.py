@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tinykernel.training.joint_kernels import LANES, backward_group, forward_group, gather_group
+from tinykernel.training.joint_kernels import (
+    LANES,
+    backward_group,
+    centre_group,
+    forward_group,
+    forward_group_stored,
+    gather_group,
+    store_group,
+)
 
 __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
 
@@ -72,9 +80,14 @@ def _loss_group(sums, scale, offset, target, weight, rows, n_real, loss_kind, ds
 def learn_slot(  # type: ignore[no-untyped-def]
     slot, n_slots, mixed, target, weight, n_real, loss_kind, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
+    product, factors, start, width, mean, unit,
     d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, totals,
 ):  # fmt: skip
-    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
+    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
+
+    With factors (none before the inputs of the forward pass are integers) `diagonal` holds levels
+    and `rate` turns a unit of the integer projections; see `forward_group_stored`.
+    """
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
     u = np.empty(d * LANES, dtype=np.float32)
@@ -91,10 +104,18 @@ def learn_slot(  # type: ignore[no-untyped-def]
     for group in range(slot, rows.shape[0] // LANES, n_slots):
         part = slice(group * LANES, (group + 1) * LANES)
         gather_group(mixed, rows[part], pool, starts[part], noise, u)
-        forward_group(
-            u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, y, sums,
-            np.float32(0.0),
-        )  # fmt: skip
+        if factors.shape[0] > 0:
+            store_group(u, mean, unit)
+            forward_group_stored(
+                u, diagonal, product, factors, rate, start, width, weights, seeds[part], threshold,
+                inverse, y, sums,
+            )  # fmt: skip
+            centre_group(u, mean, unit)
+        else:
+            forward_group(
+                u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, y, sums,
+                np.float32(0.0),
+            )  # fmt: skip
         loss, hits, d_scale = _loss_group(
             sums, scale, offset, target, weight, rows[part], n_real, loss_kind, dsums, d_offset
         )
@@ -109,8 +130,9 @@ def learn_slot(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def decide_rows(  # type: ignore[no-untyped-def]
-    mixed, first, last, diagonal, rate, centre, level, weights, scale, offset, decisions
-):
+    mixed, first, last, diagonal, rate, centre, level, weights, scale, offset, product, factors,
+    start, width, mean, unit, decisions
+):  # fmt: skip
     """Fill decisions[first:last], shape (rows, outputs), without noise or dropout."""
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
@@ -125,10 +147,17 @@ def decide_rows(  # type: ignore[no-untyped-def]
         for k in range(LANES):
             rows[k] = min(begin + k, last - 1)
         gather_group(mixed, rows, pool, none, np.float32(0.0), u)
-        forward_group(
-            u, diagonal, rate, centre, level, weights, seeds, np.uint32(0), np.float32(1.0),
-            y, sums, np.float32(0.0),
-        )  # fmt: skip
+        if factors.shape[0] > 0:
+            store_group(u, mean, unit)
+            forward_group_stored(
+                u, diagonal, product, factors, rate, start, width, weights, seeds, np.uint32(0),
+                np.float32(1.0), y, sums,
+            )  # fmt: skip
+        else:
+            forward_group(
+                u, diagonal, rate, centre, level, weights, seeds, np.uint32(0), np.float32(1.0),
+                y, sums, np.float32(0.0),
+            )  # fmt: skip
         for k in range(min(LANES, last - begin)):
             for o in range(decisions.shape[1]):
                 decisions[begin + k, o] = scale * sums[o, k] + offset[o]

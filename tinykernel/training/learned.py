@@ -47,6 +47,7 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
         n_threads=options.n_threads,
         sample_weight=problem.sample_weight,
         scaler_scope=options.scaler_scope,
+        schedules=options.schedules,
         input_bits=None if options.input_bits == "auto" else int(options.input_bits),
         **named,
     )

@@ -45,9 +45,10 @@ class KernelMachine:
         P, shared by all blocks.
     diagonal : ndarray of float64, shape (n_blocks, d)
         Diagonals of G, one row a block.
-    diagonal_kind : {"gaussian", "int4", "sign"}
-        Whether G holds any real numbers, whole multiples from -7 to 7 of one number for each block,
-        or only +-1.
+    diagonal_kind : {"gaussian", "int8", "int4", "sign"}
+        Whether G holds any real numbers, whole multiples from -127 to 127 or from -7 to 7 of one
+        number for each block, or only +-1. Whole multiples say that the machine was trained with
+        the arithmetic of the firmware: its starts already take up the rounding of the transforms.
     row_scale : ndarray of float64, shape (n_blocks, d)
         Radians per unit: ``S / (sigma sqrt(d))`` of (3), where S already holds ``1 / ||G||``.
     start, width : ndarray of float64, shape (n_blocks, d)

@@ -15,6 +15,7 @@ from tinykernel.training.machine import KernelMachine
 
 __all__ = [
     "InputScaling",
+    "ScheduleChooser",
     "TrainingProblem",
     "TrainingResult",
     "canonical_rows",
@@ -22,6 +23,12 @@ __all__ = [
     "fit_scaling",
     "raw_dtype_of",
     "to_raw",
+]
+
+#: Chooses the shift schedules of both transforms: `tinykernel.integer.ranges.choose_schedules`.
+#: It is handed in because the integer model stands above the trainers.
+ScheduleChooser = Callable[
+    [NDArray[Any], int, Any, NDArray[Any], str], tuple[tuple[bool, ...], tuple[bool, ...]]
 ]
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
@@ -410,6 +417,9 @@ class TrainingOptions:
         Moves random phase windows to values that the firmware can hold. Weights that are learned
         on such windows lose next to nothing when the machine is quantised. (It is handed in
         because the quantiser stands above the trainers.)
+    schedules : callable or None
+        "learned" only: gives the shifts of the firmware's transforms, so that the last part of the
+        training keeps to its arithmetic; see `tinykernel.training.joint.fit_joint`.
 
     Examples
     --------
@@ -438,3 +448,4 @@ class TrainingOptions:
     seed: int = 0
     n_threads: int = 1
     snap: Callable[[KernelMachine], KernelMachine] | None = None
+    schedules: ScheduleChooser | None = None
