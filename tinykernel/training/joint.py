@@ -33,6 +33,7 @@ from tinykernel.training.joint_choice import Trial, TrialData, choose_options
 from tinykernel.training.joint_inputs import SharedTransform, draw_transform, fit_joint_scaling
 from tinykernel.training.joint_loop import JointLearner, Validation
 from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
+from tinykernel.training.joint_start import aligned_permutation
 from tinykernel.training.joint_windows import Arithmetic
 from tinykernel.training.machine import KernelMachine
 from tinykernel.training.problem import InputScaling, ScheduleChooser, raw_dtype_of, to_raw
@@ -41,7 +42,7 @@ __all__ = ["FORMATS", "JointOptions", "JointResult", "fit_joint", "train_joint"]
 
 _TRIAL_ROWS = 16000
 _TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
-_TRIAL_SHARE = 0.25
+_PARTS, _FOLDS, _FEW_ROWS = 4, 3, 8000
 _FEATURE_SCALE_BYTES = 8
 # At equal bytes one of these was ahead of "windows" on MNIST, USPS, HAR and covtype.
 _SEARCHED = ("compact", "phases")
@@ -165,6 +166,9 @@ def fit_joint(
            "epochs": epochs or _epochs(rows.shape[0]), **options},
         seed=random_state, n_threads=n_threads, input_bits=bits,
     )  # fmt: skip
+    if given.candidates > 1:
+        drawn = np.random.default_rng([random_state, 3])
+        transform = aligned_permutation(transform, rows, codes, given.candidates, drawn)
     weight = _weights(codes, classes, sample_weight, class_weight)
     targets = _targets(codes, classes.size, given.smoothing)
     if teacher is not None:
@@ -177,8 +181,8 @@ def fit_joint(
     trials: list[Trial] = []
     chosen = given
     if search or len(fitting) > 1:
-        data = _trial_data(mixed, targets, weight, codes, groups, random_state)
-        chosen, trials = choose_options(data, given, fitting, frozenset(options))
+        folds = _trial_folds(mixed, targets, weight, codes, groups, random_state)
+        chosen, trials = choose_options(folds, given, fitting, frozenset(options))
     p = fitting.get(chosen.storage, chosen.n_components)
     chosen = replace(chosen, n_components=p)
     arithmetic = _arithmetic(transform, chosen, schedules)
@@ -275,28 +279,45 @@ def _teacher_targets(
     return np.asarray(soft[:, 1:] if n_outputs == 1 else soft, dtype=np.float32)
 
 
-def _trial_data(
+def _trial_folds(
     mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
     codes: NDArray[np.int64], groups: ArrayLike | None, seed: int,
-) -> TrialData:  # fmt: skip
-    """Hold out a quarter of some rows: whole groups, or rows of every class."""
+) -> list[TrialData]:  # fmt: skip
+    """Hold out a quarter of some rows: whole groups, or rows of every class.
+
+    Where few rows or few groups are held out, the choice among options is decided by chance unless
+    it is repeated with others.
+    """
     rng = np.random.default_rng([seed, 2])
     n = codes.size
     used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
+    part = _parts(codes, groups, rng)
+    folds = []
+    for number in range(_FOLDS if groups is not None or n <= _FEW_ROWS else 1):
+        out = part == number
+        inside, outside = used[~out[used]], used[out[used]]
+        if inside.size == 0 or np.unique(codes[inside]).size < 2:
+            raise TinykernelError("groups: at least two groups are needed to hold one out")
+        if outside.size:
+            folds.append(
+                TrialData(mixed[inside], targets[inside], weight[inside], mixed[outside],
+                          codes[outside])
+            )  # fmt: skip
+    return folds
+
+
+def _parts(
+    codes: NDArray[np.int64], groups: ArrayLike | None, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Deal rows of every class, or whole groups, to `_PARTS` parts of about the same size."""
+    shuffled = rng.permutation(codes.size)
     if groups is None:
-        rank = np.empty(n, dtype=np.int64)
-        shuffled = rng.permutation(n)
-        order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-        rank[order] = np.arange(n)
-        out = rank % round(1 / _TRIAL_SHARE) == 0
-    else:
-        names, index = np.unique(np.asarray(groups), return_inverse=True)
-        count = max(1, round(_TRIAL_SHARE * names.size))
-        out = np.isin(index, rng.permutation(names.size)[:count])
-    inside, outside = used[~out[used]], used[out[used]]
-    if inside.size == 0 or outside.size == 0:
-        raise TinykernelError("groups: at least two groups are needed to hold one out")
-    return TrialData(mixed[inside], targets[inside], weight[inside], mixed[outside], codes[outside])
+        part = np.empty(codes.size, dtype=np.int64)
+        part[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(codes.size) % _PARTS
+        return part
+    names, index = np.unique(np.asarray(groups), return_inverse=True)
+    dealt = rng.permutation(np.arange(names.size) % min(_PARTS, names.size))
+    return np.asarray(dealt[index], dtype=np.int64)
 
 
 def _learner(

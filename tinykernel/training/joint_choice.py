@@ -70,7 +70,7 @@ class Trial:
 class _Search:
     """A search by coordinates that trains nothing twice."""
 
-    data: TrialData
+    folds: Sequence[TrialData]
     capacity: Mapping[str, int]
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
 
@@ -91,8 +91,8 @@ class _Search:
         return self.trials[key].log_loss
 
     def _train(self, options: JointOptions) -> Trial:
-        data = self.data
-        n, d = data.mixed.shape
+        """Train once on each fold; losses and accuracies are averaged."""
+        n, d = self.folds[0].mixed.shape
         p = self.capacity.get(options.storage, options.n_components)
         options = replace(
             options,
@@ -100,12 +100,8 @@ class _Search:
             epochs=int(np.clip(_STEPS * options.batch_rows // n, 4, 40)),
             peak_step=2 * options.peak_step,
         )
-        mean = np.zeros(d, dtype=np.float32)
-        if options.format.learns_start:
-            mean = data.mixed.mean(axis=0)
-        learner = JointLearner(data.mixed - mean, data.targets, data.weight, options, mean)
-        learner.run(stage="trial")
-        log_loss, accuracy = _judge(learner.decide(data.held_out - mean), data.codes)
+        judged = np.array([_train_fold(data, options) for data in self.folds])
+        log_loss, accuracy = judged.mean(axis=0).tolist()
         return Trial(
             storage=options.storage,
             n_components=options.n_components,
@@ -136,19 +132,31 @@ class _Search:
         return min(candidates, key=self.score)
 
 
+def _train_fold(data: TrialData, options: JointOptions) -> tuple[float, float]:
+    """Return log loss and accuracy on the rows held out."""
+    mean = np.zeros(data.mixed.shape[1], dtype=np.float32)
+    if options.format.learns_start:
+        mean = data.mixed.mean(axis=0)
+    learner = JointLearner(data.mixed - mean, data.targets, data.weight, options, mean)
+    learner.run(stage="trial")
+    return _judge(learner.decide(data.held_out - mean), data.codes)
+
+
 def _with(options: JointOptions, name: str, value: Any) -> JointOptions:
     """Return options with one of them changed."""
     return replace(options, **{name: value})
 
 
 def choose_options(
-    data: TrialData, options: JointOptions, capacity: Mapping[str, int], fixed: frozenset[str]
-) -> tuple[JointOptions, list[Trial]]:
+    folds: Sequence[TrialData], options: JointOptions, capacity: Mapping[str, int],
+    fixed: frozenset[str],
+) -> tuple[JointOptions, list[Trial]]:  # fmt: skip
     """Choose sigma, noise, slope, dropout and, for a budget, the storage format.
 
     Parameters
     ----------
-    data : TrialData
+    folds : sequence of TrialData
+        Each trial is made once on each; of about the same size.
     options : JointOptions
         Where to start.
     capacity : mapping of str to int
@@ -161,7 +169,7 @@ def choose_options(
     JointOptions, list of Trial
         What was best, and everything that was tried.
     """
-    search = _Search(data, capacity)
+    search = _Search(folds, capacity)
     storages = list(capacity) if "storage" not in fixed else []
     finalists: list[JointOptions] = []
     for storage in storages or [options.storage]:

@@ -12,7 +12,14 @@ from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import fwht, fwht_halving, padded_dimension
 from tinykernel.training.problem import InputScaling, ScheduleChooser, choose_scope
 
-__all__ = ["SharedTransform", "draw_transform", "fit_joint_scaling", "neighbour_distance"]
+__all__ = [
+    "SharedTransform",
+    "draw_permutation",
+    "draw_transform",
+    "fit_joint_scaling",
+    "label_codes",
+    "neighbour_distance",
+]
 
 _ROWS_AT_ONCE = 4096
 _NEIGHBOUR_ROWS = 500
@@ -173,16 +180,27 @@ def draw_transform(
     n = scaling.offset.shape[0]
     d = padded_dimension(n)
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
-    multiplier = 4 * int(rng.integers(1, d // 4)) + 1
-    increment = 2 * int(rng.integers(0, d // 2)) + 1
-    permutation = Permutation("orbit", multiplier=multiplier, increment=increment)
-    transform = SharedTransform(scaling, sign, permutation, input_bits)
+    transform = SharedTransform(scaling, sign, draw_permutation(d, rng), input_bits)
     if schedules is None:
         return transform
     # The first transform comes before G, so that any G will do here.
     anything = np.ones((1, d), dtype=np.int8)
-    halve, _ = schedules(transform.live_sign, input_bits, permutation, anything, "int8")
+    halve, _ = schedules(transform.live_sign, input_bits, transform.permutation, anything, "int8")
     return replace(transform, halve=halve)
+
+
+def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:
+    """Draw the permutation P, an orbit of all d positions, which takes two numbers to store."""
+    multiplier = 4 * int(rng.integers(1, d // 4)) + 1
+    increment = 2 * int(rng.integers(0, d // 2)) + 1
+    return Permutation("orbit", multiplier=multiplier, increment=increment)
+
+
+def label_codes(targets: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the most probable class of targets (n, n_outputs), as for `JointLearner`."""
+    if targets.shape[1] == 1:
+        return (targets[:, 0] > 0.5).astype(np.int64)
+    return np.asarray(targets.argmax(axis=1), dtype=np.int64)
 
 
 def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.training import progress
-from tinykernel.training.joint_inputs import neighbour_distance
+from tinykernel.training.joint_inputs import label_codes, neighbour_distance
 from tinykernel.training.joint_kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.joint_options import JointOptions
+from tinykernel.training.joint_start import aligned_blocks
 from tinykernel.training.joint_steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.joint_windows import (
     Arithmetic,
@@ -104,7 +105,7 @@ class JointLearner:
     def _draw(self) -> None:
         """Draw the first parameters: Fastfood's, 001 (3)."""
         rng, options, form = self.rng, self.options, self.options.format
-        shape = (self.n_blocks, self.dimension)
+        shape = (options.candidates * self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
         norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
         length = np.sqrt(rng.chisquare(self.dimension, shape)) if form.scale_per_row else (
@@ -113,12 +114,35 @@ class JointLearner:
         self.diagonal = (diagonal * np.sqrt(self.dimension) / norm).astype(np.float32)
         rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
         self.rate = rate.astype(np.float32).ravel()
-        self.centre = rng.random(self.n_rows, dtype=np.float32)
+        self.centre = rng.random(self.rate.size, dtype=np.float32)
         if not form.learns_start:
-            self.centre[:] = np.resize(np.array([0.0, 0.25], dtype=np.float32), self.n_rows)
-        self.level = np.zeros(self.n_rows, dtype=np.float32)
+            self.centre[:] = np.resize(np.array([0.0, 0.25], dtype=np.float32), self.centre.size)
+        self.level = np.zeros(self.rate.size, dtype=np.float32)
         if form.learns_width:
-            self.level[:] = rng.uniform(-1, 1, self.n_rows)
+            self.level[:] = rng.uniform(-1, 1, self.level.size)
+        if options.candidates > 1:
+            self._choose_blocks()
+        self._draw_outputs()
+
+    def _choose_blocks(self) -> None:
+        """Keep the blocks whose features align best with the labels."""
+        rows = [v.reshape(self.diagonal.shape) for v in (self.rate, self.centre, self.level)]
+
+        def features(block: int, y: _Floats) -> _Floats:
+            rate, centre, level = (v[block] for v in rows)
+            signs: _Floats = np.sign(np.cos(2 * np.pi * (y * rate + centre)) + level)
+            return signs
+
+        codes = label_codes(self.targets)
+        chosen = aligned_blocks(
+            self.mixed, codes, self.diagonal, features, self.n_blocks, self.rng
+        )  # fmt: skip
+        self.diagonal = self.diagonal[chosen]
+        self.rate, self.centre, self.level = (v[chosen].ravel() for v in rows)
+
+    def _draw_outputs(self) -> None:
+        """Draw the first weights."""
+        rng, options = self.rng, self.options
         padded = -(-self.n_outputs // OUTPUT_MULTIPLE) * OUTPUT_MULTIPLE
         self.shadow = np.zeros((self.n_rows, padded), dtype=np.float32)
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
@@ -269,6 +293,8 @@ class JointLearner:
         best: tuple[float, list[_Floats]] | None = None
         try:
             for epoch in range(self.options.epochs):
+                if self.options.prune and epoch == self.options.epochs // 2:
+                    self._prune()
                 begin = time.perf_counter()
                 entry = {"loss": self._epoch(epoch, augmented)}
                 if validation is not None:
@@ -290,6 +316,13 @@ class JointLearner:
         self.prove()
         self.quantised = True
         return history
+
+    def _prune(self) -> None:
+        """Drop the rows with the smallest weights; they stay 0."""
+        live = np.flatnonzero(self._live)
+        size = np.abs(self.shadow[live]).sum(axis=1)
+        count = int(self.options.prune * live.size) // LANES * LANES
+        self._live[live[np.argsort(size, kind="stable")[:count]]] = 0
 
     def _epoch(
         self, epoch: int,

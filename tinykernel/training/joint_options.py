@@ -147,6 +147,12 @@ class JointOptions:
         Kernel width at the start, in scaled inputs; None takes it from `sigma_multiple`.
     sigma_multiple : float
         sigma over the mean distance to the 50th neighbour.
+    candidates : int
+        How many permutations P, and how many blocks for each block that is kept, are drawn to
+        choose from by kernel alignment.
+    prune : float
+        Share of the components that is dropped in the middle of the training: those whose weights
+        are smallest.
     gain : float
         First value of a in ``logits = a / sqrt(p) (W z) + offset``.
     threshold : float
@@ -179,6 +185,8 @@ class JointOptions:
     noise: float = 0.3
     sigma: float | None = None
     sigma_multiple: float = 1.0
+    candidates: int = 1
+    prune: float = 0.0
     gain: float = 2.0
     threshold: float = 0.7
     weight_spread: float = 0.01
@@ -195,11 +203,14 @@ class JointOptions:
             raise TinykernelError(f"storage: {self.storage!r}; choose from {', '.join(FORMATS)}")
         if self.loss not in ("cross_entropy", "squared_hinge"):
             raise TinykernelError(f"loss: {self.loss!r}; choose cross_entropy or squared_hinge")
-        for name in ("n_components", "epochs", "n_threads"):
+        for name in ("n_components", "epochs", "n_threads", "candidates"):
             if getattr(self, name) < 1:
                 raise TinykernelError(f"{name}: {getattr(self, name)}; at least 1 is needed")
-        if not 0 <= self.dropout < 1:
-            raise TinykernelError(f"dropout: {self.dropout}; give a share from 0 to below 1")
+        for name in ("dropout", "prune"):
+            if not 0 <= getattr(self, name) < 1:
+                raise TinykernelError(
+                    f"{name}: {getattr(self, name)}; give a share from 0 to below 1"
+                )
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
