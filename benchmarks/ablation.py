@@ -1,8 +1,9 @@
-"""What each part of the joint trainer gives: accuracy with one thing changed at a time.
+"""What each part of the learned trainer gives: accuracy with one thing changed at a time.
 
-Run with ``python benchmarks/ablation.py --data DIR [--name mnist]``; prints a Markdown table. Rows
+Run with ``python benchmarks/ablation.py --data DIR [--names mnist,usps] [--write FOLDER]``. Rows
 held out of the training part are scored (whole groups where the file has groups), never the test
-part. All variants of one table use the same bytes of tables, unless the row says otherwise.
+part, by the integer model that the firmware computes. All variants of one data set use the same
+bytes of tables unless the row says otherwise. ``--write FOLDER`` leaves ``ablation.md`` there.
 """
 
 from __future__ import annotations
@@ -13,17 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _environment import describe_machine
 
+from tinykernel.codegen.packing import pack
+from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
+from tinykernel.integer import quantize
+from tinykernel.integer.ranges import choose_schedules
 from tinykernel.training.joint import fit_joint
 from tinykernel.training.joint_options import FORMATS, components_within
 
-BASE = {"dropout": 0.0, "sigma_multiple": 1.0, "noise": 0.3}
+BASE = {"dropout": 0.0, "sigma_multiple": 1.0, "noise": 0.3, "schedules": choose_schedules}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
     "format phases: 8-bit G, learned starts": {"storage": "phases"},
     "format windows: also widths, S, ternary weights": {"storage": "windows"},
     "random features: G not learned": {"diagonal_factor": 0.0},
+    "P and blocks by alignment, best of 8": {"candidates": 8},
+    "random features, P and blocks by alignment": {"diagonal_factor": 0.0, "candidates": 8},
+    "a tenth pruned, of that many more": {"prune": 0.1},
+    "a quarter pruned, of that many more": {"prune": 0.25},
     "no noise": {"noise": 0.0},
     "twice the noise": {"noise": 0.6},
     "dropout 0.2": {"dropout": 0.2},
@@ -31,10 +41,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sigma doubled": {"sigma_multiple": 2.0},
     "label smoothing 0.1": {"smoothing": 0.1},
     "squared hinge": {"loss": "squared_hinge"},
-    "quantised from the start": {"quantise_from": 0.0},
-    "quantised afterwards": {"quantise_from": 1.0},
+    "surrogate slope 1": {"slope": 1.0},
     "surrogate slope 4": {"slope": 4.0},
     "half the rate of G": {"diagonal_factor": 7.5},
+    "integers from the start": {"quantise_from": 0.0},
+    "integers in the last part, transforms not rounded": {"schedules": None},
+    "integers only afterwards": {"quantise_from": 1.0},
 }
 
 
@@ -47,47 +59,88 @@ def held_out(n_rows: int, groups: np.ndarray | None) -> np.ndarray:
     return np.isin(groups, names[: max(1, len(names) // 4)])
 
 
-def labels_of(machine: Any, X: np.ndarray) -> np.ndarray:
-    """Return the predicted labels."""
-    decisions = machine.decision_function(X)
-    index = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
-    return np.array(machine.classes)[index.astype(int)]
+def components(table_bytes: int, options: dict[str, Any], dimension: int, n_outputs: int) -> int:
+    """Return how many components to begin with, so that those left fill the bytes.
+
+    Pruned rows keep their value of G and take one bit that says so.
+    """
+    form = FORMATS[options.get("storage", "compact")]
+    share = 1.0 - options.get("prune", 0.0)
+    p = components_within(table_bytes, form, dimension, n_outputs)
+    if share == 1.0:
+        return p
+    for begin in range(int(p / share) // 32 * 32, 31, -32):
+        left = form.table_bytes(int(begin * share), dimension, n_outputs)
+        blocks = -(-begin // dimension)
+        extra = blocks - -(-int(begin * share) // dimension)
+        left += extra * dimension // (1 if form.diagonal_top > 7 else 2) + blocks * dimension // 8
+        if left <= table_bytes:
+            return begin
+    raise SystemExit(f"{table_bytes} bytes of tables are too few")
 
 
-def main() -> None:
-    """Train every variant with every seed and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--name", default="mnist")
-    parser.add_argument("--bytes", type=int, default=6000, help="of tables")
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    arguments = parser.parse_args()
-    with np.load(arguments.data / f"{arguments.name}.npz", allow_pickle=False) as data:
+def measure(data: tuple[Any, Any, Any, Any], arguments: argparse.Namespace,
+            changes: dict[str, Any]) -> str:  # fmt: skip
+    """Train one variant with every seed; return the cells of its row."""
+    X, y, X_out, y_out = data
+    options = {**BASE, **changes}
+    n_classes = len(np.unique(y))
+    p = components(arguments.bytes, options, padded_dimension(X.shape[1]),
+                   1 if n_classes == 2 else n_classes)  # fmt: skip
+    scores, sizes, losses = [], [], []
+    for seed in range(arguments.seeds):
+        result = fit_joint(X, y, n_components=p, epochs=arguments.epochs, search=False,
+                           random_state=seed, n_threads=arguments.threads, **options)  # fmt: skip
+        model = quantize(result.machine)
+        scores.append(100 * np.mean(model.predict(X_out) == y_out))
+        sizes.append(sum(pack(model).table_bytes().values()))
+        losses.append(result.history[-1]["loss"])
+    return (f"{p} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
+            f"{max(scores):.2f} | {np.mean(losses):.3f}")  # fmt: skip
+
+
+def load(path: Path) -> tuple[tuple[Any, Any, Any, Any], str]:
+    """Return training rows, labels, rows held out, their labels; and how they were held out."""
+    with np.load(path, allow_pickle=False) as data:
         X = data["X_train"] if "X_train" in data else data["X"]
         y = data["y_train"] if "y_train" in data else data["y"]
         groups = data.get("group_train")
     out = held_out(len(y), groups)
-    n_classes = len(np.unique(y))
-    n_outputs = 1 if n_classes == 2 else n_classes
-    print(f"{arguments.name}: {arguments.bytes} bytes of tables, {arguments.epochs} epochs, "
-          f"{arguments.seeds} seeds, {out.sum()} rows held out\n")  # fmt: skip
-    print("| variant | p | accuracy | lowest to highest | loss |")
-    print("|---|---:|---:|---:|---:|")
-    for title, changes in VARIANTS.items():
-        options = {**BASE, **changes}
-        form = FORMATS[options.get("storage", "compact")]
-        p = components_within(arguments.bytes, form, padded_dimension(X.shape[1]), n_outputs)
-        scores, losses = [], []
-        for seed in range(arguments.seeds):
-            result = fit_joint(X[~out], y[~out], n_components=p, epochs=arguments.epochs,
-                               search=False, random_state=seed, n_threads=arguments.threads,
-                               **options)  # fmt: skip
-            scores.append(100 * np.mean(labels_of(result.machine, X[out]) == y[out]))
-            losses.append(result.history[-1]["loss"])
-        print(f"| {title} | {p} | {np.mean(scores):.2f} % | {min(scores):.2f} to {max(scores):.2f} "
-              f"| {np.mean(losses):.3f} |", flush=True)  # fmt: skip
+    how = "random" if groups is None else "whole groups"
+    return (X[~out], y[~out], X[out], y[out]), f"{out.sum()} training rows held out ({how})"
+
+
+def main() -> None:
+    """Train every variant with every seed and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    folder = os.environ.get("TINYKERNEL_DATA")
+    parser.add_argument("--data", type=Path, default=folder, required=folder is None)
+    parser.add_argument("--names", default="mnist,usps")
+    parser.add_argument("--bytes", type=int, default=6000, help="of tables")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--write", type=Path, help="a folder for the page")
+    arguments = parser.parse_args()
+    lines = ["# What each part of the learned trainer gives", "",
+             f"Written by `python benchmarks/ablation.py` on {describe_machine()}."]  # fmt: skip
+    print("\n".join(lines), flush=True)
+    for name in arguments.names.split(","):
+        data, how = load(arguments.data / f"{name}.npz")
+        new = ["", f"## {name}", "",
+               f"{arguments.bytes} bytes of tables, {arguments.epochs} epochs, {arguments.seeds} "
+               f"seeds, {how}; accuracies are those of the integer model.", "",
+               "| variant | components at the start | bytes of tables | accuracy "
+               "| lowest to highest | loss |",
+               "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
+        print("\n".join(new), flush=True)
+        lines += new
+        for title, changes in VARIANTS.items():
+            lines.append(f"| {title} | {measure(data, arguments, changes)} |")
+            print(lines[-1], flush=True)
+    if arguments.write is not None:
+        arguments.write.mkdir(parents=True, exist_ok=True)
+        write_bytes_atomically(arguments.write / "ablation.md", ("\n".join(lines) + "\n").encode())
 
 
 if __name__ == "__main__":

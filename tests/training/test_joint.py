@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -305,3 +306,19 @@ def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, storage
             cosine = exact @ rough / (np.linalg.norm(exact) * np.linalg.norm(rough))
             assert cosine > 0.9, name
             assert np.linalg.norm(exact) == pytest.approx(np.linalg.norm(rough), rel=0.2), name
+
+
+def test_memory_stays_within_four_times_the_rows():
+    """Features of all rows are never held at once: p = 1024 of them would take 16 times X."""
+    rng = np.random.default_rng(0)
+    X = rng.random((20000, 64), dtype=np.float32)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    fit_joint(X[:640], y[:640], n_components=1024, epochs=1, search=False)  # compiles
+    tracemalloc.start()
+    try:
+        fit_joint(X, y, n_components=1024, epochs=2, search=False, schedules=choose_schedules)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    fixed = 3 * 2**22  # pool of noise, parameters, gradients
+    assert peak < 3 * X.nbytes + fixed  # with X itself four times
