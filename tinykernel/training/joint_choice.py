@@ -16,7 +16,7 @@ from tinykernel.training.joint_options import JointOptions
 __all__ = ["Trial", "TrialData", "choose_options"]
 
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
-_MOST_COMPONENTS = 4096
+_MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
 _STEPS = 1000
 _LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
 
@@ -74,8 +74,13 @@ class _Search:
     capacity: Mapping[str, int]
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
 
-    def score(self, options: JointOptions) -> float:
+    def score(self, options: JointOptions, most: int | None = None) -> float:
+        """Return the log loss of a short training, with at most so many components."""
+        most = most or (_MOST_COMPONENTS if len(self.folds) == 1 else _MOST_IN_FOLDS)
+        p = self.capacity.get(options.storage, options.n_components)
+        p = min(p, max(most, self.folds[0].mixed.shape[1]))
         key = (
+            p,
             options.storage,
             options.sigma_multiple,
             options.noise,
@@ -83,7 +88,7 @@ class _Search:
             options.dropout,
         )
         if key not in self.trials:
-            self.trials[key] = self._train(options)
+            self.trials[key] = self._train(replace(options, n_components=p))
             text = f"{options.storage}, sigma x {options.sigma_multiple:.3g}, noise "
             text += f"{options.noise:.3g}, slope {options.slope:.3g}, dropout {options.dropout:.3g}"
             text += f": {100 * self.trials[key].accuracy:.2f} %"
@@ -92,11 +97,9 @@ class _Search:
 
     def _train(self, options: JointOptions) -> Trial:
         """Train once on each fold; losses and accuracies are averaged."""
-        n, d = self.folds[0].mixed.shape
-        p = self.capacity.get(options.storage, options.n_components)
+        n = self.folds[0].mixed.shape[0]
         options = replace(
             options,
-            n_components=max(32, min(p, max(_MOST_COMPONENTS, d))),
             epochs=int(np.clip(_STEPS * options.batch_rows // n, 4, 40)),
             peak_step=2 * options.peak_step,
         )
@@ -173,11 +176,13 @@ def choose_options(
     storages = list(capacity) if "storage" not in fixed else []
     finalists: list[JointOptions] = []
     for storage in storages or [options.storage]:
-        candidate = replace(options, storage=storage)
+        options = replace(options, storage=storage)
         if "sigma_multiple" not in fixed:
-            candidate = search.climb(candidate, "sigma_multiple", 2.0)
-        finalists.append(candidate)
-    options = min(finalists, key=search.score)
+            options = search.climb(options, "sigma_multiple", 2.0)
+        finalists.append(options)
+    if len(finalists) > 1:
+        # A format with smaller features has more of them, which only shows at its full size.
+        options = min(finalists, key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
     if "noise" not in fixed:
         options = search.best_of(options, "noise", [_LESS_NOISE, _MORE_NOISE])
         if options.noise == _LESS_NOISE:
