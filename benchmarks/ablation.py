@@ -79,7 +79,7 @@ def components(table_bytes: int, options: dict[str, Any], dimension: int, n_outp
     raise SystemExit(f"{table_bytes} bytes of tables are too few")
 
 
-def measure(data: tuple[Any, Any, Any, Any], arguments: argparse.Namespace,
+def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Namespace,
             changes: dict[str, Any]) -> str:  # fmt: skip
     """Train one variant with every seed; return the cells of its row."""
     X, y, X_out, y_out = data
@@ -89,7 +89,7 @@ def measure(data: tuple[Any, Any, Any, Any], arguments: argparse.Namespace,
                    1 if n_classes == 2 else n_classes)  # fmt: skip
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
-        result = fit_joint(X, y, n_components=p, epochs=arguments.epochs, search=False,
+        result = fit_joint(X, y, n_components=p, epochs=epochs, search=False,
                            random_state=seed, n_threads=arguments.threads, **options)  # fmt: skip
         model = quantize(result.machine)
         scores.append(100 * np.mean(model.predict(X_out) == y_out))
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=folder, required=folder is None)
     parser.add_argument("--names", default="mnist,usps")
     parser.add_argument("--bytes", type=int, default=6000, help="of tables")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, help="10, or 40 for fewer than 20000 rows")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", type=Path, help="a folder for the page")
@@ -127,8 +127,9 @@ def main() -> None:
     print("\n".join(lines), flush=True)
     for name in arguments.names.split(","):
         data, how = load(arguments.data / f"{name}.npz")
+        epochs = arguments.epochs or (10 if len(data[1]) >= 20000 else 40)
         new = ["", f"## {name}", "",
-               f"{arguments.bytes} bytes of tables, {arguments.epochs} epochs, {arguments.seeds} "
+               f"{arguments.bytes} bytes of tables, {epochs} epochs, {arguments.seeds} "
                f"seeds, {how}; accuracies are those of the integer model.", "",
                "| variant | components at the start | bytes of tables | accuracy "
                "| lowest to highest | loss |",
@@ -136,7 +137,7 @@ def main() -> None:
         print("\n".join(new), flush=True)
         lines += new
         for title, changes in VARIANTS.items():
-            lines.append(f"| {title} | {measure(data, arguments, changes)} |")
+            lines.append(f"| {title} | {measure(data, epochs, arguments, changes)} |")
             print(lines[-1], flush=True)
     if arguments.write is not None:
         arguments.write.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,8 @@ class Row:
     components: int
     accuracy: float
     differences: int
-    perceptron: float
     seconds: float
+    perceptron: float | None = None
 
 
 def tinykernel_json(*arguments: str) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def tinykernel_json(*arguments: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def measure(name: str, kilobytes: int, data: Data, folder: Path, references: bool) -> Row:
+def measure(name: str, kilobytes: int, data: Data, folder: Path) -> Row:
     """Train, verify and measure one model by the command line."""
     given, model = folder / f"{name}.npz", folder / f"{name}-{kilobytes}.tkm"
     if not given.exists():
@@ -157,7 +157,6 @@ def measure(name: str, kilobytes: int, data: Data, folder: Path, references: boo
         data=name, kilobytes=kilobytes, flash=trained["flash"], source=trained["flash_source"],
         storage=trained["storage"], components=trained["components"], accuracy=100 * accuracy,
         differences=verified["differences"] if verified["rows"] == len(data.y_test) else -1,
-        perceptron=perceptron(name, data, kilobytes * 1024) if references else float("nan"),
         seconds=trained["seconds"],
     )  # fmt: skip
 
@@ -219,7 +218,7 @@ def table(rows: list[Row]) -> str:
     ]
     for row in rows:
         must, goal = LIMITS.get((row.data, row.kilobytes), ("", ""))
-        other = "" if np.isnan(row.perceptron) else f"{row.perceptron:.2f} %"
+        other = "" if row.perceptron is None else f"{row.perceptron:.2f} %"
         lines.append(
             f"| {row.data} | {row.kilobytes} KB | {row.flash} ({row.source}) | {row.storage}, "
             f"{row.components} | {row.accuracy:.2f} % | {must} | {goal} | {row.differences} "
@@ -273,7 +272,8 @@ def plot(rows: list[Row], others: dict[str, dict[str, float]], path: Path) -> No
         mine = [row for row in rows if row.data == name]
         axis.semilogx([r.flash / 1024 for r in mine], [r.accuracy for r in mine], "o-",
                       label="tinykernel")  # fmt: skip
-        axis.semilogx([r.kilobytes for r in mine], [r.perceptron for r in mine], "s--",
+        other = [r for r in mine if r.perceptron is not None]
+        axis.semilogx([r.kilobytes for r in other], [r.perceptron for r in other], "s--",
                       label="int8 perceptron")  # fmt: skip
         for (title, value), style in zip(others.get(name, {}).items(), (":", "-."), strict=False):
             axis.axhline(value, color="grey", linestyle=style, label=title)
@@ -329,12 +329,13 @@ def main() -> None:
         for name in arguments.names.split(","):
             data = load(arguments.data, name)
             for kilobytes in map(int, arguments.budgets.split(",")):
-                if (name, kilobytes) not in rows:
-                    rows[name, kilobytes] = measure(
-                        name, kilobytes, data, Path(scratch), not arguments.no_references
-                    )
-                    save()
-                print(table([rows[name, kilobytes]]).splitlines()[-1], flush=True)
+                row = rows.get((name, kilobytes)) or measure(name, kilobytes, data, Path(scratch))
+                if row.perceptron is None and not arguments.no_references:
+                    other = perceptron(name, data, kilobytes * 1024)
+                    row = replace(row, perceptron=other)
+                rows[name, kilobytes] = row
+                save()
+                print(table([row]).splitlines()[-1], flush=True)
             if not arguments.no_references and name not in kept["machines"]:
                 kept["machines"][name] = machines(name, data)
                 save()

@@ -162,10 +162,12 @@ def test_progress_tells_loss_and_time_left(digits):
 
 
 def test_weights_of_rows_and_classes_count(rings):
-    """A class of tiny weight is given up; 'balanced' equals the explicit weights."""
+    """A class of tiny weight is given up where labels overlap; 'balanced' means equal shares."""
     X, y = rings
-    few = train_joint(X, y, class_weight={"in": 1e-3}, **QUICK)
-    assert np.mean(_labels(few, X) == "out") > 0.9
+    # Where the inputs decide the label, a weight changes little: here they say nothing.
+    shuffled = np.random.default_rng(1).permutation(y)
+    few = train_joint(X, shuffled, class_weight={"in": 1e-3}, **QUICK)
+    assert np.mean(_labels(few, X) == "out") > 0.98
     weight = np.where(y == "in", 1 / np.sum(y == "in"), 1 / np.sum(y == "out"))
     first = train_joint(X, y, class_weight="balanced", **QUICK)
     second = train_joint(X, y, sample_weight=weight, **QUICK)
