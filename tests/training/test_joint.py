@@ -161,17 +161,13 @@ def test_progress_tells_loss_and_time_left(digits):
     assert "left" in messages[0].message
 
 
-def test_weights_of_rows_and_classes_count(rings):
-    """A class of tiny weight is given up where labels overlap; 'balanced' means equal shares."""
+def test_weights_of_rows_count(rings):
+    """A class whose rows weigh little is given up where labels overlap."""
     X, y = rings
     # Where the inputs decide the label, a weight changes little: here they say nothing.
     shuffled = np.random.default_rng(1).permutation(y)
-    few = train_joint(X, shuffled, class_weight={"in": 1e-3}, **QUICK)
+    few = train_joint(X, shuffled, sample_weight=np.where(shuffled == "in", 1e-3, 1), **QUICK)
     assert np.mean(_labels(few, X) == "out") > 0.98
-    weight = np.where(y == "in", 1 / np.sum(y == "in"), 1 / np.sum(y == "out"))
-    first = train_joint(X, y, class_weight="balanced", **QUICK)
-    second = train_joint(X, y, sample_weight=weight, **QUICK)
-    assert np.mean(_labels(first, X) == _labels(second, X)) > 0.95
 
 
 def test_teacher_moves_the_labels(digits):

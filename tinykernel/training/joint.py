@@ -92,9 +92,9 @@ def fit_joint(
     X: ArrayLike, y: ArrayLike, *, n_components: int = 4096, table_bytes: int | None = None,
     capacity: Mapping[str, int] | None = None,
     epochs: int | None = None, search: bool = True, random_state: int = 0, n_threads: int = 2,
-    sample_weight: ArrayLike | None = None, class_weight: dict[Any, float] | str | None = None,
-    groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
-    patience: int | None = None, teacher: Any = None, teacher_share: float = 0.5,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None,
+    validation: tuple[ArrayLike, ArrayLike] | None = None, patience: int | None = None,
+    teacher: ArrayLike | None = None, teacher_share: float = 0.5,
     image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
     input_bits: int | None = None, schedules: ScheduleChooser | None = None, **options: Any,
 ) -> JointResult:  # fmt: skip
@@ -120,15 +120,14 @@ def fit_joint(
     n_threads : int
         Changes nothing but the time.
     sample_weight : array-like, shape (n,), optional
-    class_weight : dict or "balanced", optional
     groups : array-like, shape (n,), optional
         Rows of a group stay together when rows are held out for the search.
     validation : (X, y), optional
         Rows by which the best epoch is chosen.
     patience : int, optional
         With `validation`: epochs without improvement before training ends.
-    teacher : fitted scikit-learn classifier or ndarray (n, n_classes), optional
-        Gives soft labels, mixed with the true ones in `teacher_share`.
+    teacher : array-like, shape (n, n_classes), optional
+        Probability of each class, mixed with the labels in `teacher_share`.
     teacher_share : float
     image_shape : (height, width), optional
     augment_shift : int
@@ -169,10 +168,10 @@ def fit_joint(
     if given.candidates > 1:
         drawn = np.random.default_rng([random_state, 3])
         transform = aligned_permutation(transform, rows, codes, given.candidates, drawn)
-    weight = _weights(codes, classes, sample_weight, class_weight)
+    weight = _weights(sample_weight, codes.size)
     targets = _targets(codes, classes.size, given.smoothing)
     if teacher is not None:
-        soft = _teacher_targets(teacher, raw, classes, targets.shape[1])
+        soft = _soft_targets(teacher, (codes.size, classes.size), targets.shape[1])
         targets += np.float32(teacher_share) * (soft - targets)
     mixed = transform.mixed(rows)
     fitting = dict(capacity or {})
@@ -234,19 +233,10 @@ def _batch_rows(n_rows: int) -> int:
     return 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256
 
 
-def _weights(
-    codes: NDArray[np.int64], classes: NDArray[Any], sample_weight: ArrayLike | None,
-    class_weight: dict[Any, float] | str | None,
-) -> NDArray[np.float32]:  # fmt: skip
+def _weights(given: ArrayLike | None, n_rows: int) -> NDArray[np.float32]:
     """Return the weights of the rows, of mean 1."""
-    weight: NDArray[np.float64] = np.ones(codes.size)
-    if sample_weight is not None:
-        weight = np.array(sample_weight, dtype=np.float64)
-    if class_weight == "balanced":
-        weight *= (weight.sum() / (classes.size * np.bincount(codes, weights=weight)))[codes]
-    elif isinstance(class_weight, dict):
-        weight *= np.array([class_weight.get(c, 1.0) for c in classes.tolist()])[codes]
-    if weight.shape != codes.shape or weight.min() < 0 or weight.sum() <= 0:
+    weight = np.ones(n_rows) if given is None else np.asarray(given, dtype=np.float64)
+    if weight.shape != (n_rows,) or weight.min() < 0 or weight.sum() <= 0:
         raise TinykernelError("sample_weight: give a weight of at least 0 for each row, not all 0")
     return np.asarray(weight / weight.mean(), dtype=np.float32)
 
@@ -259,24 +249,17 @@ def _targets(codes: NDArray[np.int64], n_classes: int, smoothing: float) -> NDAr
     return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
 
 
-def _teacher_targets(
-    teacher: Any, X: NDArray[Any], classes: NDArray[Any], n_outputs: int
+def _soft_targets(
+    teacher: ArrayLike, shape: tuple[int, int], n_outputs: int
 ) -> NDArray[np.float32]:
-    """Return the teacher's class probabilities, shape (n, n_outputs)."""
-    if hasattr(teacher, "predict_proba"):
-        soft = np.asarray(teacher.predict_proba(X))
-    elif hasattr(teacher, "decision_function"):
-        values = np.asarray(teacher.decision_function(X), dtype=np.float64)
-        if values.ndim == 1:
-            values = np.stack([-values, values], axis=1)
-        soft = np.exp(values - values.max(axis=1, keepdims=True))
-        soft /= soft.sum(axis=1, keepdims=True)
-    else:
-        soft = np.asarray(teacher)
-    known = getattr(teacher, "classes_", classes)
-    if soft.shape != (X.shape[0], classes.size) or not np.array_equal(known, classes):
-        raise TinykernelError("teacher: it must give a probability for each row and class of y")
-    return np.asarray(soft[:, 1:] if n_outputs == 1 else soft, dtype=np.float32)
+    """Return the teacher's probabilities, shape (n, n_outputs)."""
+    soft = np.asarray(teacher, dtype=np.float32)
+    if soft.shape != shape:
+        raise TinykernelError(
+            f"teacher: its probabilities have shape {soft.shape}; needed is {shape}, one column "
+            "for each class"
+        )
+    return soft[:, 1:] if n_outputs == 1 else soft
 
 
 def _trial_folds(
