@@ -28,7 +28,7 @@ from tinykernel.integer.ranges import choose_schedules
 from tinykernel.training.joint import fit_joint
 
 WANTED = 97.0
-_COVTYPE_COMPONENTS = 2560
+_COVTYPE_COMPONENTS = 4096
 
 
 def peak() -> float:

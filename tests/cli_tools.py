@@ -14,7 +14,9 @@ from tinykernel.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 
-QUICK = ("--n-components", 64, "--sigma", 1, "--lambda", 0.1, "--max-iter", 3, "--quiet")
+_PAPER = ("--sigma", 1, "--lambda", 0.1, "--max-iter", 3, "--method", "paper")
+QUICK = ("--n-components", 64, *_PAPER, "--quiet")
+QUICK_LEARNED = ("--n-components", 64, "--epochs", 6, "--no-search", "--quiet")
 
 
 def run(*arguments: object) -> Result:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _FENCE = re.compile(r"^ {0,3}(`{3,})(.*)$")
 # What a trainer says of its progress where there is no terminal; a terminal shows bars that vanish.
-_PROGRESS = re.compile(r"^[a-z][a-z ]*: \d+(/\d+)?( |$)")
+_PROGRESS = re.compile(r"^[a-z][a-z -]*: \d+(/\d+)?( |$)")
 _VERSION = re.compile(
     r"\b((?:[\w-]+-)?(?:gcc|cc|clang|zig|QEMU|Unicorn))(?: \([^)]*\))?(?: version)? \d[\w.]*"
 )

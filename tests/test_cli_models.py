@@ -29,7 +29,7 @@ def test_predict(work, suffix):
     found = json.loads(
         run("predict", work / f"gesture.{suffix}", work / "data.npz", "--json").stdout
     )
-    integer = load(work / "gesture.tkm").quantize()
+    integer = load(work / "gesture.tkm")
     X = arrays(work / "data.npz")["X_test"]
     assert found["scores"] == integer.scores(X).tolist()
     assert found["labels"] == integer.predict(X).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cli_tools import QUICK, arrays, bare, blobs, failed, process, run, trained
+from tinykernel.cli.demo import _digest
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 
@@ -60,7 +61,7 @@ def test_train_options_reach_the_estimator(work, tmp_path):
 
     file = tmp_path / "m.pkl"
     result = run(
-        "train", work / "data.npz", "-o", file, "--method", "paper", "--loss", "hinge",
+        "train", work / "data.npz", "-o", file, "--loss", "hinge",
         "--penalty", "l1", "--coefficients", "binary", "--scaler", "standard",
         "--scaler-scope", "global", "--input-bits", 16, "--class-weight", "balanced",
         "--seed", 5, "--jobs", 1, *QUICK,
@@ -74,19 +75,6 @@ def test_train_options_reach_the_estimator(work, tmp_path):
     }  # fmt: skip
     found = load(file).get_params()
     assert {name: found[name] for name in expected} == expected
-
-
-def test_validation_file(work, tmp_path):
-    """--validation reports the accuracy on one more file."""
-    X, y = blobs(20, 2)
-    np.savez(tmp_path / "more.npz", X=X, y=y)
-    result = run(
-        "train", work / "data.npz", "-o", tmp_path / "m.tkm", "--validation",
-        tmp_path / "more.npz", "--json", *QUICK,
-    )  # fmt: skip
-    found = json.loads(result.stdout)["validation"]
-    assert found["rows"] == 20
-    assert 0.5 < found["accuracy"] <= 1
 
 
 def test_budget_decides_the_number_of_components(work, tmp_path):
@@ -141,6 +129,7 @@ def test_bad_data_leave_nothing_behind(tmp_path, text, expected):
 def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     """An output that cannot be, an unknown target or parameter is refused before the long work."""
     monkeypatch.setattr("tinykernel.training.paper.fit_outputs", None)
+    monkeypatch.setattr("tinykernel.training.learned.fit_joint", None)
     data = work / "data.npz"
     for output, expected in [
         (tmp_path / "m.joblib", ".tkm or .pkl"),
@@ -150,7 +139,8 @@ def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
         assert expected in failed("train", data, "-o", output, *QUICK)
     message = failed("train", data, "-o", tmp_path / "m.tkm", "-t", "cortex-m99", *QUICK)
     assert all(name in message for name in TARGETS)
-    assert "method" in failed("train", data, "-o", tmp_path / "m.tkm", "--method", "x", *QUICK)
+    wrong = failed("train", data, "-o", tmp_path / "m.tkm", *QUICK, "--method", "x", status=2)
+    assert "choose from learned, paper" in wrong
     assert "labels" in failed(
         "train", data, "-o", tmp_path / "m.tkm", "--validation", bare(tmp_path), *QUICK
     )
@@ -161,7 +151,9 @@ def test_ctrl_c_while_training_leaves_no_file(tmp_path):
     """Ctrl-C ends training with one line, status 130, and nothing written."""
     X, y = blobs(4000, 0)
     np.savez(tmp_path / "data.npz", X=X, y=y)
-    running = process("train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 4096)
+    running = process(
+        "train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 4096, "--method", "paper"
+    )
     assert running.stderr is not None
     first = running.stderr.readline()
     assert first.startswith("choosing"), first
@@ -178,18 +170,24 @@ def test_ctrl_c_while_training_leaves_no_file(tmp_path):
 
 
 def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
-    """demo replaces an earlier demo, but no other folder."""
+    """demo replaces an earlier demo, but no other folder, and none that somebody worked on."""
     (tmp_path / "mine.txt").write_text("mine")
-    assert "--force" in failed("demo", "-o", tmp_path)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "digits.h").write_text("")
+    assert "--force" in failed("demo", "-o", tmp_path, "-q")
+    assert (tmp_path / "mine.txt").read_text() == "mine"
 
     def stop(*_: object, **__: object) -> None:
         raise TinykernelError("began")
 
     monkeypatch.setattr("tinykernel.cli.demo.train_model", stop)
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "digits.h").write_text("")
+    (tmp_path / ".tinykernel-demo").write_text(_digest(tmp_path))
+    (tmp_path / ".pio").mkdir()
+    (tmp_path / ".pio" / "built.o").write_text("")
     assert "began" in failed("demo", "-o", tmp_path, "-q")
-    assert (tmp_path / "mine.txt").read_text() == "mine"
+    (tmp_path / "include" / "digits.h").write_text("edited")
+    assert "--force" in failed("demo", "-o", tmp_path, "-q")
+    assert "began" in failed("demo", "-o", tmp_path, "-q", "--force")
 
 
 @pytest.mark.slow

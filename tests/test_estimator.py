@@ -27,10 +27,9 @@ ARRAYS = ("input_offset", "input_scale", "sign", "diagonal", "row_scale", "start
 
 
 def small(**parameters):
-    """Make a classifier that trains in milliseconds."""
-    return TernaryKernelClassifier(
-        **{"n_components": 64, "sigma": 2.0, "regularization": 0.1, "random_state": 0} | parameters
-    )
+    """Make a classifier of the method "paper" that trains in milliseconds."""
+    quick = {"method": "paper", "n_components": 64, "sigma": 2.0, "regularization": 0.1}
+    return TernaryKernelClassifier(**quick | {"random_state": 0} | parameters)
 
 
 def equal_machines(first, second):
@@ -39,21 +38,22 @@ def equal_machines(first, second):
 
 @parametrize_with_checks(
     [
-        TernaryKernelClassifier(n_components=64, max_iter=5, random_state=0),
+        small(sigma=None, regularization=None, max_iter=5),
         small(scaler="standard", coefficients="binary", loss="logistic"),
-        small(method="learned", sigma=None, epochs=30),
+        TernaryKernelClassifier(n_components=64, epochs=30, search=False, random_state=0),
     ]
 )
 def test_check_estimator(estimator, check):
-    """Protects every convention of scikit-learn: all methods, with and without a search inside."""
+    """Protects every convention of scikit-learn: all methods, with and without a search."""
     check(estimator)
 
 
-def test_default_parameters_learn_digits():
-    """Protects the whole path at its defaults: choosing sigma and lambda, then training."""
+def test_paper_learns_digits():
+    """Protects the whole path of "paper": choosing sigma and lambda, then training."""
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    model = TernaryKernelClassifier(n_components=512, random_state=0).fit(X_train, y_train)
+    model = TernaryKernelClassifier(method="paper", n_components=512, random_state=0)
+    model.fit(X_train, y_train)
     assert model.score(X_test, y_test) > 0.96
     assert set(model.cv_results_) == {"sigma", "regularization", "score"}
     assert model.sigma_ in model.cv_results_["sigma"]
@@ -296,6 +296,9 @@ def test_predictions_are_those_of_the_machine_features():
     ("parameters", "message"),
     [
         ({"method": "magic"}, "method must be one of"),
+        ({"n_components": 65537}, "n_components must be at most 65536"),
+        ({"n_components": {"compact": 64}}, "has no storage formats"),
+        ({"epochs": 3}, 'epochs: only for method "learned"'),
         ({"n_components": 0}, "n_components must be a whole number"),
         ({"n_components": 2.5}, "n_components must be a whole number"),
         ({"sigma": -1.0}, "sigma must be a positive number"),

@@ -6,6 +6,7 @@ Rows for training come from `load_data`, rows to run a finished model on from `l
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,7 @@ def load_data(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
+    groups: str | None = None,
     test_size: float = 0.2,
     seed: int = 0,
 ) -> Dataset:
@@ -144,6 +146,11 @@ def load_data(
         The column of labels of a table, the array of labels beside ``X`` in an ``.npz``, or the
         file of labels of an ``.npy``. A table takes its only column called label, target, class
         or y when this is not given.
+    groups : str, optional
+        The column of a table, the array of an ``.npz`` (e.g. ``group_train``) or the ``.npy`` file
+        that tells which person, record or batch a row belongs to. A file without a test part is
+        then split by whole groups, of ``StratifiedGroupKFold(round(1 / test_size), shuffle=True,
+        random_state=seed)`` the first part.
     test_size : float, default=0.2
         Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
         With 0 all rows are for training and `X_test` is None.
@@ -175,7 +182,7 @@ def load_data(
     file = find_data(path)
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
-    parts = read_parts(file, label=label, labels_needed=True)
+    parts = read_parts(file, label=label, labels_needed=True, groups=groups)
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
     train = checked_part(parts.train)
@@ -188,7 +195,7 @@ def load_data(
         y_test = needed_labels(test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
         return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
-    return _split(train, y, test_size, seed)
+    return _split(train, y, test_size, seed, by_group=groups is not None)
 
 
 def split_data(
@@ -231,6 +238,7 @@ def load_rows(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
+    groups: str | None = None,
     n_features: int | None = None,
     classes: Sequence[object] | None = None,
     test_size: float | None = None,
@@ -244,6 +252,8 @@ def load_rows(
         See `find_data`.
     label : str, optional
         As in `load_data`. Labels are used where the file has them and are not needed.
+    groups : str, optional
+        The column of a table that tells the group, which is no feature.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.
     classes : sequence, optional
@@ -264,7 +274,10 @@ def load_rows(
         As in `load_data`, and if the number of columns is not `n_features`.
     """
     file = find_data(path)
-    parts = read_parts(file, label=label, labels_needed=False, n_features=n_features)
+    in_table = groups if file.suffix.lower() in (".csv", ".parquet") else None
+    parts = read_parts(
+        file, label=label, labels_needed=False, n_features=n_features, groups=in_table
+    )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
     part = checked_part(part, n_features=n_features, like="the model")
@@ -282,16 +295,21 @@ def load_rows(
 # ---------------------------------------------------------------------------------------- split
 
 
-def _split(part: Part, y: NDArray[Any], test_size: float, seed: int) -> Dataset:
+def _split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool = False
+) -> Dataset:
     """Keep rows of a checked part aside."""
     X, group, source = part.X, part.group, part.file.name
     if test_size == 0:
         split = f"{len(y)} training rows, no test rows"
         return Dataset(X, y, None, None, source, split, group, None, part.columns)
-    kept, aside = _stratified_split(part, y, test_size, seed)
-    share = f"stratified {100 * len(aside) / len(y):.3g} % kept aside, seed {seed}"
-    if group is not None:
-        share += "; groups mixed"
+    if by_group:
+        kept, aside = _group_split(part, y, test_size, seed)
+        share = f"whole groups kept aside, {100 * len(aside) / len(y):.3g} %, seed {seed}"
+    else:
+        kept, aside = _stratified_split(part, y, test_size, seed)
+        share = f"stratified {100 * len(aside) / len(y):.3g} % kept aside, seed {seed}"
+        share += "" if group is None else "; groups mixed"
     return Dataset(
         X[kept],
         y[kept],
@@ -326,10 +344,38 @@ def _stratified_split(
     kept, aside = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
-    missing = np.setdiff1d(labels, y[kept])
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _group_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Keep whole groups aside."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    names, group = np.unique(np.asarray(part.group), return_inverse=True)
+    n_parts = min(max(2, round(1 / test_size)), names.size)
+    if n_parts < 2:
+        raise TinykernelError(
+            f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
+        )
+    if np.unique(y, return_counts=True)[1].max() < n_parts:
+        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test-size 0")
+    splitter = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
+        kept, aside = next(splitter.split(part.X, y, group))
+    if not len(aside):
+        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test-size 0")
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: int) -> None:
+    missing = np.setdiff1d(y, y[kept])
     if missing.size:
         raise TinykernelError(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
             f"class {missing[0]}; use a smaller --test-size"
         )
-    return kept, aside

@@ -94,7 +94,12 @@ class Parts:
 
 
 def read_parts(
-    path: Path, *, label: str | None, labels_needed: bool, n_features: int | None = None
+    path: Path,
+    *,
+    label: str | None,
+    labels_needed: bool,
+    n_features: int | None = None,
+    groups: str | None = None,
 ) -> Parts:
     """Read a data file by its suffix.
 
@@ -109,6 +114,8 @@ def read_parts(
     n_features : int, optional
         The number of features that the model takes, which tells whether a table with a column
         called ``class`` has it as its labels or as a feature.
+    groups : str, optional
+        The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
 
     Returns
     -------
@@ -122,10 +129,10 @@ def read_parts(
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":
-            return _read_npz(path, label)
+            return _read_npz(path, label, groups)
         if suffix == ".npy":
-            return _read_npy(path, label, labels_needed)
-        chooser = _LabelChooser(path, label, labels_needed, n_features)
+            return _read_npy(path, label, labels_needed, groups)
+        chooser = _ColumnChooser(path, label, labels_needed, n_features, groups)
         if suffix == ".csv":
             return Parts(_read_csv(path, chooser), None)
         if suffix == ".parquet":
@@ -156,7 +163,7 @@ def _array(path: Path, name: str, load: Any) -> NDArray[Any]:
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
 
 
-def _read_npz(path: Path, label: str | None) -> Parts:
+def _read_npz(path: Path, label: str | None, groups: str | None) -> Parts:
     with path.open("rb") as stream:
         try:
             archive = np.load(stream, allow_pickle=False)
@@ -165,10 +172,10 @@ def _read_npz(path: Path, label: str | None) -> Parts:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
         with archive:
-            return _npz_parts(path, archive, label)
+            return _npz_parts(path, archive, label, groups)
 
 
-def _npz_parts(path: Path, archive: Any, label: str | None) -> Parts:
+def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) -> Parts:
     keys = {key.lower(): key for key in archive.files}
 
     def get(*names: str) -> NDArray[Any] | None:
@@ -180,12 +187,15 @@ def _npz_parts(path: Path, archive: Any, label: str | None) -> Parts:
         if X is None:
             return None
         group = get(f"group{suffix}", f"groups{suffix}")
+        if groups is not None and suffix != "_test":
+            group = get(groups)
         return Part(path, keys[f"x{suffix}"], X, get(labels), group)
 
-    if label is not None and label.lower() not in keys:
-        raise TinykernelError(
-            f"{path}: has no array {label!r}; it holds {', '.join(archive.files)}"
-        )
+    for name in (label, groups):
+        if name is not None and name.lower() not in keys:
+            raise TinykernelError(
+                f"{path}: has no array {name!r}; it holds {', '.join(archive.files)}"
+            )
     test = part("_test", "y_test")
     train = part("_train", "y_train") or part("", label or "y")
     if train is None and test is None:
@@ -202,7 +212,7 @@ def _label_file(path: Path) -> Path | None:
     return None if stem == path.stem else path.with_name(stem + path.suffix)
 
 
-def _read_npy(path: Path, label: str | None, labels_needed: bool) -> Parts:
+def _read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | None) -> Parts:
     def load(file: Path) -> NDArray[Any]:
         with file.open("rb") as stream:
             return _array(file, "the array", lambda: np.load(stream, allow_pickle=False))
@@ -218,7 +228,13 @@ def _read_npy(path: Path, label: str | None, labels_needed: bool) -> Parts:
                 "NAME_X.npy and NAME_y.npy"
             )
         return Parts(Part(path, "X", load(path)), None)
-    train = Part(path, "X", load(path), load(labels))
+    group = None
+    if groups is not None:
+        file = Path(groups) if Path(groups).exists() else path.with_name(groups)
+        if not file.exists():
+            raise TinykernelError(f"{path}: no file {groups} of groups")
+        group = load(file)
+    train = Part(path, "X", load(path), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)
     if label is not None or test_file == path or not test_file.exists():
@@ -232,36 +248,51 @@ def _read_npy(path: Path, label: str | None, labels_needed: bool) -> Parts:
 
 
 @dataclass(frozen=True)
-class _LabelChooser:
-    """Decides which column of a table holds the labels."""
+class _ColumnChooser:
+    """Decides which columns of a table hold the labels and the groups."""
 
     path: Path
     label: str | None
     needed: bool
     n_features: int | None
+    groups: str | None = None
 
-    def index(self, columns: Sequence[str]) -> int | None:
-        """Return the position of the label column, or None where there is none."""
-        shown = ", ".join(columns[:12]) + (
-            f", ... ({len(columns)} in all)" if len(columns) > 12 else ""
-        )
+    def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None]:
+        """Return the positions of labels and groups, or None where there are none."""
+        group = None if self.groups is None else self._named(self.groups, columns)
+        label = self._label(columns, group)
+        if group is not None and label == group:
+            raise TinykernelError(f"{self.path}: column {self.groups!r} cannot be both label "
+                                  "and group")  # fmt: skip
+        return label, group
+
+    def _named(self, name: str, columns: Sequence[str]) -> int:
+        if columns.count(name) != 1:
+            count = "two columns" if name in columns else "no column"
+            raise TinykernelError(
+                f"{self.path}: has {count} called {name!r}; columns: {_shown(columns)}"
+            )
+        return columns.index(name)
+
+    def _label(self, columns: Sequence[str], group: int | None) -> int | None:
         if self.label is not None:
-            if columns.count(self.label) != 1:
-                count = "two columns" if self.label in columns else "no column"
-                raise TinykernelError(
-                    f"{self.path}: has {count} called {self.label!r}; columns: {shown}"
-                )
-            return columns.index(self.label)
-        found = [i for i, name in enumerate(columns) if name.lower() in LABEL_NAMES]
-        if not self.needed and self.n_features == len(columns):
+            return self._named(self.label, columns)
+        found = [i for i, name in enumerate(columns) if name.lower() in LABEL_NAMES and i != group]
+        if not self.needed and self.n_features == len(columns) - (group is not None):
             return None
         if len(found) == 1:
             return found[0]
         if not self.needed and not found:
             return None
         raise TinykernelError(
-            f"{self.path}: say which column holds the labels with --label COLUMN; columns: {shown}"
+            f"{self.path}: say which column holds the labels with --label COLUMN; columns: "
+            f"{_shown(columns)}"
         )
+
+
+def _shown(columns: Sequence[str]) -> str:
+    more = f", ... ({len(columns)} in all)" if len(columns) > 12 else ""
+    return ", ".join(columns[:12]) + more
 
 
 def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
@@ -306,23 +337,27 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _read_csv(path: Path, chooser: _LabelChooser) -> Part:
-    values, lines, labels = _Numbers(), array("q"), list[str]()
+def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
+    values, lines, labels, groups = _Numbers(), array("q"), list[str](), list[str]()
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = _csv_rows(path, stream)
         names = _header(path, rows)
-        at = chooser.index(names)
-        columns = tuple(name for i, name in enumerate(names) if i != at)
+        at, group_at = chooser.positions(names)
+        columns = tuple(name for i, name in enumerate(names) if i not in (at, group_at))
         for line, cells in rows:
             place = f"{path}: row {len(lines) + 1} (line {line})"
             if len(cells) != len(names):
                 raise TinykernelError(
                     f"{place}: has {len(cells)} values, the header has {len(names)}"
                 )
-            if at is not None:
-                labels.append(cells.pop(at).strip())
-                if not labels[-1]:
-                    raise TinykernelError(f"{place}, column {names[at]!r}: the label is missing")
+            texts = list(cells)
+            for i, kind, kept in ((at, "label", labels), (group_at, "group", groups)):
+                if i is None:
+                    continue
+                kept.append(texts[i].strip())
+                if not kept[-1]:
+                    raise TinykernelError(f"{place}, column {names[i]!r}: the {kind} is missing")
+            cells = [cell for i, cell in enumerate(texts) if i not in (at, group_at)]
             try:
                 if "_" in "".join(cells):  # Python takes 1_000 for a number
                     raise ValueError
@@ -332,7 +367,8 @@ def _read_csv(path: Path, chooser: _LabelChooser) -> Part:
             lines.append(line)
     X = np.asarray(values.values).reshape(len(lines), len(columns))
     y = None if at is None else _text_labels(labels)
-    return Part(path, "", X, y, columns=columns, lines=lines)
+    group = None if group_at is None else np.array(groups)
+    return Part(path, "", X, y, group, columns=columns, lines=lines)
 
 
 class _Numbers:
@@ -371,7 +407,7 @@ def _text_labels(labels: list[str]) -> NDArray[Any]:
     return np.array(labels, dtype=np.str_)
 
 
-def _read_parquet(path: Path, chooser: _LabelChooser) -> Part:
+def _read_parquet(path: Path, chooser: _ColumnChooser) -> Part:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -385,8 +421,8 @@ def _read_parquet(path: Path, chooser: _LabelChooser) -> Part:
     except pa.ArrowInvalid:
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
     names = [name for name in table.column_names if name != "__index_level_0__"]
-    at = chooser.index(names)
-    columns = tuple(name for i, name in enumerate(names) if i != at)
+    at, group_at = chooser.positions(names)
+    columns = tuple(name for i, name in enumerate(names) if i not in (at, group_at))
     arrays = []
     for name in names:
         column = table.column(name)
@@ -402,9 +438,10 @@ def _read_parquet(path: Path, chooser: _LabelChooser) -> Part:
                 f"{path}: row 1, column {name!r}: {shown!r} is not a number (type {column.type})"
             )
         arrays.append(column.to_numpy())
-    y = None
-    if at is not None:
-        y = arrays.pop(at)
-        y = y.astype(np.str_) if y.dtype == object else y
-    X = np.column_stack(arrays) if arrays else np.empty((table.num_rows, 0))
-    return Part(path, "", X, y, columns=columns)
+    y, group = (
+        None if i is None else arrays[i].astype(np.str_) if arrays[i].dtype == object else arrays[i]
+        for i in (at, group_at)
+    )
+    features = [array for i, array in enumerate(arrays) if i not in (at, group_at)]
+    X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
+    return Part(path, "", X, y, group, columns=columns)

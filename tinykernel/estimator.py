@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Number
 from typing import Any, ClassVar
@@ -10,7 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import check_cv
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -22,15 +24,20 @@ from tinykernel.integer.ranges import choose_schedules
 from tinykernel.training import progress
 from tinykernel.training.joint_options import FORMATS
 from tinykernel.training.learned import train_learned
+from tinykernel.training.learned_checks import (
+    check_image_shape,
+    checked_augmentation,
+    checked_components,
+    checked_image_shape,
+    checked_share,
+)
 from tinykernel.training.machine import KernelMachine
 from tinykernel.training.paper import train_paper
+from tinykernel.training.prepare import prepare
 from tinykernel.training.problem import (
     TrainingOptions,
     TrainingProblem,
     TrainingResult,
-    canonical_rows,
-    fit_scaling,
-    raw_dtype_of,
     to_raw,
 )
 
@@ -56,64 +63,85 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"paper", "learned"}
-        How to train. "paper": random features, ternary weights by Algorithm 1 of 001. "learned":
-        windows, G, S and weights together by gradient, which takes longer and is more accurate in
-        the same memory (see `tinykernel.training.joint`); of the parameters below it has no use for
-        regularization, loss, penalty, coefficients, init, intercept, scaler, diagonal, row_scale,
-        permutation, max_iter, tol and cv.
-    n_components : int
-        p, the number of binary features. Memory of the firmware grows in proportion.
+    method : {"learned", "paper"}
+        How to train. "learned": windows, G, S and weights together by gradient (see
+        `tinykernel.training.joint`). "paper": random features, ternary weights by Algorithm 1 of
+        001; quicker for few rows, less accurate in the same memory. What belongs to one of them
+        only says so below.
+    n_components : int or mapping of str to int
+        p, the number of binary features, at most 65536. Memory of the firmware grows in proportion.
+        "learned" also takes a number for each of several storage formats, for instance
+        ``{"compact": 3072, "phases": 1536}``, and chooses the format on rows held out;
+        `tinykernel.measure.capacity.capacity` finds the numbers that fit a budget.
     sigma : float or None
         Width of the Gaussian kernel, in scaled inputs. None chooses it by cross-validation on the
         training rows (see `tinykernel.training.selection.choose`).
     regularization : float or None
-        lambda of (7). None chooses it by cross-validation.
+        "paper" only: lambda of (7). None chooses it by cross-validation.
     loss : {"squared_hinge", "hinge", "logistic", "squared"}
-        Loss of one output, one class against the rest.
+        "paper" only: loss of one output, one class against the rest.
     penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, for fewer weights.
+        "paper" only: ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, for fewer
+        weights.
     coefficients : {"ternary", "binary"}
-        Weights in {-1, 0, 1} or {-1, 1}.
+        "paper" only: weights in {-1, 0, 1} or {-1, 1}.
     init : {"svm", "svm_sign", "random"}
-        Where training starts; see `tinykernel.training.coordinate.DescentOptions`.
+        "paper" only: where training starts; see `tinykernel.training.coordinate.DescentOptions`.
     intercept : bool
-        Whether each output has an offset beta. 001 has none; the firmware has one anyway.
+        "paper" only: whether each output has an offset beta. 001 has none; the firmware has one
+        anyway.
     scaler : {"minmax", "standard"}
-        Inputs to [-1, 1] by the range of the training rows, or to mean 0 and deviation 1. Values
-        outside [-1, 1], or [-4, 4], saturate.
+        "paper" only: inputs to [-1, 1] by the range of the training rows, as "learned" always does,
+        or to mean 0 and deviation 1. Values outside [-1, 1], or [-4, 4], saturate.
     scaler_scope : {"auto", "feature", "global"}
         A scaler for each feature, or one for all: better for features in the same unit, such as
         pixels, and without a table in the firmware. "auto" takes one for all where most features
         span at least half of the range of all.
     input_bits : {8, 16, "auto"}
-        Width of the inputs after scaling in the firmware. "auto" takes 8 unless that changes more
-        than 1 % of the labels of training rows.
+        Width of the inputs after scaling in the firmware. "auto" takes 8 where that does: "paper"
+        where it changes at most 1 % of the labels of training rows, "learned" where one scaler
+        serves all features or raw inputs have 8 bits.
     diagonal : {"sign", "gaussian"}
-        G: one bit a feature, or 8.
+        "paper" only: G: one bit a feature, or 8.
     row_scale : {"one", "chi"}
-        S: none, or random lengths, which 001 has.
+        "paper" only: S: none, or random lengths, which 001 has.
     permutation : {"orbit", "stored", "identity"}
-        P: generated from two numbers, stored, or none.
-    storage : {"compact", "phases", "windows"}
+        "paper" only: P: generated from two numbers, stored, or none.
+    storage : {"compact", "phases", "windows"} or None
         "learned" only: which numbers of a feature are learned and stored. "compact": G in 4 bits
-        and weights of 1; "phases": G and starts in 8 bits; "windows": also widths and S, and
-        ternary weights.
+        and weights of +-1; "phases": G and starts in 8 bits; "windows": also widths and S, and
+        ternary weights. None takes "compact", or the best that `n_components` names.
     epochs : int or None
         "learned" only: passes over the training rows; None for 6 to 120, fewer for more rows.
+    patience : int or None
+        "learned" only, with rows for validation: epochs without a better accuracy on these before
+        training ends. None makes all epochs. The best epoch is kept either way.
+    search : bool
+        "learned" only: choose sigma, noise, slope and dropout by short trainings on part of the
+        rows; without, they take values that are often good, and only a storage format is chosen,
+        where there is a choice.
+    augment : mapping or None
+        "learned" only: how rows are varied in training. ``{"shift": 1}`` moves images, of
+        `image_shape`, by up to one pixel each way; ``{"noise": 0.3}`` sets the noise, in radians of
+        the phase of a feature, that is otherwise searched. Both may be given.
+    image_shape : (int, int) or None
+        Height and width of the images that rows are, in row-major order.
+    teacher_share : float
+        "learned" only: share of a teacher's labels in the targets, 0 to 1; see `fit`.
     class_weight : dict, "balanced" or None
         Weights of the classes, multiplied with those of the rows. "balanced" gives all classes the
         same total weight.
     max_iter : int
-        Most sweeps over the weights.
+        "paper" only: most sweeps over the weights.
     tol : float
-        An output is finished when a sweep lowers its objective by less than this share.
+        "paper" only: an output is finished when a sweep lowers its objective by less than this
+        share.
     cv : int, splitter or iterable
-        How to choose sigma and regularization: the number of parts, at least 2; or a splitter of
-        scikit-learn; or pairs of arrays of row numbers, in training and left out, for instance from
-        ``GroupKFold().split(X, y, person)``, so that no person is in both.
+        "paper" only: how to choose sigma and regularization: the number of parts, at least 2; or a
+        splitter of scikit-learn; or pairs of arrays of row numbers, in training and left out. With
+        groups (see `fit`) a number of parts keeps rows of a group together.
     random_state : int, RandomState or None
-        Of the features, the start, the order of the weights and the parts of cross-validation.
+        Of every random choice.
     n_jobs : int or None
         Threads; None or -1 for all that numba uses. The result does not depend on it.
     verbose : int
@@ -130,10 +158,19 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         The trained machine, in floats.
     sigma_, regularization_ : float
         Given or chosen.
+    n_components_ : int
+        p of the machine.
+    storage_ : str or None
+        Given or chosen; None for "paper".
     n_iter_ : int
-        Sweeps made, the most of any output.
+        Epochs made, or sweeps, the most of any output.
     cv_results_ : dict of str to ndarray
-        "sigma", "regularization", "score": what cross-validation tried.
+        What the choice of hyper-parameters tried: for "paper" "sigma", "regularization" and
+        "score", for "learned" the numbers of `tinykernel.training.joint_choice.Trial`.
+    history_ : dict of str to ndarray
+        "learned" only: "loss" and, with rows for validation, "accuracy" of each epoch.
+    interrupted_ : bool
+        Whether Ctrl-C ended the training.
 
     Notes
     -----
@@ -145,7 +182,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, sigma=1.0, random_state=0).fit(X, y)
+    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -161,15 +198,16 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         "diagonal": ("sign", "gaussian"),
         "row_scale": ("one", "chi"),
         "permutation": ("orbit", "stored", "identity"),
-        "storage": tuple(FORMATS),
+        "storage": (None, *FORMATS),
         "intercept": (True, False),
+        "search": (True, False),
     }
 
     def __init__(
         self,
         *,
-        method: str = "paper",
-        n_components: int = 2048,
+        method: str = "learned",
+        n_components: int | Mapping[str, int] = 2048,
         sigma: float | None = None,
         regularization: float | None = None,
         loss: str = "squared_hinge",
@@ -183,8 +221,13 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         diagonal: str = "sign",
         row_scale: str = "one",
         permutation: str = "orbit",
-        storage: str = "compact",
+        storage: str | None = None,
         epochs: int | None = None,
+        patience: int | None = None,
+        search: bool = True,
+        augment: Mapping[str, float] | None = None,
+        image_shape: tuple[int, int] | None = None,
+        teacher_share: float = 0.5,
         class_weight: Mapping[Any, float] | str | None = None,
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -210,6 +253,11 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.permutation = permutation
         self.storage = storage
         self.epochs = epochs
+        self.patience = patience
+        self.search = search
+        self.augment = augment
+        self.image_shape = image_shape
+        self.teacher_share = teacher_share
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
@@ -219,7 +267,14 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        teacher: object = None,
     ) -> TernaryKernelClassifier:
         """Train.
 
@@ -232,6 +287,15 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
             Not negative. Rows of weight 0 are left out.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to. Rows of a group stay together where
+            rows are left out to choose hyper-parameters.
+        validation : (X, y), optional
+            "learned" only: rows by which the best epoch is chosen.
+        teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
+            "learned" only: another model whose probabilities are mixed with the labels, in the
+            share `teacher_share`. A classifier is asked for those of `X`; the columns of an array
+            are in the order of the labels.
 
         Returns
         -------
@@ -243,25 +307,63 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is not allowed, a value does not fit, or there is one class only.
         ValueError
             From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If Ctrl-C ended a training of "learned" after its first epoch: the best until then is
+            kept. Earlier, and with "paper", KeyboardInterrupt is raised.
         """
         options = self._options()
+        self._check_method(validation=validation, teacher=teacher)
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
-        classes, problem = self._problem(rows, labels, sample_weight)
-        observer = _print_progress if self.verbose and not progress.is_observed() else None
-        if observer is None:
-            result = _TRAINERS[self.method](problem, options)
-        else:
-            with progress.observing(observer):
-                result = _TRAINERS[self.method](problem, options)
-        # Not earlier: an interrupted second fit must not put new classes beside the old machine.
+        if options.patience is not None and validation is None:
+            raise TinykernelError("patience: give rows to watch, fit(X, y, validation=(X, y))")
+        check_image_shape(options.image_shape, rows.shape[1])
+        classes, problem = prepare(
+            rows,
+            labels,
+            _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
+            scaler=self.scaler,
+            scaler_scope=self.scaler_scope,
+            class_weight=self.class_weight,
+            splits=self._splits(rows, labels, groups),
+            groups=groups,
+            validation=None if validation is None else self._checked_validation(validation),
+            teacher=None if teacher is None else (teacher, X),
+        )
+        self._keep(self._train(problem, options), classes, options)
+        return self
+
+    def _train(self, problem: TrainingProblem, options: TrainingOptions) -> TrainingResult:
+        trainer = _TRAINERS[self.method]
+        if not self.verbose or progress.is_observed():
+            return trainer(problem, options)
+        with progress.observing(_print_progress):
+            return trainer(problem, options)
+
+    def _keep(
+        self, result: TrainingResult, classes: NDArray[Any], options: TrainingOptions
+    ) -> None:
+        """Set the attributes; not earlier, or an interrupted second fit would mix two models."""
         self.classes_ = classes
         self.machine_ = result.machine
         self.sigma_ = result.sigma
         self.regularization_ = result.regularization
+        self.n_components_ = result.n_components or options.n_components
+        self.storage_ = result.storage
         self.n_iter_ = result.n_iter
         self.cv_results_ = result.cv_results
-        return self
+        self.history_ = result.history
+        self.interrupted_ = result.interrupted
+        if result.interrupted:
+            warnings.warn(
+                f"training was interrupted after {result.n_iter} epochs; the best model until then "
+                "is kept",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _options(self) -> TrainingOptions:
         """Check the parameters, which scikit-learn wants done in `fit`."""
@@ -274,8 +376,15 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         regularization = self.regularization
         if regularization is not None and regularization != 0:
             regularization = check_positive("regularization", regularization)
+        storage, n_components, capacity = checked_components(self.storage, self.n_components)
+        if isinstance(self.n_components, Mapping) and self.method != "learned":
+            raise TinykernelError(
+                f'n_components: method "{self.method}" has no storage formats; give a number'
+            )
+        shift, noise = checked_augmentation(self.augment)
         return TrainingOptions(
-            n_components=check_count("n_components", self.n_components),
+            n_components=n_components,
+            capacity=capacity,
             sigma=None if self.sigma is None else check_positive("sigma", self.sigma),
             regularization=regularization,
             loss=self.loss,
@@ -288,8 +397,14 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             permutation=self.permutation,
             input_bits=self.input_bits,
             scaler_scope=self.scaler_scope,
-            storage=self.storage,
+            storage=storage,
             epochs=None if self.epochs is None else check_count("epochs", self.epochs),
+            patience=None if self.patience is None else check_count("patience", self.patience),
+            search=bool(self.search),
+            shift=shift,
+            noise=noise,
+            image_shape=checked_image_shape(self.image_shape, needed=shift > 0),
+            teacher_share=checked_share("teacher_share", self.teacher_share),
             max_iter=check_count("max_iter", self.max_iter),
             tol=0.0 if self.tol == 0 else check_positive("tol", self.tol),
             cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,
@@ -299,76 +414,40 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             schedules=choose_schedules,
         )
 
-    def _problem(
-        self, X: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[Any], TrainingProblem]:
-        """Bring checked data into the form that trainers take; return the classes beside it."""
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
-        raw_dtype = raw_dtype_of(X.dtype)
-        rows, labels = to_raw(X, raw_dtype), y
-        used = weight > 0
-        if not used.all():
-            rows, labels, weight = rows[used], y[used], weight[used]
-        classes, codes = np.unique(labels, return_inverse=True)
-        names = tuple(classes.tolist())
-        if len(names) < 2:
-            raise TinykernelError(
-                f"y holds one class only ({names[0]!r}); a classifier needs two classes"
-            )
-        given = weight
-        rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), weight)
-        by_class = self._class_weights(names, codes, weight)[codes]
+    def _check_method(self, **given: object) -> None:
+        """Refuse what only the learned trainer knows."""
+        if self.method == "learned":
+            return
+        given |= {name: getattr(self, name) for name in ("epochs", "patience", "augment")}
+        for name, value in given.items():
+            if value is not None:
+                raise TinykernelError(f'{name}: only for method "learned"')
 
-        def collect(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-            chosen_weight = np.where(chosen[used], given, 0.0)
-            return by_class * np.bincount(position, weights=chosen_weight, minlength=codes.size)
-
-        return classes, TrainingProblem(
-            X=rows,
-            codes=codes,
-            sample_weight=weight * by_class,
-            classes=names,
-            raw_dtype=raw_dtype,
-            scaling=fit_scaling(rows, weight, self.scaler, self.scaler_scope),
-            splits=tuple((collect(train), collect(test)) for train, test in self._splits(X, y)),
-        )
+    def _checked_validation(
+        self, validation: tuple[ArrayLike, ArrayLike]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise TinykernelError("validation: give a pair (X, y) of rows and labels")
+        rows, labels = validate_data(self, *validation, dtype="numeric", reset=False)
+        return rows, labels
 
     def _splits(
-        self, X: NDArray[Any], y: NDArray[Any]
+        self, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | None
     ) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Return the parts that the user chose, as masks of training rows and rows left out."""
-        if isinstance(self.cv, Number):
+        if self.method == "learned" or (isinstance(self.cv, Number) and groups is None):
             return []
+        splitter = check_cv(self.cv, y, classifier=True)
+        if isinstance(self.cv, Number):
+            n_groups = np.unique(np.asarray(groups)).size
+            splitter = GroupKFold(min(check_count("cv", self.cv, 2), n_groups))
         masks = []
-        for indices in check_cv(self.cv, y, classifier=True).split(X, y):
+        for indices in splitter.split(X, y, groups):
             pair = np.zeros((2, X.shape[0]), dtype=bool)
             pair[0, indices[0]] = True
             pair[1, indices[1]] = True
             masks.append((pair[0], pair[1]))
         return masks
-
-    def _class_weights(
-        self,
-        classes: tuple[object, ...],
-        codes: NDArray[np.int64],
-        sample_weight: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return the weight of every class."""
-        weights = np.ones(len(classes))
-        if self.class_weight is None:
-            return weights
-        if isinstance(self.class_weight, Mapping):
-            known = {label: i for i, label in enumerate(classes)}
-            for label, value in self.class_weight.items():
-                if label not in known:
-                    raise TinykernelError(f"class_weight: {label!r} is not a label in y")
-                weights[known[label]] = check_positive(f"class_weight of {label!r}", value)
-            return weights
-        check_choice("class_weight", self.class_weight, ("balanced",))
-        totals = np.bincount(codes, weights=sample_weight)
-        return np.asarray(totals.sum() / (totals.size * totals), dtype=np.float64)
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""

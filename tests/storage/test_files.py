@@ -33,8 +33,9 @@ def fit() -> Callable[..., TernaryKernelClassifier]:
         X = rng.normal(size=(60, 3))
         y = np.asarray(labels)[np.digitize(X[:, 0], np.linspace(-1, 1, len(labels) - 1))]
         classifier = TernaryKernelClassifier(
-            n_components=32, sigma=1.0, regularization=0.01, max_iter=2, random_state=0
-        )
+            method="paper", n_components=32, sigma=1.0, regularization=0.01, max_iter=2,
+            random_state=0,
+        )  # fmt: skip
         return classifier.set_params(**parameters).fit(X, y)
 
     return fit_with

@@ -151,6 +151,17 @@ def test_interrupt_keeps_a_working_machine(digits):
     assert np.mean(_labels(result.machine, X) == y) > 0.5
 
 
+def test_interrupt_during_the_search_ends_it(digits):
+    """Ctrl-C while hyper-parameters are chosen is not taken for the end of one trial."""
+
+    def stop(message):
+        if message.stage == "trial":
+            raise KeyboardInterrupt
+
+    with progress.observing(stop), pytest.raises(KeyboardInterrupt):
+        fit_joint(*digits, **{**QUICK, "search": True})
+
+
 def test_progress_tells_loss_and_time_left(digits):
     """One message an epoch."""
     messages = []

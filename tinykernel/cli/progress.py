@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["PlainLines", "showing_progress"]
 
 _SECONDS_BETWEEN_LINES = 5.0
+# Short trainings, of each of which the stage above reports the result.
+_INNER_STAGES = ("trial",)
 
 
 @contextmanager
@@ -45,6 +47,8 @@ def showing_progress(quiet: bool) -> Iterator[None]:
 class PlainLines:
     """An observer that writes a line at most every few seconds, and one when a stage ends.
 
+    Of a training inside another stage it writes no more than that it goes on.
+
     Parameters
     ----------
     write : callable taking a str
@@ -63,10 +67,12 @@ class PlainLines:
 
     def __call__(self, progress: Progress) -> None:
         """Take one message of a trainer."""
+        late = self._clock() - self._last >= _SECONDS_BETWEEN_LINES
+        if progress.stage in _INNER_STAGES and not late:
+            return
         if self._waiting is not None and self._waiting.stage != progress.stage:
             self.finish()
         self._waiting = progress
-        late = self._clock() - self._last >= _SECONDS_BETWEEN_LINES
         if late or progress.done == progress.total:
             self.finish()
 

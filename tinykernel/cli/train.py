@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,19 +20,26 @@ from tinykernel.cli.options import (
     check_output_file,
 )
 from tinykernel.cli.output import percent, print_json, print_pairs, size
-from tinykernel.cli.progress import showing_progress
-from tinykernel.errors import TinykernelError
+from tinykernel.cli.training import DEFAULT_METHOD, Training, accuracy_of, train_model
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tinykernel.data import Dataset, Rows
-    from tinykernel.estimator import TernaryKernelClassifier
-    from tinykernel.integer import IntegerModel
 
-__all__ = ["Training", "train_command", "train_model"]
+__all__ = ["train_command"]
 
 _METHOD = "Method"
+_LEARNED = 'Method "learned"'
+_PAPER = 'Method "paper"'
+_DEFAULT_BUDGET = 30 * 1024
+# Options that only one method has, by the names of the classifier's parameters.
+_ONLY = {
+    "learned": ("storage", "epochs", "patience", "search", "augment", "image_shape"),
+    "paper": ("regularization", "loss", "penalty", "coefficients", "scaler", "max_iter"),
+}
+
+
+def _text(help_text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel=panel, metavar=metavar)
 
 
 def train_command(
@@ -43,20 +49,29 @@ def train_command(
         typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl"),
     ],
     label: LabelOption = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="COLUMN",
+            help="column (tables), array (.npz) or file (.npy) that tells the person, record or "
+            "batch of a row; whole groups are left out to choose and to test",
+            show_default=False,
+        ),
+    ] = None,
     test_size: Annotated[
         float,
         typer.Option("--test-size", min=0, max=0.99, help="kept aside where DATA has no test part"),
     ] = 0.2,
     validation: Annotated[
         str | None,
-        typer.Option("--validation", metavar="DATA", help="report the accuracy on this file too"),
+        typer.Option(
+            "--validation", metavar="DATA", help="choose the best epoch by the rows of this file"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of every random choice")] = 0,
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
-    method: Annotated[
-        str | None, typer.Option("--method", help="paper or learned", rich_help_panel=_METHOD)
-    ] = None,
     n_components: Annotated[
         int | None,
         typer.Option(
@@ -64,64 +79,75 @@ def train_command(
             "-p",
             min=1,
             metavar="P",
-            rich_help_panel=_METHOD,
-            help="binary features; 2048, or what the budget allows",
+            help="binary features, instead of what the budget allows",
         ),
     ] = None,
+    method: Annotated[
+        str, _text("learned or paper", _METHOD, "--method", metavar="NAME")
+    ] = DEFAULT_METHOD,
     sigma: Annotated[
-        float | None,
-        typer.Option(
-            "--sigma", help="kernel width; searched if not given", rich_help_panel=_METHOD
-        ),
-    ] = None,
-    regularization: Annotated[
-        float | None,
-        typer.Option(
-            "--regularization", "--lambda", help="searched if not given", rich_help_panel=_METHOD
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            "--loss", help="squared_hinge, hinge, logistic or squared", rich_help_panel=_METHOD
-        ),
-    ] = None,
-    penalty: Annotated[
-        str | None, typer.Option("--penalty", help="l2 or l1", rich_help_panel=_METHOD)
-    ] = None,
-    coefficients: Annotated[
-        str | None,
-        typer.Option("--coefficients", help="ternary or binary", rich_help_panel=_METHOD),
-    ] = None,
-    scaler: Annotated[
-        str | None, typer.Option("--scaler", help="minmax or standard", rich_help_panel=_METHOD)
+        float | None, _text("kernel width; searched if not given", _METHOD, "--sigma")
     ] = None,
     scaler_scope: Annotated[
-        str | None,
-        typer.Option("--scaler-scope", help="auto, feature or global", rich_help_panel=_METHOD),
+        str | None, _text("auto, feature or global", _METHOD, "--scaler-scope")
     ] = None,
-    input_bits: Annotated[
-        str | None,
-        typer.Option("--input-bits", help="8, 16 or auto", rich_help_panel=_METHOD),
-    ] = None,
+    input_bits: Annotated[str | None, _text("8, 16 or auto", _METHOD, "--input-bits")] = None,
     class_weight: Annotated[
-        str | None, typer.Option("--class-weight", help="balanced", rich_help_panel=_METHOD)
-    ] = None,
-    max_iter: Annotated[
-        int | None,
-        typer.Option("--max-iter", min=1, help="paper: most sweeps", rich_help_panel=_METHOD),
-    ] = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            "--storage", help="learned: compact, phases or windows", rich_help_panel=_METHOD
-        ),
+        str | None, _text("balanced: all classes count the same", _METHOD, "--class-weight")
     ] = None,
     epochs: Annotated[
         int | None,
+        typer.Option("--epochs", min=1, help="passes over the rows", rich_help_panel=_LEARNED),
+    ] = None,
+    patience: Annotated[
+        int | None,
         typer.Option(
-            "--epochs", min=1, help="learned: passes over the rows", rich_help_panel=_METHOD
+            "--patience",
+            min=1,
+            help="with --validation: epochs without improvement before the end",
+            rich_help_panel=_LEARNED,
         ),
+    ] = None,
+    augment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--augment",
+            metavar="KIND",
+            help="shift:1 moves images by up to a pixel; noise or noise:0.3 sets the noise, in "
+            "radians, instead of searching it; may be repeated",
+            rich_help_panel=_LEARNED,
+        ),
+    ] = None,
+    image_shape: Annotated[
+        str | None,
+        _text("height and width of images, e.g. 28x28", _LEARNED, "--image-shape", metavar="HxW"),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        _text("compact, phases or windows; chosen if not given", _LEARNED, "--storage"),
+    ] = None,
+    search: Annotated[
+        bool | None,
+        typer.Option(
+            "--search/--no-search",
+            help="choose sigma, noise and slope by short trainings, or take usual values",
+            rich_help_panel=_LEARNED,
+            show_default="search",
+        ),
+    ] = None,
+    regularization: Annotated[
+        float | None, _text("searched if not given", _PAPER, "--regularization", "--lambda")
+    ] = None,
+    loss: Annotated[
+        str | None, _text("squared_hinge, hinge, logistic or squared", _PAPER, "--loss")
+    ] = None,
+    penalty: Annotated[str | None, _text("l2 or l1", _PAPER, "--penalty")] = None,
+    coefficients: Annotated[
+        str | None, _text("ternary or binary", _PAPER, "--coefficients")
+    ] = None,
+    scaler: Annotated[str | None, _text("minmax or standard", _PAPER, "--scaler")] = None,
+    max_iter: Annotated[
+        int | None, typer.Option("--max-iter", min=1, help="most sweeps", rich_help_panel=_PAPER)
     ] = None,
     jobs: Annotated[
         int | None,
@@ -130,196 +156,145 @@ def train_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Train a model and print its accuracy, in floats and as the firmware computes it."""
+    """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
+
+    Without --budget and --n-components the budget is 30KB. Ctrl-C ends the training after an epoch
+    and keeps the best model until then.
+    """
     from tinykernel.codegen.targets import find_target
 
     check_output_file(output, MODEL_SUFFIXES)
-    row = find_target(target)
+    on_chip = find_target(target).family != "host"
     parameters = {
-        "method": method,
-        "n_components": n_components,
-        "sigma": sigma,
-        "regularization": regularization,
-        "loss": loss,
-        "penalty": penalty,
-        "coefficients": coefficients,
-        "scaler": scaler,
-        "scaler_scope": scaler_scope,
+        "method": method, "n_components": n_components, "sigma": sigma,
+        "regularization": regularization, "loss": loss, "penalty": penalty,
+        "coefficients": coefficients, "scaler": scaler, "scaler_scope": scaler_scope,
         "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
-        "class_weight": class_weight,
-        "max_iter": max_iter,
-        "storage": storage,
-        "epochs": epochs,
-        "n_jobs": jobs,
-        "random_state": seed,
-    }
+        "class_weight": class_weight, "max_iter": max_iter, "storage": storage, "epochs": epochs,
+        "patience": patience, "search": search, "augment": _augmentation(augment or ()),
+        "image_shape": _image_shape(image_shape), "n_jobs": jobs, "random_state": seed,
+    }  # fmt: skip
+    _check_method(parameters)
+    if patience is not None and validation is None:
+        raise typer.BadParameter("needs --validation DATA", param_hint="--patience")
+    if budget is None and n_components is None and on_chip:
+        budget = _DEFAULT_BUDGET
     from tinykernel.data import load_data
 
-    dataset = load_data(data, label=label, test_size=test_size, seed=seed)
-    extra = None if validation is None else _validation_rows(validation, label, dataset)
-    training = train_model(dataset, parameters, budget=budget, target=target, quiet=quiet)
-    result = training.summary(output)
+    dataset = load_data(data, label=label, groups=groups, test_size=test_size, seed=seed)
+    extra = None
+    if validation is not None:
+        extra = _validation_rows(validation, label, groups, dataset)
+    training = train_model(
+        dataset, parameters, budget=budget, target=target, by_group=groups is not None,
+        validation=extra, quiet=quiet,
+    )  # fmt: skip
+    result = training.summary(output) | _memory(training, target if on_chip else None, budget)
     if extra is not None:
         result["validation"] = {
             "data": extra.source,
             "part": extra.part,
             "rows": len(extra.X),
-            "accuracy": _accuracy(training.integer, extra.X, extra.y),
+            "accuracy": accuracy_of(training.integer, extra.X, extra.y),
         }
-    if budget is not None:
-        result |= _flash(training.integer, target, budget)
     result["bytes"] = _save(training, output)
-    if budget is None and row.family != "host":
-        result |= _flash(training.integer, target, None)
     if as_json:
         print_json(result)
     elif not quiet:
         print_pairs(_in_words(result, dataset))
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """A trained model and what was measured on the way.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    estimator : TernaryKernelClassifier
-        Fitted.
-    integer : IntegerModel
-        What the firmware computes.
-    seconds : float
-        Time of the training.
-    accuracies : dict of str to float or None
-        ``train`` and ``test`` of the integer model, ``train_float`` and ``test_float``; 0 to 1,
-        None where there are no test rows.
-    """
-
-    dataset: Dataset
-    estimator: TernaryKernelClassifier
-    integer: IntegerModel
-    seconds: float
-    accuracies: dict[str, float | None]
-
-    def summary(self, output: Path | None = None) -> dict[str, Any]:
-        """Return what ``train --json`` prints, but for the size of the file.
-
-        Parameters
-        ----------
-        output : pathlib.Path, optional
-            The file that the model is written to.
-        """
-        test = self.dataset.y_test
-        return {
-            "model": output,
-            "data": self.dataset.source,
-            "split": self.dataset.split,
-            "train_rows": len(self.dataset.y_train),
-            "test_rows": 0 if test is None else len(test),
-            "features": self.integer.n_features,
-            "classes": len(self.integer.classes),
-            "method": self.estimator.method,
-            "components": self.estimator.n_components,
-            "sigma": self.estimator.sigma_,
-            "regularization": self.estimator.regularization_,
-            "train_accuracy": self.accuracies["train"],
-            "train_accuracy_float": self.accuracies["train_float"],
-            "test_accuracy": self.accuracies["test"],
-            "test_accuracy_float": self.accuracies["test_float"],
-            "seconds": round(self.seconds, 3),
-        }
-
-
-def train_model(
-    dataset: Dataset,
-    parameters: Mapping[str, Any],
-    *,
-    budget: int | None = None,
-    target: str = "cortex-m4",
-    quiet: bool = False,
-) -> Training:
-    """Train, quantise and measure.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    parameters : mapping
-        Of `TernaryKernelClassifier`; entries that are None take its defaults.
-    budget : int, optional
-        Bytes of flash that the model may take. Without ``n_components`` the largest number is
-        chosen that keeps to it.
-    target : str, default="cortex-m4"
-        Processor that the budget is for.
-    quiet : bool, default=False
-        Show no progress.
-
-    Returns
-    -------
-    Training
-
-    Raises
-    ------
-    TinykernelError
-        If a parameter is wrong or the budget cannot be met.
-    """
-    from tinykernel.estimator import TernaryKernelClassifier
-
-    given = {name: value for name, value in parameters.items() if value is not None}
-    X, y = dataset.X_train, dataset.y_train
-    if budget is not None and "n_components" not in given:
-        from tinykernel.cli.budget import components_within
-
-        given["n_components"] = components_within(X, y, given, budget=budget, target=target)
-    estimator = TernaryKernelClassifier(**given)
-    started = time.perf_counter()
-    with showing_progress(quiet):
-        estimator.fit(X, y)
-    seconds = time.perf_counter() - started
-    integer = estimator.quantize()
-    accuracies = {
-        "train": _accuracy(integer, X, y),
-        "train_float": _accuracy(estimator, X, y),
-        "test": _accuracy(integer, dataset.X_test, dataset.y_test),
-        "test_float": _accuracy(estimator, dataset.X_test, dataset.y_test),
-    }
-    return Training(dataset, estimator, integer, seconds, accuracies)
-
-
-def _flash(integer: IntegerModel, target: str, budget: int | None) -> dict[str, Any]:
-    """Measure the flash; with a budget by linking where there is a compiler, and keep to it."""
-    from tinykernel.measure.report import report
-
-    found = report(integer, target, budget, compiler="none" if budget is None else "auto")
-    if budget is not None and found.flash > budget:
-        raise TinykernelError(
-            f"the trained model needs {found.flash} bytes of flash on {target} ({found.source}), "
-            f"{found.flash - budget} over the budget of {budget}; nothing was written, use fewer "
-            "--n-components"
+    if result["interrupted"]:
+        typer.echo(
+            f"training was interrupted after {result['iterations']} epochs; {output} holds the "
+            "best model until then",
+            err=True,
         )
-    return {"target": target, "flash": found.flash, "flash_source": found.source, "budget": budget}
 
 
-def _accuracy(
-    model: TernaryKernelClassifier | IntegerModel, X: NDArray[Any] | None, y: NDArray[Any] | None
-) -> float | None:
-    return None if X is None else float((model.predict(X) == y).mean())
+def _augmentation(given: Sequence[str]) -> dict[str, float] | None:
+    """Read ``--augment``."""
+    found: dict[str, float] = {}
+    for text in given:
+        kind, colon, value = text.partition(":")
+        try:
+            if kind == "noise" and not colon:
+                from tinykernel.training.joint_options import JointOptions
+
+                found[kind] = JointOptions().noise
+            elif kind == "noise":
+                found[kind] = float(value)
+            elif kind == "shift":
+                found[kind] = int(value) if colon else 1
+            else:
+                raise ValueError
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r}: write shift:PIXELS, noise or noise:RADIANS", param_hint="--augment"
+            ) from None
+    return found or None
 
 
-def _validation_rows(file: str, label: str | None, dataset: Dataset) -> Rows:
+def _image_shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)[x,](\d+)", text.strip().lower())
+    if match is None:
+        raise typer.BadParameter(
+            f"{text!r}: write HEIGHTxWIDTH, as in 28x28", param_hint="--image-shape"
+        )
+    return int(match.group(1)), int(match.group(2))
+
+
+def _check_method(parameters: Mapping[str, Any]) -> None:
+    """Refuse options that only the other method has, and a method that does not exist."""
+    method = parameters["method"]
+    if method not in _ONLY:
+        raise typer.BadParameter(
+            f"{method!r}: choose from {', '.join(_ONLY)}", param_hint="--method"
+        )
+    for other, names in _ONLY.items():
+        given = [name for name in names if parameters[name] is not None]
+        if other != method and given:
+            option = "--" + given[0].replace("_", "-")
+            raise typer.BadParameter(f"only for --method {other}", param_hint=option)
+
+
+def _memory(training: Training, target: str | None, budget: int | None) -> dict[str, Any]:
+    """Tell the flash: of a budget as it was measured, else without waiting for a compiler."""
+    memory = training.memory
+    if memory is None:
+        if target is None:
+            return {}
+        from tinykernel.measure.report import report
+
+        memory = report(training.integer, target, compiler="none")
+    return {
+        "target": memory.target,
+        "flash": memory.flash,
+        "ram": memory.ram,
+        "flash_source": memory.source,
+        "budget": budget,
+        "report": memory.to_dict(),
+    }
+
+
+def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:
     from tinykernel.data import load_rows
+    from tinykernel.errors import TinykernelError
 
     classes = sorted(set(dataset.y_train.tolist()))
-    rows = load_rows(file, label=label, n_features=dataset.X_train.shape[1], classes=classes)
+    rows = load_rows(
+        file, label=label, groups=groups, n_features=dataset.X_train.shape[1], classes=classes
+    )
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")
     return rows
 
 
 def _save(training: Training, output: Path) -> int:
-    """Write the model and return the size of the file."""
+    """Write the model and return the size of the file: .tkm holds what the firmware computes."""
     from tinykernel.storage import save
 
-    save(training.estimator, output)
+    save(training.integer if output.suffix.lower() == ".tkm" else training.estimator, output)
     return output.stat().st_size
 
 
@@ -330,10 +305,11 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         exact, rounded = result[f"{part}_accuracy_float"], result[f"{part}_accuracy"]
         return f"{percent(exact)} in floats, {percent(rounded)} in integers as in the firmware"
 
+    stored = f", storage {result['storage']}" if result["storage"] else ""
     pairs = [
         ("data", f"{dataset.source}: {dataset.split}"),
         ("model", f"{result['components']} components of {result['features']} inputs, "
-         f"{result['classes']} classes, method {result['method']}"),
+         f"{result['classes']} classes, method {result['method']}{stored}"),
         ("training", both("train")),
         ("test", both("test")),
     ]  # fmt: skip
@@ -343,7 +319,11 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         pairs.append(("validation", f"{percent(extra['accuracy'])} in integers ({where})"))
     if "flash" in result:
         flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
+        if result["budget"] is not None:
+            left = result["budget"] - result["flash"]
+            flash += f", {size(left)} of the budget of {size(result['budget'])} left"
         pairs.append(("flash", flash))
+        pairs.append(("RAM", size(result["ram"])))
     pairs.append(("time", f"{result['seconds']:.1f} s"))
     pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
     return pairs

@@ -282,7 +282,7 @@ class JointLearner:
     ) -> list[dict[str, float]]:  # fmt: skip
         """Train, and end in the best state (by `validation`, if given), quantised.
 
-        Ctrl-C ends the training early and keeps the best state so far.
+        Ctrl-C ends the stage "training" early and keeps the best state so far.
 
         Returns
         -------
@@ -309,6 +309,8 @@ class JointLearner:
                 if best is not None and patience is not None and epoch - best_epoch >= patience:
                     break
         except KeyboardInterrupt:
+            if stage != "training":
+                raise  # a trial is worth nothing without the others
             progress.report(stage, len(history), self.options.epochs, "stopped; the best is kept")
         if best is not None:
             for name, value in zip(_NAMES, best[1], strict=True):

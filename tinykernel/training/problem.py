@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
@@ -18,7 +17,6 @@ __all__ = [
     "ScheduleChooser",
     "TrainingProblem",
     "TrainingResult",
-    "canonical_rows",
     "choose_scope",
     "fit_scaling",
     "raw_dtype_of",
@@ -251,67 +249,7 @@ def _mean_and_deviation(
     return np.asarray(mean.mean()), np.asarray(np.sqrt(square.mean()))
 
 
-# --- rows ----------------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _hash_rows(data):  # type: ignore[no-untyped-def]
-    """Hash the bytes of every row (FNV-1a, 64 bits)."""
-    hashes = np.empty(data.shape[0], np.uint64)
-    for i in range(data.shape[0]):
-        value = np.uint64(14695981039346656037)
-        for j in range(data.shape[1]):
-            value = (value ^ np.uint64(data[i, j])) * np.uint64(1099511628211)
-        hashes[i] = value
-    return hashes
-
-
-def canonical_rows(
-    X: NDArray[Any], codes: NDArray[np.int64], sample_weight: NDArray[np.float64]
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Bring a training set into an order that depends only on what it holds.
-
-    Equal rows of one class become one row with the sum of their weights, and they are sorted by a
-    hash, so that the order looks random. Thus a model depends neither on the order of the rows nor
-    on whether a row is repeated or weighted.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features), C order
-    codes : ndarray of int64, shape (n,)
-        Class of each row.
-    sample_weight : ndarray of float64, shape (n,)
-        Positive.
-
-    Returns
-    -------
-    X, codes, sample_weight
-        With at most n rows.
-    position : ndarray of int64, shape (n,)
-        Where each given row went.
-
-    Examples
-    --------
-    >>> X, codes, weight = np.array([[1], [2], [1]]), np.array([0, 1, 0]), np.ones(3)
-    >>> *rows, position = canonical_rows(X, codes, weight)
-    >>> sorted(zip(*(array.ravel().tolist() for array in rows)))
-    [(1, 0, 2.0), (2, 1, 1.0)]
-    >>> bool(position[0] == position[2])
-    True
-    """
-    if X.dtype.kind == "f":
-        X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
-    X = np.ascontiguousarray(X)
-    order = np.lexsort((codes, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
-    X, codes, sample_weight = X[order], codes[order], sample_weight[order]
-    fresh = np.ones(X.shape[0], dtype=bool)
-    fresh[1:] = (codes[1:] != codes[:-1]) | (X[1:] != X[:-1]).any(axis=1)
-    position = np.empty(order.size, dtype=np.int64)
-    position[order] = np.cumsum(fresh) - 1
-    if fresh.all():
-        return X, codes, sample_weight, position
-    first = np.flatnonzero(fresh)
-    return X[first], codes[first], np.add.reduceat(sample_weight, first), position
+# --- problem, options, result ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +259,7 @@ class TrainingProblem:
     Parameters
     ----------
     X : ndarray of `raw_dtype`, shape (n, n_features), C order
-        Raw rows, as from `canonical_rows`.
+        Raw rows, as from `tinykernel.training.canonical.canonical_rows`.
     codes : ndarray of int64, shape (n,)
         Position of the class of each row in `classes`. Every class occurs.
     sample_weight : ndarray of float64, shape (n,)
@@ -343,6 +281,9 @@ class TrainingProblem:
     raw_dtype: str
     scaling: InputScaling
     splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
+    groups: NDArray[np.int64] | None = None
+    validation: tuple[NDArray[Any], NDArray[np.int64]] | None = None
+    teacher: NDArray[np.float32] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -370,6 +311,14 @@ class TrainingResult:
     cv_results : dict of str to ndarray
         What the choice of hyperparameters tried, one entry a trial in each array; empty when
         nothing had to be chosen.
+    n_components : int or None
+        p, where the trainer chose it.
+    storage : str or None
+        Storage format, where the method has one.
+    history : dict of str to ndarray
+        One entry an epoch in each array: "loss" and, with validation rows, "accuracy".
+    interrupted : bool
+        Whether Ctrl-C ended the training; the machine is the best until then.
     """
 
     machine: KernelMachine
@@ -377,6 +326,10 @@ class TrainingResult:
     regularization: float
     n_iter: int
     cv_results: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    n_components: int | None = None
+    storage: str | None = None
+    history: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -387,6 +340,9 @@ class TrainingOptions:
     ----------
     n_components : int
         p, the number of binary features.
+    capacity : mapping of str to int
+        "learned" only: storage formats to choose from, each with its p; empty for none but
+        `storage` with `n_components`.
     sigma, regularization : float or None
         None lets the trainer choose.
     loss, penalty, coefficients, init : str
@@ -403,6 +359,18 @@ class TrainingOptions:
         "learned" only: a key of `tinykernel.training.joint_options.FORMATS`.
     epochs : int or None
         "learned" only: passes over the rows; None takes a number that suits their number.
+    patience : int or None
+        "learned" only: epochs without a better accuracy on the validation rows before the end.
+    search : bool
+        "learned" only: whether sigma, noise, slope and dropout are chosen by short trainings.
+    shift : int
+        "learned" only: images are moved by up to this number of pixels.
+    noise : float or None
+        "learned" only: as in `tinykernel.training.joint_options.JointOptions`; None searches it.
+    image_shape : pair of int, or None
+        Height and width of the images that rows are.
+    teacher_share : float
+        "learned" only: share of the teacher's labels in the targets, 0 to 1.
     max_iter : int
         Most passes.
     tol : float
@@ -428,6 +396,7 @@ class TrainingOptions:
     """
 
     n_components: int = 2048
+    capacity: Mapping[str, int] = field(default_factory=dict)
     sigma: float | None = None
     regularization: float | None = None
     loss: str = "squared_hinge"
@@ -442,6 +411,12 @@ class TrainingOptions:
     scaler_scope: str = "auto"
     storage: str = "compact"
     epochs: int | None = None
+    patience: int | None = None
+    search: bool = True
+    shift: int = 0
+    noise: float | None = None
+    image_shape: tuple[int, int] | None = None
+    teacher_share: float = 0.5
     max_iter: int = 20
     tol: float = 1e-4
     cv: int = 3

@@ -1,0 +1,245 @@
+"""How many components fit into a budget of flash, found before the long training.
+
+The size of the firmware depends on the method, the storage format and the number of components, and
+hardly on what was learned. So an untrained model stands for the trained one: it is cut to a number
+of components, measured, and the number corrected until the budget is used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.hadamard import padded_dimension
+from tinykernel.integer import choose_schedules, quantize
+from tinykernel.measure.report import report
+from tinykernel.measure.toolchains import find_toolchain
+from tinykernel.training.joint import fit_joint
+from tinykernel.training.joint_options import FORMATS, StorageFormat
+from tinykernel.training.joint_options import components_within as components_by_tables
+from tinykernel.training.machine import KernelMachine
+
+__all__ = ["MOST_COMPONENTS", "SEARCHED_FORMATS", "capacity", "components_within"]
+
+#: More components than this are not chosen, however large the budget: training time grows in
+#: proportion and the accuracy hardly.
+MOST_COMPONENTS = 32768
+#: Formats that are weighed against each other unless one is asked for. At equal bytes one of these
+#: was ahead of "windows" on MNIST, USPS, HAR and covtype.
+SEARCHED_FORMATS = ("compact", "phases")
+_WORD = 32  # components are stored in words of 32
+_ROWS_A_CLASS = 4
+_MARGIN = 0.97  # without a compiler: the estimate is within 3 % of the linked size
+# With one: which stages of the transforms halve depends on what was learned, and so does the code.
+_SLACK = 64
+_USUAL_CODE = 2500
+_MOST_MEASUREMENTS = 6
+
+
+def capacity(
+    X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, budget: int, target: str
+) -> dict[str, int]:
+    """Find for each storage format how many components keep to a budget.
+
+    The result can be given to `TernaryKernelClassifier` as ``n_components`` and to
+    `tinykernel.training.joint.fit_joint` as ``capacity``.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_features)
+        Raw training rows, at least those with the extremes of each feature.
+    y : array-like, shape (n_rows,)
+        Labels.
+    parameters : mapping
+        Parameters of the classifier. Of these ``storage`` (a format; without it both of
+        `SEARCHED_FORMATS` are taken), ``scaler_scope`` and ``input_bits`` matter for the size.
+    budget : int
+        Bytes of flash, model and runtime together.
+    target : str
+        A microcontroller. Where this machine has a compiler for it the program is linked,
+        otherwise its size is estimated and 3 % are left free.
+
+    Returns
+    -------
+    dict of str to int
+        Multiples of 32, at most `MOST_COMPONENTS`. Formats of which nothing fits are left out.
+
+    Raises
+    ------
+    TinykernelError
+        If not even 32 components fit in any format, or the target is unknown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = capacity(X, y, {"storage": "compact"}, budget=8192, target="cortex-m4")
+    >>> found["compact"] > 4096
+    True
+    """
+    rows, labels = _some_rows(np.asarray(X), np.asarray(y))
+    asked = parameters.get("storage")
+    found, smallest = {}, []
+    for storage in SEARCHED_FORMATS if asked is None else (asked,):
+        machine = _untrained(rows, labels, parameters, storage, budget)
+        p, least = _fill(machine, FORMATS[storage], budget, target)
+        smallest.append(least)
+        if p > 0:
+            found[storage] = p
+    if not found:
+        raise _too_small(budget, target, min(smallest))
+    return found
+
+
+def components_within(
+    X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, budget: int, target: str
+) -> int:
+    """Find how many components of the method "paper" keep to a budget.
+
+    Parameters
+    ----------
+    X, y, parameters, budget, target
+        As for `capacity`; parameters of the classifier that belong to this method.
+
+    Returns
+    -------
+    int
+        A multiple of 32, at most `MOST_COMPONENTS`.
+
+    Raises
+    ------
+    TinykernelError
+        If not even 32 components fit, or the target is unknown.
+    """
+    rows, labels = _some_rows(np.asarray(X), np.asarray(y))
+    given = {name: value for name, value in parameters.items() if name != "storage"}
+    given |= {"method": "paper", "n_components": padded_dimension(rows.shape[1]), "max_iter": 1}
+    given |= {"init": "random", "sigma": given.get("sigma") or 1.0, "regularization": 0.1}
+    machine = TernaryKernelClassifier(**given).fit(rows, labels).machine_
+    storage = StorageFormat(
+        name="paper",
+        diagonal_top=7 if machine.diagonal_kind == "sign" else 127,
+        learns_start=True,
+        learns_width=True,
+        scale_per_row=np.unique(machine.row_scale).size > 1,
+        ternary=not np.all(machine.weights),
+    )
+    most = components_by_tables(budget, storage, machine.dimension, len(machine.weights))
+    machine = _enlarged(machine, int(np.clip(most, _WORD, MOST_COMPONENTS)))
+    p, least = _fill(machine, storage, budget, target)
+    if p == 0:
+        raise _too_small(budget, target, least)
+    return p
+
+
+def _too_small(budget: int, target: str, needed: int) -> TinykernelError:
+    return TinykernelError(
+        f"no model for this data fits into {budget} bytes on {target}: with {_WORD} components it "
+        f"needs about {needed}; give a larger --budget"
+    )
+
+
+# -- models to measure ----------------------------------------------------------------------------
+
+
+def _some_rows(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Take rows of every class and all extremes, on which the form of the scaler depends."""
+    codes = np.unique(y, return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    first = np.searchsorted(codes[order], np.arange(codes.max() + 1))
+    last = np.append(first[1:], codes.size)
+    few = [order[a : min(a + _ROWS_A_CLASS, b)] for a, b in zip(first, last, strict=True)]
+    rows = np.unique(np.concatenate([*few, X.argmin(axis=0), X.argmax(axis=0)]))
+    return X[rows], y[rows]
+
+
+def _untrained(
+    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], storage: str, budget: int
+) -> KernelMachine:
+    """Make a machine of random values with as many components as its tables alone allow."""
+    if storage not in FORMATS:
+        raise TinykernelError(f"storage: {storage!r}; choose from {', '.join(FORMATS)}")
+    n_classes = np.unique(y).size
+    n_outputs = 1 if n_classes == 2 else n_classes
+    dimension = padded_dimension(X.shape[1])
+    most = components_by_tables(budget, FORMATS[storage], dimension, n_outputs)
+    bits = parameters.get("input_bits", "auto")
+    machine = fit_joint(
+        X, y, n_components=int(np.clip(most, _WORD, MOST_COMPONENTS)), storage=storage, epochs=1,
+        search=False, n_threads=1, quantise_from=0.0, schedules=choose_schedules,
+        scaler_scope=parameters.get("scaler_scope", "auto"),
+        input_bits=None if bits in (None, "auto") else int(bits),
+    ).machine  # fmt: skip
+    # Training gives each block a scale of its own, which takes a table.
+    factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
+    return replace(machine, row_scale=machine.row_scale * factor)
+
+
+def _enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
+    """Repeat the blocks of a machine; its weights use every component and both bit planes."""
+    d = machine.dimension
+    shape = (-(-n_components // d), d)
+    levels = [-1, 1] if np.all(machine.weights) else [-1, 0, 1]
+    weights = np.random.default_rng(0).choice(levels, (len(machine.weights), shape[0] * d))
+    weights[0, weights[0] == 0] = 1  # no component is dropped
+    weights[:, n_components:] = 0
+    return replace(
+        machine,
+        diagonal=np.resize(machine.diagonal, shape),
+        row_scale=np.resize(machine.row_scale, shape),
+        start=np.resize(machine.start, shape),
+        width=np.resize(machine.width, shape),
+        weights=weights.astype(np.int8),
+    )
+
+
+def _cut(machine: KernelMachine, n_components: int) -> KernelMachine:
+    """Keep the first components of a machine."""
+    blocks = -(-n_components // machine.dimension)
+    weights = machine.weights[:, : blocks * machine.dimension].copy()
+    weights[:, n_components:] = 0
+    return replace(
+        machine,
+        diagonal=machine.diagonal[:blocks],
+        row_scale=machine.row_scale[:blocks],
+        start=machine.start[:blocks],
+        width=machine.width[:blocks],
+        weights=weights,
+    )
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+def _fill(
+    machine: KernelMachine, storage: StorageFormat, budget: int, target: str
+) -> tuple[int, int]:
+    """Return how many components of a machine fit, and the least size that was measured.
+
+    What is not a table of the format grows slowly with the number of components. It is taken from
+    one measurement to guess the number for the next, until a guess repeats.
+    """
+    row = find_target(target)
+    if row.family != "host" and find_toolchain(row) is None:
+        allowed = int(budget * _MARGIN)
+    else:
+        allowed = budget - min(_SLACK, budget // 32)
+    most = machine.weights.shape[1]
+    n_outputs = len(machine.weights)
+    sizes: dict[int, int] = {}
+    rest = _USUAL_CODE
+    for _ in range(_MOST_MEASUREMENTS):
+        fitting = components_by_tables(allowed - rest, storage, machine.dimension, n_outputs)
+        p = int(np.clip(fitting, _WORD, most))
+        if p in sizes:
+            break
+        sizes[p] = report(quantize(_cut(machine, p)), target).flash
+        rest = sizes[p] - storage.table_bytes(p, machine.dimension, n_outputs)
+    return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
