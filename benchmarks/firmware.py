@@ -1,24 +1,40 @@
 """Cost of the firmware on every core: instructions a feature, flash by part, RAM.
 
-Run it with ``python benchmarks/firmware.py``. Instructions are counted exactly in an emulator and
-sizes come from the linked program, so that the figures do not depend on how busy the computer is.
-Ends with status 1 when a figure is above its limit.
+Run it with ``python benchmarks/firmware.py [--data DIR] [--variants]``. Instructions are counted
+exactly in an emulator and sizes come from the linked program, so that the figures do not depend on
+how busy the computer is. Ends with status 1 when a figure misses its limit.
+
+With ``--data``, a folder with mnist.npz (uint8 ``X_train`` and ``X_test`` of 784 columns,
+``y_train``, ``y_test``), a small model is trained and measured too, about two minutes of two
+processors. Its size was chosen on 10000 training rows held out, after 40 epochs: 768 components
+93.7 %, 896 94.2 %, 1024 94.7 %.
+
+With ``--variants``, the compile-time switches are compared instead.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from elftools.elf.elffile import ELFFile
 from rich.console import Console
 
+from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.features import RMBCSIK
 from tinykernel.integer import IntegerModel, quantize
 from tinykernel.measure.bench import BenchResult, bench
+from tinykernel.measure.footprint import write_files
 from tinykernel.measure.report import Report, report
+from tinykernel.measure.toolchains import find_toolchain
+from tinykernel.training.joint import fit_joint
 from tinykernel.training.machine import KernelMachine
+from tinykernel.verify import verify
 
 # Most instructions a feature at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {
@@ -32,8 +48,21 @@ LIMITS = {
 }
 CODE_LIMIT, CODE_GOAL = 2560, 1536  # bytes of runtime on cortex-m4
 RAM_LIMIT, RAM_GOAL = 5632, 4608  # bytes: static, scratch and stack
+# A model of MNIST on cortex-m4: test accuracy (at least), linked flash, instructions.
+ACCURACY_LIMIT = 93.2  # percent
+FLASH_LIMIT, FLASH_GOAL = 6144, 5120  # bytes
+INSTRUCTIONS_LIMIT, INSTRUCTIONS_GOAL = 50000, 40000
+MNIST_COMPONENTS, MNIST_EPOCHS = 1024, 40
 # Inputs, components: d = 64, 256, 1024.
 SHAPES = ((64, 1024), (256, 2048), (784, 4096))
+VARIANTS = (
+    ("-Os",),
+    ("-O2",),
+    ("-Os", "-DTK_PREFER_SIZE=1"),
+    ("-Os", "-DTK_FORCE_PORTABLE=1"),
+    ("-Os", "-DTK_FORCE_RADIX=2"),
+    ("-Os", "-DTK_FORCE_RADIX=4"),
+)
 STAGES = ("scale", "transform", "windows", "scores", "other")
 
 
@@ -45,6 +74,7 @@ class Row:
     dimension: int
     bench: BenchResult
     report: Report
+    bound: dict[str, float]
 
     @property
     def per_feature(self) -> float:
@@ -77,6 +107,44 @@ def sample(n_features: int, n_components: int) -> IntegerModel:
     return quantize(machine)
 
 
+PACKED = ("cortex-m4", "cortex-m7", "cortex-m33")
+
+
+def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
+    """Count the instructions that the stages cannot do without; return them per feature.
+
+    Counted are additions, loads, stores, multiplications, tests and population counts of a model
+    with all tables and 8-bit inputs; loop control, addresses and moves between registers are not.
+    docs/performance.md explains every number.
+    """
+    packed, d, m = target in PACKED, model.dimension, model.diagonal.shape[0]
+    n, p, n_outputs = model.n_features, model.n_components, model.weights.shape[0]
+    words, stages = d / 2, d.bit_length() - 1
+
+    def additions(halve: tuple[bool, ...]) -> float:
+        return float(sum(1 if packed or not halved else 4 for halved in halve))
+
+    at_once = 2 if target.startswith("cortex-m0") else 3  # stages a pass
+    passes = -(-(stages - 1) // at_once)
+    first = words * (additions(model.halve_first[1:]) + 2 * passes)
+    # A value of P: its load, index and address; half a merge and half a store.
+    permutation = d * 3.5
+    # A word of G u: factors, products, alignment; then stage 0 in it.
+    product = 5.5 if packed else 7.0
+    stage_0 = 1.0 if packed else 3.0 + 2 * model.halve_second[0]
+    block = words * (product + stage_0 + additions(model.halve_second[1:]) + 2 * passes)
+    window = 21 / 4 if packed else 11.0
+    count = 1 + 2 + 2 + 7 * 5 / 8 + 12 / 8
+    value = 12.5 if packed else 16.0
+    found = {
+        "scale": n * value,
+        "transform": first + permutation + m * block,
+        "windows": p * window + p / 32,
+        "scores": p / 32 * n_outputs * count,
+    }
+    return {stage: instructions / p for stage, instructions in found.items()}
+
+
 def measure() -> list[Row]:
     """Measure all shapes on all emulated cores."""
     rows = []
@@ -86,7 +154,9 @@ def measure() -> list[Row]:
             if target.emulated_as and target.name not in LIMITS:
                 continue
             result = bench(model, target)
-            rows.append(Row(target.name, model.dimension, result, report(model, target)))
+            found = report(model, target)
+            bound = lower_bound(model, target.name)
+            rows.append(Row(target.name, model.dimension, result, found, bound))
             print(f"{target.name}, d = {model.dimension}: done", file=sys.stderr)
     return rows
 
@@ -94,15 +164,15 @@ def measure() -> list[Row]:
 def tables(rows: list[Row]) -> str:
     """Write the figures as Markdown."""
     lines = [
-        "| core | d | p | instructions | a feature | " + " | ".join(STAGES) + " |",
-        "|---|---:|---:|---:|---:|" + "---:|" * len(STAGES),
+        "| core | d | p | instructions | a feature | " + " | ".join(STAGES) + " | bound |",
+        "|---|---:|---:|---:|---:|" + "---:|" * (len(STAGES) + 1),
     ]
     for row in rows:
         result = row.bench
         stages = " | ".join(f"{result.stages[s] / result.components:.1f}" for s in STAGES)
         lines.append(
             f"| {row.target} | {row.dimension} | {result.components} | {result.instructions} "
-            f"| {row.per_feature:.1f} | {stages} |"
+            f"| {row.per_feature:.1f} | {stages} | {sum(row.bound.values()):.1f} |"
         )
     parts = list(dict.fromkeys(name for row in rows for name in row.report.parts["flash"]))
     lines += [
@@ -120,35 +190,133 @@ def tables(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def limits(rows: list[Row]) -> tuple[str, bool]:
-    """Compare the largest model with its limits; return Markdown and whether all hold."""
-    checks: list[tuple[str, float, float, float]] = []
+@dataclass(frozen=True)
+class Check:
+    """A figure and its limits."""
+
+    what: str
+    value: float
+    must: float
+    goal: float
+    at_least: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether the limit that must hold does."""
+        return self.value >= self.must if self.at_least else self.value <= self.must
+
+    def line(self) -> str:
+        """Write a row of a Markdown table."""
+        reached = self.value >= self.goal if self.at_least else self.value <= self.goal
+        verdict = "goal met" if reached else "met" if self.held else "MISSED"
+        return f"| {self.what} | {self.value:.1f} | {self.must} | {self.goal} | {verdict} |"
+
+
+def limits(rows: list[Row]) -> list[Check]:
+    """Compare the largest model with its limits."""
+    checks = []
     for row in rows:
         if row.dimension != 1024:
             continue
         if row.target in LIMITS:
             must, goal = LIMITS[row.target]
-            checks.append((f"{row.target}: instructions a feature", row.per_feature, must, goal))
+            checks.append(
+                Check(f"{row.target}: instructions a feature", row.per_feature, must, goal)
+            )
         if row.target == "cortex-m4":
             flash = row.report.parts["flash"]
             code = flash["code"] + flash.get("library", 0)
-            checks.append(("cortex-m4: bytes of code", code, CODE_LIMIT, CODE_GOAL))
-            checks.append(("cortex-m4: bytes of RAM", row.report.ram, RAM_LIMIT, RAM_GOAL))
-    lines = ["| figure | measured | must | goal | |", "|---|---:|---:|---:|---|"]
-    for what, value, must, goal in checks:
-        verdict = "goal met" if value <= goal else "met" if value <= must else "MISSED"
-        lines.append(f"| {what} | {value:.1f} | {must} | {goal} | {verdict} |")
-    return "\n".join(lines), all(value <= must for _, value, must, _ in checks)
+            checks.append(Check("cortex-m4: bytes of code", code, CODE_LIMIT, CODE_GOAL))
+            checks.append(Check("cortex-m4: bytes of RAM", row.report.ram, RAM_LIMIT, RAM_GOAL))
+    return checks
+
+
+def mnist(folder: Path) -> list[Check]:
+    """Train a small model of MNIST on its training part and measure it on cortex-m4."""
+    with np.load(folder / "mnist.npz", allow_pickle=False) as data:
+        X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
+    found = fit_joint(
+        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, storage="compact", search=False
+    )
+    model = quantize(found.machine)
+    checked = verify(model, X_test, y_test, target="host")
+    if not checked.ok or checked.accuracy is None:
+        raise SystemExit(f"C and Python differ: {checked.first_difference}")
+    flash = report(model, "cortex-m4").flash
+    cost = bench(model, "cortex-m4", X=X_test[:3])
+    print(
+        f"MNIST: p = {model.n_components}, {checked.scores} scores equal to Python's; "
+        + ", ".join(f"{stage} {count}" for stage, count in cost.stages.items()),
+        file=sys.stderr,
+    )
+    return [
+        Check("MNIST model: test accuracy of the C in %", 100 * checked.accuracy,
+              ACCURACY_LIMIT, ACCURACY_LIMIT, at_least=True),
+        Check("MNIST model, cortex-m4: bytes of flash", flash, FLASH_LIMIT, FLASH_GOAL),
+        Check("MNIST model, cortex-m4: instructions", cost.instructions,
+              INSTRUCTIONS_LIMIT, INSTRUCTIONS_GOAL),
+    ]  # fmt: skip
+
+
+def code_bytes(model: IntegerModel, target: str, flags: tuple[str, ...]) -> int:
+    """Return the bytes of machine code of a model that is compiled with given flags."""
+    chain = find_toolchain(target, "gcc")
+    if chain is None:
+        raise SystemExit(f"no GCC for {target}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        include = write_files(folder, render_sources(model, "tested"))
+        compiled = folder / "model.o"
+        chain.compile(folder / "src" / "tested.c", compiled, include=include,
+                      flags=[*flags, "-std=c99"])  # fmt: skip
+        with compiled.open("rb") as stream:
+            sections = list(ELFFile(stream).iter_sections())
+    # Only what one entry needs is linked: predict from raw inputs and what it calls.
+    unused = ("scores", "quantize", "quantized")
+    return sum(
+        section["sh_size"]
+        for section in sections
+        if section["sh_flags"] & 4 and not section.name.endswith(unused)
+    )
+
+
+def variants() -> str:
+    """Compare the compile-time switches on the largest model; return Markdown."""
+    model = sample(*SHAPES[-1])
+    targets = ("cortex-m4", "cortex-m0", "esp32c3")
+    lines = [
+        "| flags |" + "".join(f" {t}: a feature | code |" for t in targets),
+        "|---|" + "---:|---:|" * len(targets),
+    ]
+    for flags in VARIANTS:
+        cells = ""
+        for target in targets:
+            count = bench(model, target, flags=flags).instructions
+            size = code_bytes(model, target, flags)
+            cells += f" {count / model.n_components:.1f} | {size} |"
+        lines.append(f"| `{' '.join(flags)}` |{cells}")
+        print(f"{' '.join(flags)}: done", file=sys.stderr)
+    return "\n".join(lines)
 
 
 def main() -> int:
     """Print all tables."""
+    parser = argparse.ArgumentParser(description="Cost of the firmware on every core.")
+    parser.add_argument("--data", type=Path, help="folder with mnist.npz")
+    parser.add_argument("--variants", action="store_true", help="compare compile-time switches")
+    arguments = parser.parse_args()
+    if arguments.variants:
+        print(variants())
+        return 0
     rows = measure()
-    compared, held = limits(rows)
+    checks = limits(rows)
+    if arguments.data is not None:
+        checks += mnist(arguments.data)
     titles = dict.fromkeys(f"{row.bench.compiler}, {row.bench.emulator}" for row in rows)
     Console(stderr=True).print("built with -Os: " + "; ".join(titles))
-    print(f"{tables(rows)}\n\n{compared}")
-    return 0 if held else 1
+    print(f"{tables(rows)}\n\n| figure | measured | must | goal | |\n|---|---:|---:|---:|---|")
+    print("\n".join(check.line() for check in checks))
+    return 0 if all(check.held for check in checks) else 1
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from tinykernel.measure.machines import MACHINES
 from tinykernel.measure.report import report
 from tinykernel.measure.samples import random_model
 from tinykernel.measure.toolchains import find_toolchain
+from tinykernel.verify import verify
 
 CHIPS = [name for name in TARGETS if name != "host"]
 ZIG_CHIPS = [name for name in CHIPS if find_target(name).zig]
@@ -42,6 +43,8 @@ SHAPES: dict[str, dict[str, Any]] = {
                                "raw_dtype": "int16", "bits": 16, "diagonal_kind": "sign"},
     "dropped rows": {"n_features": 70, "n_components": 256, "n_classes": 3, "raw_dtype": "int32",
                      "dropped_rows": 0.7, "permutation": "stored", "zero_weights": False},
+    "int8 inputs": {"n_features": 30, "n_components": 96, "n_classes": 3, "raw_dtype": "int8",
+                    "diagonal_kind": "int4", "windows": "half turns", "zero_weights": False},
 }  # fmt: skip
 
 
@@ -121,15 +124,47 @@ def test_special_floats(require_qemu: Callable[[str], None]) -> None:
         check(model, run(model, target, rows), model.scores(rows))
 
 
-@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
-def test_one_flipped_weight_is_noticed(target: str, require_qemu: Callable[[str], None]) -> None:
-    """A comparison that cannot fail proves nothing."""
+def with_one_weight_flipped(model: IntegerModel) -> IntegerModel:
+    """Change the sign of one weight of class 4: one bit of the tables."""
+    weights = model.weights.copy()
+    weights[4, np.flatnonzero(weights[4])[3]] *= -1
+    return replace(model, weights=weights)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+def test_one_flipped_weight_fails_verification(
+    target: str, require_qemu: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison that cannot fail proves nothing: on every core one wrong bit is noticed."""
     require_qemu(target)
     model = random_model(**SHAPES["ten classes"])
-    weights = model.weights.copy()
-    weights[4, 17] = -1 if weights[4, 17] == 1 else 1
-    rows = generated_inputs(model, 20)
-    found = run(replace(model, weights=weights), target, rows)
+    rows = generated_inputs(model, 5)
+    cores = []
+
+    def run_damaged(_: IntegerModel, *args: Any, **named: Any) -> list[EmulatorRun]:
+        found = run_all(with_one_weight_flipped(model), *args, **named)
+        cores.extend(row.core for row in found if row.quantized is None)
+        return found
+
+    monkeypatch.setattr("tinykernel.measure.emulators.run_all", run_damaged)
+    result = verify(model, rows, target=target)
+    assert not result.ok
+    assert "score of class 4" in str(result.first_difference)
+    # Every row is wrong on each core, in one score from raw and in one from quantised inputs.
+    assert result.differences >= len(cores) * len(rows)
+
+
+@pytest.mark.parametrize("target", ZIG_CHIPS)
+def test_one_flipped_weight_is_noticed_without_system_packages(
+    target: str, require_tool: Callable[[str], Any]
+) -> None:
+    """The fallback of zig and Unicorn notices one wrong bit as well."""
+    require_tool("ziglang")
+    require_tool("unicorn")
+    model = random_model(**SHAPES["ten classes"])
+    rows = generated_inputs(model, 5)
+    found = run(with_one_weight_flipped(model), target, rows, back_end="unicorn")
+    assert found.emulator.startswith("Unicorn ")
     wrong = np.flatnonzero((found.scores != model.scores(rows)).any(axis=0))
     assert wrong.tolist() == [4]
 

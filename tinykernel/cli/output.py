@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["console", "percent", "print_json", "print_pairs", "print_table", "size"]
 
 _WIDTH_OF_A_FILE = 160
+_WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -95,7 +97,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]], *, stderr: bool = False) -> No
     for name, value in pairs:
         if value:
             table.add_row(name, value)
-    console(stderr=stderr).print(table)
+    _print_grid(table, stderr)
 
 
 def print_table(
@@ -120,4 +122,17 @@ def print_table(
         table.add_column(name, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    _print_grid(table, stderr=False)
+
+
+def _print_grid(table: Table, stderr: bool) -> None:
+    """Print a table; to a file or a pipe without the blanks at the ends of lines."""
+    output = console(stderr=stderr)
+    if output.is_terminal:
+        output.print(table)
+        return
+    output.width = _WIDTH_OF_A_TABLE
+    with output.capture() as captured:
+        output.print(table)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    output.file.write("".join(f"{line}\n" for line in lines))

@@ -35,7 +35,7 @@
  *                          (i = 0..15) in bits 31 - i and 15 - i
  *   TK_KEPT                1: bit j % 32 of tk_kept[b * d / 32 + j / 32] set: row j of block b
  *                          is a component; 0: the first components of a block are
- *   TK_WORDS(b)            words of 32 components that block b has, 0..d/32
+ *   TK_WORDS(b)            words of 32 components that block b has, 1..d/32
  *   TK_SCALE(b)            defined: one scale (1..255) for all rows of block b
  *   TK_EVEN_START, TK_ODD_START     defined: one start (0..255) for components in the low halves of
  *                          words of v, one for those in the high halves
@@ -125,6 +125,21 @@
 #define TK_PLAIN_LOOP() __asm__ volatile("")
 #else
 #define TK_PLAIN_LOOP() ((void)0)
+#endif
+
+/* Whether the compiler knows the value of an expression. */
+#if defined(__GNUC__)
+#define TK_IS_LITERAL(expression) __builtin_constant_p(expression)
+#else
+#define TK_IS_LITERAL(expression) 0
+#endif
+
+/* Hides the value of a variable from the compiler, which then keeps it in a register rather than
+ * build it anew for each use. */
+#if defined(__GNUC__)
+#define TK_HIDE(variable) __asm__("" : "+r"(variable))
+#else
+#define TK_HIDE(variable) (void)(variable)
 #endif
 
 /* C99 leaves two things to the implementation that the arithmetic needs: a right shift of a

@@ -88,6 +88,12 @@ TK_INLINE uint32_t tk_smlawt(uint32_t a, uint32_t b, uint32_t sum)
     return result;
 }
 
+/* low = a.low * b.low, high = a.high * b.high; one statement, or compilers load b twice. */
+TK_INLINE void tk_multiply_halves(uint32_t *low, uint32_t *high, uint32_t a, uint32_t b)
+{
+    __asm__("smulbb %0, %2, %3\n\tsmultt %1, %2, %3" : "=&r"(*low), "=r"(*high) : "r"(a), "r"(b));
+}
+
 /* low: low.low, high: the high half of high << shift, shift a literal of 0..31. */
 #define TK_PKHBT(result, low, high, shift) \
     __asm__("pkhbt %0, %1, %2, lsl %3" : "=r"(result) : "r"(low), "r"(high), "I"(shift))
@@ -104,13 +110,13 @@ TK_INLINE uint32_t tk_add_bytes(uint32_t sum, uint32_t a)
     return result;
 }
 
-/* Bytes: 128 where a >= b (unsigned), else 0. */
-TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b)
+/* Bytes: 128 where a >= b (unsigned), else `zero`, which is 0 in a register of its own. */
+TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b, uint32_t zero)
 {
     uint32_t result;
     __asm__("usub8 %0, %1, %2\n\tsel %0, %3, %4"
             : "=&r"(result)
-            : "r"(a), "r"(b), "r"(0x80808080u), "r"(0u));
+            : "r"(a), "r"(b), "r"(0x80808080u), "r"(zero));
     return result;
 }
 
@@ -118,12 +124,8 @@ TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b)
  * *bits move up by one bit. */
 TK_INLINE uint32_t tk_select16(uint32_t a, uint32_t b, uint32_t *bits)
 {
-    uint32_t shifted;
     uint32_t result;
-    __asm__("uadd16 %0, %2, %2\n\tsel %1, %3, %4"
-            : "=&r"(shifted), "=r"(result)
-            : "r"(*bits), "r"(a), "r"(b));
-    *bits = shifted;
+    __asm__("uadd16 %0, %0, %0\n\tsel %1, %2, %3" : "+&r"(*bits), "=r"(result) : "r"(a), "r"(b));
     return result;
 }
 

@@ -8,14 +8,34 @@
 #define TK_HALVE_INPUT (TK_HALVE_FIRST & 1u)
 #define TK_INPUT_TOP   ((1 << TK_INPUT_BITS) - 1)
 
+#if !TK_RAW_FLOAT
+/* 65536 times the level of raw input i, plus a fraction. */
+TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
+{
+    const int32_t value = (int32_t)raw;
+    const int32_t offset = TK_OFFSET(i);
+#if TK_RAW_WIDE
+    uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
+#else
+    /* With a literal offset the compiler may know that there is nothing to clamp. */
+    uint32_t above = tk_positive_part(value - offset, TK_IS_LITERAL(TK_OFFSET(i)));
+#endif
+    (void)i;
+    if (above > TK_SPAN(i)) {
+        above = TK_SPAN(i);
+    }
+    return (above >> TK_PRE_SHIFT(i)) * TK_MULTIPLIER(i);
+}
+#endif
+
 /* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)); any raw value is allowed, NaN
  * counts as minus infinity. A constant input may give anything: the caller ignores it. */
 TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 {
-    (void)i;
 #if TK_RAW_FLOAT
     const float above = raw - TK_OFFSET(i);
     float level = above * TK_MULTIPLIER(i);
+    (void)i;
     if (!(level > 0.0f)) {
         level = 0.0f;
     }
@@ -24,18 +44,7 @@ TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
     }
     return (int32_t)level - TK_INPUT_HALF;
 #else
-    const int32_t value = (int32_t)raw;
-    const int32_t offset = TK_OFFSET(i);
-#if TK_RAW_WIDE
-    uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
-#else
-    const uint32_t difference = (uint32_t)(value - offset);
-    uint32_t above = difference & ~tk_top_mask(difference);
-#endif
-    if (above > TK_SPAN(i)) {
-        above = TK_SPAN(i);
-    }
-    return (int32_t)(((above >> TK_PRE_SHIFT(i)) * TK_MULTIPLIER(i)) >> 16) - TK_INPUT_HALF;
+    return (int32_t)(tk_scaled_level(raw, i) >> 16) - TK_INPUT_HALF;
 #endif
 }
 
@@ -52,14 +61,45 @@ TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
 #endif
 }
 
-/* Stage 0 on inputs 2i and 2i + 1: constant ones to 0, signs of B, sum and difference. The bits of
- * input 2i are bit 15, those of 2i + 1 bit 31 of *signs and *constants, which move up by one. The
- * halves of the result stand exchanged, the sum high: see tk_diagonal.h. */
-TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uint32_t *constants)
+/* Input i + 1, or 0 where i is the last one. */
+TK_INLINE int32_t tk_next_value(const void *input, uint32_t i, int raw)
 {
+    if (TK_FEATURES % 2u != 0u && i + 1u == TK_FEATURES) {
+        return 0;
+    }
+    return tk_input_value(input, i + 1u, raw);
+}
+
+/* Stage 0 on inputs i and i + 1, i even: constant ones to 0, signs of B, sum and difference. The
+ * bits of input i are bit 15, those of i + 1 bit 31 of *signs and *constants, which move up by one.
+ * The halves of the result stand exchanged, the sum high: see tk_diagonal.h. */
 #if TK_DSP
+
+/* Inputs i and i + 1 side by side. */
+TK_INLINE uint32_t tk_two_values(const void *input, uint32_t i, int raw)
+{
     uint32_t pair;
-    TK_PKHBT(pair, even, odd, 16);
+#if TK_INPUT_BITS == 8 && !TK_RAW_FLOAT && TK_FEATURES % 2u == 0u
+    if (raw != 0) {
+        const tk_raw_t *const next = (const tk_raw_t *)input + i;
+        const uint32_t even = tk_scaled_level(next[0], i);
+        const uint32_t odd = tk_scaled_level(next[1], i + 1u);
+        if (TK_IS_LITERAL(TK_MULTIPLIER(i))) {
+            TK_PKHBT(pair, even >> 16, odd >> 16, 16); /* without shifts for a factor of 65536 */
+        } else {
+            TK_PKHTB(pair, odd, even, 16);
+        }
+        return tk_ssub16(pair, TK_INPUT_HALF * 0x00010001u);
+    }
+#endif
+    TK_PKHBT(pair, tk_input_value(input, i, raw), tk_next_value(input, i, raw), 16);
+    return pair;
+}
+
+TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_t *signs,
+                                 uint32_t *constants)
+{
+    uint32_t pair = tk_two_values(input, i, raw);
 #if TK_CONSTANTS
     pair = tk_select16(0u, pair, constants);
 #endif
@@ -69,7 +109,15 @@ TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uin
     (void)signs;
     (void)constants;
     return TK_HALVE_INPUT ? tk_shasx(pair, pair) : tk_sasx(pair, pair);
+}
+
 #else
+
+TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_t *signs,
+                                 uint32_t *constants)
+{
+    int32_t even = tk_input_value(input, i, raw);
+    int32_t odd = tk_next_value(input, i, raw);
 #if TK_CONSTANTS
     even &= ~(int32_t)tk_top_mask(*constants << 16);
     odd &= ~(int32_t)tk_top_mask(*constants);
@@ -83,8 +131,9 @@ TK_INLINE uint32_t tk_input_pair(int32_t even, int32_t odd, uint32_t *signs, uin
     (void)signs;
     (void)constants;
     return tk_pack((even - odd) >> TK_HALVE_INPUT, (even + odd) >> TK_HALVE_INPUT);
-#endif
 }
+
+#endif
 
 #if TK_SIGNS
 #define TK_SIGN_WORD(i) tk_signs[(i) / 32u]
@@ -109,12 +158,7 @@ TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
         uint32_t signs = TK_SIGN_WORD(i);
         uint32_t constants = TK_CONSTANT_WORD(i);
         do {
-            const int32_t even = tk_input_value(input, i, raw);
-            int32_t odd = 0;
-            if (TK_FEATURES % 2u == 0u || i + 1u != TK_FEATURES) {
-                odd = tk_input_value(input, i + 1u, raw);
-            }
-            *words++ = tk_input_pair(even, odd, &signs, &constants);
+            *words++ = tk_input_pair(input, i, raw, &signs, &constants);
             i += 2u;
         } while (i != group);
     }

@@ -7,25 +7,36 @@
 
 #include "tk_words.h"
 
-/* Value `index` of side-by-side words with exchanged halves, in the low 16 bits; what stands above
- * is not specified. */
-TK_INLINE uint32_t tk_value(const uint32_t *words, uint32_t index)
-{
-    return words[index >> 1] >> ((~index & 1u) << 4);
-}
-
 #if TK_PERMUTATION == 1
 
+#define TK_HALF_ORBIT 0x80000000u /* d/2, in the top bits of a word */
+
+/* Word of two values, at an even and an odd index, which stand in the top bits of a word. */
+TK_INLINE uint32_t tk_gather(const uint32_t *source, uint32_t even, uint32_t odd)
+{
+    const uint32_t low = tk_half_at(source, (odd >> (31 - TK_LOG2_DIMENSION)) - 2u);
+    const uint32_t high = tk_half_at(source, (even >> (31 - TK_LOG2_DIMENSION)) + 2u);
+    return low | high << 16;
+}
+
+/* The orbit of index -> multiplier * index + increment, which is odd and even in turn. Indices
+ * stand in the top bits of a word, so that they wrap by themselves. Half an orbit later the index
+ * is the same plus d/2: the orbit modulo d/2 has come round once, that modulo d has not. */
 TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
 {
+    const uint32_t multiplier = TK_ORBIT_MULTIPLIER;
+    uint32_t increment = (uint32_t)TK_ORBIT_INCREMENT << (32 - TK_LOG2_DIMENSION);
+    uint32_t *const end = target + TK_PAIRS / 2u;
     uint32_t index = 0u;
-    uint32_t i;
-    for (i = 0u; i < TK_PAIRS; ++i) {
-        const uint32_t even = tk_value(source, index);
-        index = (index * TK_ORBIT_MULTIPLIER + TK_ORBIT_INCREMENT) & (TK_DIMENSION - 1u);
-        target[i] = tk_side_by_side((int32_t)tk_value(source, index), (int32_t)even);
-        index = (index * TK_ORBIT_MULTIPLIER + TK_ORBIT_INCREMENT) & (TK_DIMENSION - 1u);
-    }
+    TK_HIDE(increment); /* in a register, for a multiplication that accumulates */
+    do {
+        const uint32_t even = index;
+        const uint32_t odd = index * multiplier + increment;
+        index = odd * multiplier + increment;
+        target[0] = tk_gather(source, even, odd);
+        target[TK_PAIRS / 2u] = tk_gather(source, even ^ TK_HALF_ORBIT, odd ^ TK_HALF_ORBIT);
+        ++target;
+    } while (target != end);
 }
 
 #elif TK_PERMUTATION == 2
@@ -34,9 +45,9 @@ TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
 {
     uint32_t i;
     for (i = 0u; i < TK_PAIRS; ++i) {
-        const uint32_t even = tk_value(source, tk_permutation[2u * i]);
-        const uint32_t odd = tk_value(source, tk_permutation[2u * i + 1u]);
-        target[i] = tk_side_by_side((int32_t)odd, (int32_t)even);
+        const uint32_t even = tk_permutation[2u * i] ^ 1u;
+        const uint32_t odd = tk_permutation[2u * i + 1u] ^ 1u;
+        target[i] = tk_half_at(source, 2u * odd) | tk_half_at(source, 2u * even) << 16;
     }
 }
 

@@ -35,12 +35,12 @@ TK_INLINE void tk_stages8(uint32_t *w, uint32_t halve)
 
 /* Thumb-1 has immediate offsets of up to 31 words only. Where a stride is longer, this hides the
  * value of a variable from the compiler, which would build the offset anew for each access. */
-#if defined(__GNUC__) && defined(__thumb__) && !defined(__thumb2__)
-#define TK_IN_REGISTER(variable, stride)  \
-    do {                                  \
-        if ((stride) > 10u) {             \
-            __asm__("" : "+r"(variable)); \
-        }                                 \
+#if defined(__thumb__) && !defined(__thumb2__)
+#define TK_IN_REGISTER(variable, stride) \
+    do {                                 \
+        if ((stride) > 10u) {            \
+            TK_HIDE(variable);           \
+        }                                \
     } while (0)
 #else
 #define TK_IN_REGISTER(variable, stride) (void)(variable)

@@ -45,8 +45,9 @@ TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
 #if defined(TK_SCALE)
     TK_PKHBT(phases, tk_smulwb(scales, word), tk_smulwt(scales, word), 16);
 #else
-    uint32_t low = tk_smulbb(scales, word);
-    const uint32_t high = tk_smultt(scales, word);
+    uint32_t low;
+    uint32_t high;
+    tk_multiply_halves(&low, &high, scales, word);
 #if TK_PHASE_SHIFT < 16
     low >>= 16 - TK_PHASE_SHIFT;
 #else
@@ -59,7 +60,7 @@ TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
 
 /* Four components: their bits are shifted into the four bytes of `bits` from above. */
 TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
-                               const uint32_t *table, uint32_t scale)
+                               const uint32_t *table, uint32_t scale, uint32_t zero)
 {
 #if defined(TK_SCALE)
     const uint32_t odd = tk_top_bytes(scale, first) & 0xff00ff00u;
@@ -74,13 +75,14 @@ TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
     const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), table[TK_START_WORD]);
 #endif
     (void)scale;
+    (void)zero;
     (void)table;
 #if TK_HALF_TURN
     return (phases & 0x80808080u) | bits >> 1;
 #elif defined(TK_WIDTH)
-    return tk_not_less8(phases, TK_WIDTH * 0x01010101u) | bits >> 1;
+    return tk_not_less8(phases, TK_WIDTH * 0x01010101u, zero) | bits >> 1;
 #else
-    return tk_not_less8(phases, table[TK_WIDTH_WORD]) | bits >> 1;
+    return tk_not_less8(phases, table[TK_WIDTH_WORD], zero) | bits >> 1;
 #endif
 }
 
@@ -88,20 +90,24 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
                           uint32_t scale)
 {
     uint32_t *const end = bits + count;
-    while (bits != end) {
-        const uint32_t *next = v + 8;
-        const uint32_t *group = table + TK_WINDOW_WORDS;
+    uint32_t zero = 0u;
+    TK_HIDE(zero);
+    do {
+        const uint32_t *const first = v;
         uint32_t word = 0u;
-        table = group;
+        v += 8;
+        table += TK_WINDOW_WORDS;
         do {
-            next -= 2;
-            group -= 2u * TK_GROUP_WORDS;
-            word = tk_outside4(word, next[1], next[9], group + TK_GROUP_WORDS, scale);
-            word = tk_outside4(word, next[0], next[8], group, scale);
-        } while (next != v);
+            v -= 2;
+            table -= 2u * TK_GROUP_WORDS;
+            word = tk_outside4(word, v[1], v[9], table + TK_GROUP_WORDS, scale, zero);
+            word = tk_outside4(word, v[0], v[8], table, scale, zero);
+        } while (v != first);
         v += 16;
+        table += TK_WINDOW_WORDS;
+        TK_HIDE(v); /* or there are three pointers in place of two */
         *bits++ = word;
-    }
+    } while (bits != end);
 }
 
 #endif

@@ -16,16 +16,23 @@
 
 #define TK_HALVES 0x80008000u /* 32768 in both halves */
 
-/* Two's complement side by side, from any two integers: only their low 16 bits matter. */
-TK_INLINE uint32_t tk_side_by_side(int32_t low, int32_t high)
-{
-    return ((uint32_t)low & 0xffffu) | ((uint32_t)high << 16);
-}
-
 /* All bits the top one of `bits`. */
 TK_INLINE uint32_t tk_top_mask(uint32_t bits)
 {
     return 0u - (bits >> 31);
+}
+
+/* The larger of x and 0; `plain` not 0: by operations that the compiler can see through. */
+TK_INLINE uint32_t tk_positive_part(int32_t x, int plain)
+{
+    uint32_t result = (uint32_t)x & ~tk_top_mask((uint32_t)x);
+#if TK_THUMB && defined(__thumb2__)
+    if (plain == 0) {
+        __asm__("usat %0, #31, %1" : "=r"(result) : "r"(x));
+    }
+#endif
+    (void)plain;
+    return result;
 }
 
 /* Low half of any word. */
@@ -59,6 +66,17 @@ TK_INLINE int32_t tk_load_side_high(const uint32_t *word)
     return (int32_t)*word >> 16;
 }
 #endif
+
+/* The 16 bits at `offset` bytes from `words`, offset even. */
+TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
+{
+#if defined(__GNUC__)
+    typedef uint16_t __attribute__((__may_alias__)) tk_bits16;
+    return *(const tk_bits16 *)((const char *)words + offset);
+#else
+    return words[offset >> 2] >> ((offset & 2u) << 3) & 0xffffu;
+#endif
+}
 
 #if TK_DSP
 
