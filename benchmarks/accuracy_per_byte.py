@@ -132,11 +132,17 @@ class Row:
     perceptron: float | None = None
 
 
+class NothingFitsError(Exception):
+    """A budget is too small for any model of a data set."""
+
+
 def tinykernel_json(*arguments: str) -> dict[str, Any]:
     """Run the command line and return what it prints with ``--json``."""
     command = [sys.executable, "-m", "tinykernel", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
+        if "no model for this data fits" in done.stderr:
+            raise NothingFitsError
         raise SystemExit(f"{' '.join(arguments)}: {done.stderr.strip()}")
     return dict(json.loads(done.stdout))
 
@@ -146,8 +152,11 @@ def measure(name: str, kilobytes: int, data: Data, folder: Path) -> Row:
     given, model = folder / f"{name}.npz", folder / f"{name}-{kilobytes}.tkm"
     if not given.exists():
         data.write(given)
-    trained = tinykernel_json("train", str(given), "--budget", f"{kilobytes}KB", "--target",
-                              TARGET, *ARGUMENTS[name], "-o", str(model))  # fmt: skip
+    try:
+        trained = tinykernel_json("train", str(given), "--budget", f"{kilobytes}KB", "--target",
+                                  TARGET, *ARGUMENTS[name], "-o", str(model))  # fmt: skip
+    except NothingFitsError:
+        return Row(name, kilobytes, 0, "", "", 0, 0.0, 0, 0.0)
     verified = tinykernel_json("verify", str(model), "--data", str(given))
     accuracy = verified["accuracy"]
     if "balanced" in ARGUMENTS[name]:
@@ -211,12 +220,16 @@ def machines(name: str, data: Data) -> dict[str, float]:
 
 def table(rows: list[Row]) -> str:
     """Write all rows as a Markdown table."""
+    nothing = "| nothing fits | | | | | | | |"
     lines = [
         "| data | budget | flash | format, components | accuracy of the C | must | goal "
         "| differing scores | int8 perceptron | training |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
+        if not row.components:
+            lines.append(f"| {row.data} | {row.kilobytes} KB {nothing}")
+            continue
         must, goal = LIMITS.get((row.data, row.kilobytes), ("", ""))
         other = "" if row.perceptron is None else f"{row.perceptron:.2f} %"
         lines.append(
@@ -269,7 +282,7 @@ def plot(rows: list[Row], others: dict[str, dict[str, float]], path: Path) -> No
     for axis in axes.flat[len(names) :]:
         axis.set_visible(False)
     for axis, name in zip(axes.flat, names, strict=False):
-        mine = [row for row in rows if row.data == name]
+        mine = [row for row in rows if row.data == name and row.components]
         axis.semilogx([r.flash / 1024 for r in mine], [r.accuracy for r in mine], "o-",
                       label="tinykernel")  # fmt: skip
         other = [r for r in mine if r.perceptron is not None]
@@ -289,6 +302,8 @@ def missed(rows: list[Row]) -> list[str]:
     """Return what did not hold, one line each."""
     lines = []
     for row in rows:
+        if not row.components:
+            continue  # no limit is set for a budget below 8 KB
         where = f"{row.data}, {row.kilobytes} KB"
         must = LIMITS.get((row.data, row.kilobytes), (0.0, 0.0))[0]
         if round(row.accuracy, 2) < must:  # as printed
@@ -330,7 +345,7 @@ def main() -> None:
             data = load(arguments.data, name)
             for kilobytes in map(int, arguments.budgets.split(",")):
                 row = rows.get((name, kilobytes)) or measure(name, kilobytes, data, Path(scratch))
-                if row.perceptron is None and not arguments.no_references:
+                if row.components and row.perceptron is None and not arguments.no_references:
                     other = perceptron(name, data, kilobytes * 1024)
                     row = replace(row, perceptron=other)
                 rows[name, kilobytes] = row

@@ -95,6 +95,14 @@ def test_options_reach_the_estimator(data, tmp_path):
     assert load(file).history_["accuracy"].size >= 3
 
 
+def test_validation_can_be_a_share(data, tmp_path):
+    """--validation 0.2 keeps some of the training rows aside."""
+    file = tmp_path / "m.pkl"
+    result = run("train", data, "-o", file, *QUICK_LEARNED, "--validation", 0.2, "--patience", 3)
+    assert result.exit_code == 0, result.stderr
+    assert load(file).history_["accuracy"].size == load(file).n_iter_
+
+
 def test_groups_and_validation_are_used(data, tmp_path, monkeypatch):
     """--groups and --validation reach fit, from .npz and from a column of a table."""
     seen = []
@@ -144,6 +152,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--lambda", 1), "--regularization: only for --method paper", 2),
         (("--method", "paper", "--epochs", 2), "--epochs: only for --method learned", 2),
         (("--patience", 2), "needs --validation", 2),
+        (("--validation", "0.7"), "validation_fraction must be", 1),
         (("--augment", "turn:1"), "write shift:PIXELS, noise", 2),
         (("--augment", "noise:much"), "write shift:PIXELS, noise", 2),
         (("--augment", "shift:-1", "--image-shape", "1x5"), "shift must be a whole number", 1),

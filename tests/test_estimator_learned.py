@@ -99,6 +99,18 @@ def test_groups_are_used_in_the_search(rows, method):
     assert not np.array_equal(first.cv_results_[name], second.cv_results_[name])
 
 
+def test_a_share_of_the_rows_chooses_the_epoch(rows):
+    """validation_fraction keeps rows aside, the same ones for the same rows in another order."""
+    X, y, *_ = rows
+    first = quick(epochs=40, patience=2, validation_fraction=0.2).fit(X, y)
+    assert len(first.history_["accuracy"]) == first.n_iter_
+    order = np.random.default_rng(0).permutation(len(y))
+    second = quick(epochs=40, patience=2, validation_fraction=0.2).fit(X[order], y[order])
+    np.testing.assert_array_equal(first.machine_.weights, second.machine_.weights)
+    with pytest.raises(TinykernelError, match="validation_fraction must be"):
+        quick(validation_fraction=0.7).fit(X, y)
+
+
 def test_validation_rows_choose_the_epoch(rows):
     """Protects the best state: patience ends training, and the best epoch is the result."""
     X, y, X_test, y_test = rows

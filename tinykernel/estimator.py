@@ -28,6 +28,7 @@ from tinykernel.training.learned_checks import (
     check_image_shape,
     checked_augmentation,
     checked_components,
+    checked_fraction,
     checked_image_shape,
     checked_share,
 )
@@ -48,6 +49,9 @@ _TRAINERS: dict[str, Callable[[TrainingProblem, TrainingOptions], TrainingResult
     "paper": train_paper,
     "learned": train_learned,
 }
+
+
+_LEARNED_ONLY = ("epochs", "patience", "validation_fraction", "augment")
 
 
 class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -116,6 +120,10 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     patience : int or None
         "learned" only, with rows for validation: epochs without a better accuracy on these before
         training ends. None makes all epochs. The best epoch is kept either way.
+    validation_fraction : float or None
+        "learned" only: share of the training rows, below 0.5, that is kept aside to choose the best
+        epoch, where `fit` is not given any: whole groups, or rows of every class. None trains on
+        all rows.
     search : bool
         "learned" only: choose sigma, noise, slope and dropout by short trainings on part of the
         rows; without, they take values that are often good, and only a storage format is chosen,
@@ -224,6 +232,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         storage: str | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        validation_fraction: float | None = None,
         search: bool = True,
         augment: Mapping[str, float] | None = None,
         image_shape: tuple[int, int] | None = None,
@@ -254,6 +263,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.storage = storage
         self.epochs = epochs
         self.patience = patience
+        self.validation_fraction = validation_fraction
         self.search = search
         self.augment = augment
         self.image_shape = image_shape
@@ -318,8 +328,10 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self._check_method(validation=validation, teacher=teacher)
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
-        if options.patience is not None and validation is None:
-            raise TinykernelError("patience: give rows to watch, fit(X, y, validation=(X, y))")
+        if options.patience is not None and validation is None and not options.validation_fraction:
+            raise TinykernelError(
+                "patience: give rows to watch, fit(X, y, validation=(X, y)) or validation_fraction"
+            )
         check_image_shape(options.image_shape, rows.shape[1])
         classes, problem = prepare(
             rows,
@@ -400,6 +412,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             storage=storage,
             epochs=None if self.epochs is None else check_count("epochs", self.epochs),
             patience=None if self.patience is None else check_count("patience", self.patience),
+            validation_fraction=checked_fraction("validation_fraction", self.validation_fraction),
             search=bool(self.search),
             shift=shift,
             noise=noise,
@@ -418,7 +431,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         """Refuse what only the learned trainer knows."""
         if self.method == "learned":
             return
-        given |= {name: getattr(self, name) for name in ("epochs", "patience", "augment")}
+        given |= {name: getattr(self, name) for name in _LEARNED_ONLY}
         for name, value in given.items():
             if value is not None:
                 raise TinykernelError(f'{name}: only for method "learned"')

@@ -33,7 +33,15 @@ _PAPER = 'Method "paper"'
 _DEFAULT_BUDGET = 30 * 1024
 # Options that only one method has, by the names of the classifier's parameters.
 _ONLY = {
-    "learned": ("storage", "epochs", "patience", "search", "augment", "image_shape"),
+    "learned": (
+        "storage",
+        "epochs",
+        "patience",
+        "validation_fraction",
+        "search",
+        "augment",
+        "image_shape",
+    ),
     "paper": ("regularization", "loss", "penalty", "coefficients", "scaler", "max_iter"),
 }
 
@@ -66,7 +74,10 @@ def train_command(
     validation: Annotated[
         str | None,
         typer.Option(
-            "--validation", metavar="DATA", help="choose the best epoch by the rows of this file"
+            "--validation",
+            metavar="DATA|SHARE",
+            help="choose the best epoch by the rows of this file, or by this share of the training "
+            "rows, e.g. 0.1",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of every random choice")] = 0,
@@ -171,12 +182,16 @@ def train_command(
         "coefficients": coefficients, "scaler": scaler, "scaler_scope": scaler_scope,
         "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
         "class_weight": class_weight, "max_iter": max_iter, "storage": storage, "epochs": epochs,
-        "patience": patience, "search": search, "augment": _augmentation(augment or ()),
+        "patience": patience, "validation_fraction": None, "search": search,
+        "augment": _augmentation(augment or ()),
         "image_shape": _image_shape(image_shape), "n_jobs": jobs, "random_state": seed,
     }  # fmt: skip
     _check_method(parameters)
     if patience is not None and validation is None:
-        raise typer.BadParameter("needs --validation DATA", param_hint="--patience")
+        raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
+    share = _share(validation)
+    if share is not None:
+        parameters["validation_fraction"], validation = share, None
     if budget is None and n_components is None and on_chip:
         budget = _DEFAULT_BUDGET
     from tinykernel.data import load_data
@@ -275,6 +290,14 @@ def _memory(training: Training, target: str | None, budget: int | None) -> dict[
         "budget": budget,
         "report": memory.to_dict(),
     }
+
+
+def _share(validation: str | None) -> float | None:
+    """Read --validation as a number; None where it names a file."""
+    try:
+        return None if validation is None else float(validation)
+    except ValueError:
+        return None
 
 
 def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:

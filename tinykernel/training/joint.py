@@ -93,7 +93,7 @@ def fit_joint(
     capacity: Mapping[str, int] | None = None,
     epochs: int | None = None, search: bool = True, random_state: int = 0, n_threads: int = 2,
     sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None,
-    validation: tuple[ArrayLike, ArrayLike] | None = None, patience: int | None = None,
+    validation: tuple[ArrayLike, ArrayLike] | float | None = None, patience: int | None = None,
     teacher: ArrayLike | None = None, teacher_share: float = 0.5,
     image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
     input_bits: int | None = None, schedules: ScheduleChooser | None = None, **options: Any,
@@ -122,8 +122,9 @@ def fit_joint(
     sample_weight : array-like, shape (n,), optional
     groups : array-like, shape (n,), optional
         Rows of a group stay together when rows are held out for the search.
-    validation : (X, y), optional
-        Rows by which the best epoch is chosen.
+    validation : (X, y) or float, optional
+        Rows by which the best epoch is chosen, or the share of the rows that is kept aside for
+        that: whole groups, or rows of every class.
     patience : int, optional
         With `validation`: epochs without improvement before training ends.
     teacher : array-like, shape (n, n_classes), optional
@@ -185,10 +186,16 @@ def fit_joint(
     p = fitting.get(chosen.storage, chosen.n_components)
     chosen = replace(chosen, n_components=p)
     arithmetic = _arithmetic(transform, chosen, schedules)
-    learner = _learner(mixed, targets, weight, chosen, arithmetic)
     held = None
-    if validation is not None:
-        held = _validation(validation, transform, raw_dtype, classes, learner.mean)
+    if isinstance(validation, tuple):
+        held = _validation(validation, transform, raw_dtype, classes)
+    elif validation:
+        out = _kept_aside(codes, groups, validation, random_state)
+        held = Validation(mixed[out], codes[out])
+        rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
+    learner = _learner(mixed, targets, weight, chosen, arithmetic)
+    if held is not None:
+        np.subtract(held.mixed, learner.mean, out=held.mixed)
     shifted = None
     if augment_shift:
         shifted = _shifter(rows, transform, image_shape, augment_shift, learner.mean)
@@ -274,7 +281,7 @@ def _trial_folds(
     rng = np.random.default_rng([seed, 2])
     n = codes.size
     used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
-    part = _parts(codes, groups, rng)
+    part = _parts(codes, groups, _PARTS, rng)
     folds = []
     for number in range(_FOLDS if groups is not None or n <= _FEW_ROWS else 1):
         out = part == number
@@ -290,17 +297,30 @@ def _trial_folds(
 
 
 def _parts(
-    codes: NDArray[np.int64], groups: ArrayLike | None, rng: np.random.Generator
+    codes: NDArray[np.int64], groups: ArrayLike | None, count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Deal rows of every class, or whole groups, to `_PARTS` parts of about the same size."""
+    """Deal rows of every class, or whole groups, to some parts of about the same size."""
     shuffled = rng.permutation(codes.size)
     if groups is None:
         part = np.empty(codes.size, dtype=np.int64)
-        part[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(codes.size) % _PARTS
+        part[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(codes.size) % count
         return part
     names, index = np.unique(np.asarray(groups), return_inverse=True)
-    dealt = rng.permutation(np.arange(names.size) % min(_PARTS, names.size))
+    dealt = rng.permutation(np.arange(names.size) % min(count, names.size))
     return np.asarray(dealt[index], dtype=np.int64)
+
+
+def _kept_aside(
+    codes: NDArray[np.int64], groups: ArrayLike | None, share: float, seed: int
+) -> NDArray[np.bool_]:
+    """Choose about this share of the rows for validation."""
+    rng = np.random.default_rng([seed, 4])
+    out: NDArray[np.bool_] = _parts(codes, groups, max(2, round(1 / share)), rng) == 0
+    if not out.any() or np.unique(codes[~out]).size < np.unique(codes).size:
+        raise TinykernelError(
+            f"validation: {codes.size} rows are too few to keep {share:g} of them aside"
+        )
+    return out
 
 
 def _learner(
@@ -341,12 +361,12 @@ def _diagonal_kind(options: JointOptions, exact: bool) -> str:
 
 def _validation(
     given: tuple[ArrayLike, ArrayLike], transform: SharedTransform, raw_dtype: str,
-    classes: NDArray[Any], mean: NDArray[np.float32],
+    classes: NDArray[Any],
 ) -> Validation:  # fmt: skip
     rows, labels = to_raw(np.asarray(given[0]), raw_dtype), np.asarray(given[1])
     if not np.isin(labels, classes).all():
         raise TinykernelError("validation: it holds labels that are not in the training rows")
-    return Validation(transform.mixed(rows) - mean, np.searchsorted(classes, labels))
+    return Validation(transform.mixed(rows), np.searchsorted(classes, labels))
 
 
 def _shifter(

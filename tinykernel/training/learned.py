@@ -61,7 +61,7 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
         n_threads=options.n_threads,
         sample_weight=problem.sample_weight,
         groups=problem.groups,
-        validation=problem.validation,
+        validation=problem.validation or options.validation_fraction or None,
         patience=options.patience,
         teacher=problem.teacher,
         teacher_share=options.teacher_share,

@@ -15,6 +15,7 @@ __all__ = [
     "check_image_shape",
     "checked_augmentation",
     "checked_components",
+    "checked_fraction",
     "checked_image_shape",
     "checked_share",
 ]
@@ -206,4 +207,37 @@ def checked_share(name: str, value: object) -> float:
     number = isinstance(value, (int, float, np.integer, np.floating))
     if isinstance(value, bool) or not number or not 0 <= value <= 1:  # type: ignore[operator]
         raise TinykernelError(f"{name} must be a number from 0 to 1; got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def checked_fraction(name: str, value: object) -> float:
+    """Return a share of rows to keep aside.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+        None for none.
+
+    Returns
+    -------
+    float
+        0 for none.
+
+    Raises
+    ------
+    TinykernelError
+        If it is no number above 0 and below 0.5.
+
+    Examples
+    --------
+    >>> checked_fraction("validation_fraction", 0.1)
+    0.1
+    """
+    if value is None:
+        return 0.0
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not number or not 0 < value < 0.5:  # type: ignore[operator]
+        raise TinykernelError(f"{name} must be a number above 0 and below 0.5; got {value!r}")
     return float(value)  # type: ignore[arg-type]

@@ -361,6 +361,9 @@ class TrainingOptions:
         "learned" only: passes over the rows; None takes a number that suits their number.
     patience : int or None
         "learned" only: epochs without a better accuracy on the validation rows before the end.
+    validation_fraction : float
+        "learned" only: share of the rows to keep aside for validation where the problem brings
+        none.
     search : bool
         "learned" only: whether sigma, noise, slope and dropout are chosen by short trainings.
     shift : int
@@ -412,6 +415,7 @@ class TrainingOptions:
     storage: str = "compact"
     epochs: int | None = None
     patience: int | None = None
+    validation_fraction: float = 0.0
     search: bool = True
     shift: int = 0
     noise: float | None = None
