@@ -155,7 +155,7 @@ def test_interrupt_during_the_search_ends_it(digits):
     """Ctrl-C while hyper-parameters are chosen is not taken for the end of one trial."""
 
     def stop(message):
-        if message.stage == "trial":
+        if message.stage.startswith("choosing"):
             raise KeyboardInterrupt
 
     with progress.observing(stop), pytest.raises(KeyboardInterrupt):

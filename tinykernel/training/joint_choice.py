@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -103,7 +104,7 @@ class _Search:
             epochs=int(np.clip(_STEPS * options.batch_rows // n, 4, 40)),
             peak_step=2 * options.peak_step,
         )
-        judged = np.array([_train_fold(data, options) for data in self.folds])
+        judged = np.array(self._on_each_fold(options))
         log_loss, accuracy = judged.mean(axis=0).tolist()
         return Trial(
             storage=options.storage,
@@ -115,6 +116,14 @@ class _Search:
             log_loss=log_loss,
             accuracy=accuracy,
         )
+
+    def _on_each_fold(self, options: JointOptions) -> list[tuple[float, float]]:
+        """Train on all folds, side by side: short trainings do not fill two threads each."""
+        if len(self.folds) == 1 or options.n_threads == 1:
+            return [_train_fold(data, options) for data in self.folds]
+        with ThreadPoolExecutor(max_workers=options.n_threads) as executor:
+            alone = replace(options, n_threads=1)
+            return list(executor.map(lambda data: _train_fold(data, alone), self.folds))
 
     def climb(self, options: JointOptions, name: str, factor: float) -> JointOptions:
         """Multiply or divide one option by `factor` as long as that helps."""
