@@ -20,11 +20,11 @@ from tinykernel.codegen.packing import pack
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.integer import quantize
-from tinykernel.integer.ranges import choose_schedules
+from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.training.joint import fit_joint
 from tinykernel.training.joint_options import FORMATS, components_within
 
-BASE = {"dropout": 0.0, "sigma_multiple": 1.0, "noise": 0.3, "schedules": choose_schedules}
+BASE = {"dropout": 0.0, "sigma_multiple": 1.0, "noise": 0.3, "firmware": FIRMWARE}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
     "format phases: 8-bit G, learned starts": {"storage": "phases"},
@@ -45,7 +45,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "surrogate slope 4": {"slope": 4.0},
     "half the rate of G": {"diagonal_factor": 7.5},
     "integers from the start": {"quantise_from": 0.0},
-    "integers in the last part, transforms not rounded": {"schedules": None},
+    "integers in the last part, transforms not rounded": {"firmware": None},
     "integers only afterwards": {"quantise_from": 1.0},
 }
 

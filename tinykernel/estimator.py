@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tinykernel.errors import TinykernelError
 from tinykernel.features.base import check_choice, check_count, check_positive
 from tinykernel.integer import IntegerModel, quantize, snap_windows
-from tinykernel.integer.ranges import choose_schedules
+from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.training import progress
 from tinykernel.training.joint_options import FORMATS
 from tinykernel.training.learned import train_learned
@@ -424,7 +424,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             seed=int(seed),
             n_threads=n_threads,
             snap=snap_windows,
-            schedules=choose_schedules,
+            firmware=FIRMWARE,
         )
 
     def _check_method(self, **given: object) -> None:

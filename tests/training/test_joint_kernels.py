@@ -157,10 +157,10 @@ def test_ternary_weights_follow_the_threshold():
     """Weights below 0.7 of the mean magnitude of their output are 0; threshold 0 gives signs."""
     shadow = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
     out = np.empty_like(shadow)
-    ternarise(shadow, np.float32(0.7), out)
+    ternarise(shadow, np.float32(0.7), np.float32(len(shadow)), out)
     expected = np.sign(shadow) * (np.abs(shadow) > 0.7 * np.abs(shadow).mean(axis=0))
     np.testing.assert_array_equal(out, expected)
-    ternarise(shadow, np.float32(0.0), out)
+    ternarise(shadow, np.float32(0.0), np.float32(len(shadow)), out)
     np.testing.assert_array_equal(out, np.sign(shadow))
 
 

@@ -7,7 +7,6 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tinykernel.hadamard import fwht
-from tinykernel.training import joint
 from tinykernel.training.joint import fit_joint
 from tinykernel.training.joint_inputs import draw_transform, fit_joint_scaling
 from tinykernel.training.joint_start import aligned_blocks, aligned_permutation, block_scores
@@ -73,25 +72,3 @@ def test_candidates_and_pruning_learn_digits(digits, storage):
     assert weighed.sum() <= 96
     assert machine.label_indices(X[:500]).tolist() != [0] * 500
     assert np.mean(machine.label_indices(X) == y) > 0.8
-
-
-def test_trials_use_several_folds_where_rows_are_few(digits, monkeypatch):
-    """Every fold holds out other rows, or other groups, and no group is in both parts."""
-    X, y = digits
-    caught = []
-
-    def catch(folds, options, *_):
-        caught.append(folds)
-        return options, []
-
-    monkeypatch.setattr(joint, "choose_options", catch)
-    groups = np.arange(y.size) // 150
-    for given in (None, groups):
-        fit_joint(X, y, groups=given, **{**QUICK, "epochs": 1, "search": True})
-    for folds in caught:
-        assert len(folds) == 3
-        held = [{row.tobytes() for row in fold.held_out} for fold in folds]
-        assert not held[0] & held[1]
-        for fold in folds:
-            assert not {row.tobytes() for row in fold.mixed} & {r.tobytes() for r in fold.held_out}
-            assert 0.15 < len(fold.codes) / y.size < 0.35

@@ -244,8 +244,8 @@ def _quantize_blocks(
     unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
     centre = _project(machine, exact, inputs.centre)
     error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
-    if kind == machine.diagonal_kind != "sign":
-        error[:] = 0  # such machines were trained with the rounding
+    if machine.trained_in_integers:
+        centre, error = np.zeros_like(centre), np.zeros_like(error)
     return _Blocks(index, diagonal, kind, first, second, unit, centre, error)
 
 

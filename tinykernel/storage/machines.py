@@ -63,6 +63,7 @@ def _check_values(machine: KernelMachine) -> None:
     classes = machine.classes
     wrong = {
         "raw_dtype": machine.raw_dtype not in RAW_DTYPES,
+        "trained_in_integers": not isinstance(machine.trained_in_integers, bool),
         "input_bits": machine.input_bits not in (8, 16),
         "input_scale": bool(np.any(machine.input_scale < 0)),
         "sign": bool(np.any(np.abs(machine.sign.astype(int)) != 1)),

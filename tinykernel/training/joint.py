@@ -20,7 +20,7 @@ are chosen on rows held out of the training rows (`joint_choice`), then all rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,23 +29,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
+from tinykernel.training import progress
 from tinykernel.training.joint_choice import Trial, TrialData, choose_options
+from tinykernel.training.joint_folds import keep_aside, trial_folds
 from tinykernel.training.joint_inputs import SharedTransform, draw_transform, fit_joint_scaling
 from tinykernel.training.joint_loop import JointLearner, Validation
-from tinykernel.training.joint_options import FORMATS, JointOptions, components_within
+from tinykernel.training.joint_options import FORMATS, JointOptions
 from tinykernel.training.joint_start import aligned_permutation
 from tinykernel.training.joint_windows import Arithmetic
 from tinykernel.training.machine import KernelMachine
-from tinykernel.training.problem import InputScaling, ScheduleChooser, raw_dtype_of, to_raw
+from tinykernel.training.problem import FirmwareArithmetic, InputScaling, raw_dtype_of, to_raw
 
 __all__ = ["FORMATS", "JointOptions", "JointResult", "fit_joint", "train_joint"]
 
-_TRIAL_ROWS = 16000
-_TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
-_PARTS, _FOLDS, _FEW_ROWS = 4, 3, 8000
-_FEATURE_SCALE_BYTES = 8
-# At equal bytes one of these was ahead of "windows" on MNIST, USPS, HAR and covtype.
-_SEARCHED = ("compact", "phases")
+_SEARCHED_OPTIONS = ("sigma_multiple", "noise", "slope", "dropout")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +86,14 @@ def train_joint(
 
 
 def fit_joint(
-    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096, table_bytes: int | None = None,
+    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096,
     capacity: Mapping[str, int] | None = None,
     epochs: int | None = None, search: bool = True, random_state: int = 0, n_threads: int = 2,
     sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None,
     validation: tuple[ArrayLike, ArrayLike] | float | None = None, patience: int | None = None,
     teacher: ArrayLike | None = None, teacher_share: float = 0.5,
     image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
-    input_bits: int | None = None, schedules: ScheduleChooser | None = None, **options: Any,
+    input_bits: int | None = None, firmware: FirmwareArithmetic | None = None, **options: Any,
 ) -> JointResult:  # fmt: skip
     """Train a machine by gradient.
 
@@ -107,15 +104,14 @@ def fit_joint(
     y : array-like, shape (n,)
         Labels of at least two classes.
     n_components : int
-        p; ignored where `table_bytes` or `capacity` is given.
-    table_bytes : int, optional
-        Bytes for the tables of scaler, G, windows and weights: format and p are chosen to fit.
+        p; ignored where `capacity` is given.
     capacity : mapping of str to int, optional
-        Instead: for each format that may be chosen, how many components fit.
+        For each format that may be chosen, how many components fit.
     epochs : int, optional
         By default from 6 to 120, fewer for more rows.
     search : bool
-        Whether to choose sigma, noise and dropout (where not given in `options`).
+        Whether to choose sigma, noise, slope and dropout (where not given in `options`) by short
+        trainings; without, only the format is chosen, where there are several.
     random_state : int
     n_threads : int
         Changes nothing but the time.
@@ -137,10 +133,10 @@ def fit_joint(
         See `fit_joint_scaling`.
     input_bits : {8, 16}, optional
         By default 8 where one scale serves all features or the raw type has 8 bits, else 16.
-    schedules : callable, optional
-        `tinykernel.integer.ranges.choose_schedules`, which gives the shifts of the firmware's
-        transforms. With it, what is trained in the last part of the training is exactly the
-        integer model; without it the rounding of the transforms is left out.
+    firmware : FirmwareArithmetic, optional
+        `tinykernel.integer.arithmetic.FIRMWARE`. With it, inputs are those of the firmware, and
+        what is trained in the last part of the training is exactly the integer model; without it
+        the rounding of the transforms is left out.
     **options
         Fields of `JointOptions`; those given are not searched.
 
@@ -160,7 +156,9 @@ def fit_joint(
     if classes.size < 2 or rows.ndim != 2 or rows.shape[0] != codes.size:
         raise TinykernelError("X and y: give a row of X for each label, of two classes at least")
     bits, scaling = _scaling(rows, raw_dtype, input_bits, scaler_scope)
-    transform = draw_transform(scaling, bits, np.random.default_rng([random_state, 0]), schedules)
+    transform = draw_transform(
+        scaling, bits, np.random.default_rng([random_state, 0]), raw_dtype, firmware
+    )
     given = JointOptions(
         **{"n_components": n_components, "batch_rows": _batch_rows(rows.shape[0]),
            "epochs": epochs or _epochs(rows.shape[0]), **options},
@@ -175,24 +173,17 @@ def fit_joint(
         soft = _soft_targets(teacher, (codes.size, classes.size), targets.shape[1])
         targets += np.float32(teacher_share) * (soft - targets)
     mixed = transform.mixed(rows)
-    fitting = dict(capacity or {})
-    if table_bytes is not None:
-        fitting = _capacity(table_bytes, scaling, mixed.shape[1], targets.shape[1])
-    trials: list[Trial] = []
-    chosen = given
-    if search or len(fitting) > 1:
-        folds = _trial_folds(mixed, targets, weight, codes, groups, random_state)
-        chosen, trials = choose_options(folds, given, fitting, frozenset(options))
-    p = fitting.get(chosen.storage, chosen.n_components)
-    chosen = replace(chosen, n_components=p)
-    arithmetic = _arithmetic(transform, chosen, schedules)
+    data = TrialData(mixed, targets, weight, codes, trial_folds(codes, groups, random_state))
+    chosen, trials = _choose(data, given, dict(capacity or {}), search, frozenset(options))
+    del data
     held = None
-    if isinstance(validation, tuple):
-        held = _validation(validation, transform, raw_dtype, classes)
+    if isinstance(validation, tuple | list):
+        held = _validation(validation, transform, raw_dtype, classes, _class_means(weight, codes))
     elif validation:
-        out = _kept_aside(codes, groups, validation, random_state)
-        held = Validation(mixed[out], codes[out])
+        out = keep_aside(codes, groups, validation, random_state)
+        held = Validation(mixed[out], codes[out], weight[out])
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
+    arithmetic = _arithmetic(transform, chosen, firmware)
     learner = _learner(mixed, targets, weight, chosen, arithmetic)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
@@ -218,18 +209,28 @@ def _scaling(
     return bits, fit_joint_scaling(rows, bits, scope)
 
 
-def _capacity(
-    table_bytes: int, scaling: InputScaling, dimension: int, n_outputs: int
-) -> dict[str, int]:
-    """Return how many components of each format fit into tables of a size."""
-    if np.unique(scaling.scale[scaling.scale > 0]).size > 1:
-        table_bytes -= _FEATURE_SCALE_BYTES * scaling.scale.size
-    found = {name: components_within(table_bytes, FORMATS[name], dimension, n_outputs)
-             for name in _SEARCHED}  # fmt: skip
-    found = {name: p for name, p in found.items() if p > 0}
-    if not found:
-        raise TinykernelError(f"table_bytes: no 32 components fit into {table_bytes} bytes")
-    return found
+def _choose(
+    data: TrialData, given: JointOptions, capacity: dict[str, int], search: bool,
+    fixed: frozenset[str],
+) -> tuple[JointOptions, list[Trial]]:  # fmt: skip
+    """Choose what is not fixed; without rows to judge by, the first format and the defaults."""
+    if "storage" in fixed:
+        capacity = {name: p for name, p in capacity.items() if name == given.storage}
+    first = next(iter(capacity), given.storage)
+    chosen = replace(given, storage=first)
+    trials: list[Trial] = []
+    if (search or len(capacity) > 1) and data.folds:
+        if not search:
+            fixed |= set(_SEARCHED_OPTIONS)
+        chosen, trials = choose_options(data, chosen, capacity, fixed)
+    elif search:
+        progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
+    return replace(chosen, n_components=capacity.get(chosen.storage, given.n_components)), trials
+
+
+def _class_means(weight: NDArray[np.float32], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean weight of the rows of each class."""
+    return np.asarray(np.bincount(codes, weights=weight) / np.bincount(codes))
 
 
 def _epochs(n_rows: int) -> int:
@@ -269,60 +270,6 @@ def _soft_targets(
     return soft[:, 1:] if n_outputs == 1 else soft
 
 
-def _trial_folds(
-    mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
-    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int,
-) -> list[TrialData]:  # fmt: skip
-    """Hold out a quarter of some rows: whole groups, or rows of every class.
-
-    Where few rows or few groups are held out, the choice among options is decided by chance unless
-    it is repeated with others.
-    """
-    rng = np.random.default_rng([seed, 2])
-    n = codes.size
-    used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
-    part = _parts(codes, groups, _PARTS, rng)
-    folds = []
-    for number in range(_FOLDS if groups is not None or n <= _FEW_ROWS else 1):
-        out = part == number
-        inside, outside = used[~out[used]], used[out[used]]
-        if inside.size == 0 or np.unique(codes[inside]).size < 2:
-            raise TinykernelError("groups: at least two groups are needed to hold one out")
-        if outside.size:
-            folds.append(
-                TrialData(mixed[inside], targets[inside], weight[inside], mixed[outside],
-                          codes[outside])
-            )  # fmt: skip
-    return folds
-
-
-def _parts(
-    codes: NDArray[np.int64], groups: ArrayLike | None, count: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Deal rows of every class, or whole groups, to some parts of about the same size."""
-    shuffled = rng.permutation(codes.size)
-    if groups is None:
-        part = np.empty(codes.size, dtype=np.int64)
-        part[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(codes.size) % count
-        return part
-    names, index = np.unique(np.asarray(groups), return_inverse=True)
-    dealt = rng.permutation(np.arange(names.size) % min(count, names.size))
-    return np.asarray(dealt[index], dtype=np.int64)
-
-
-def _kept_aside(
-    codes: NDArray[np.int64], groups: ArrayLike | None, share: float, seed: int
-) -> NDArray[np.bool_]:
-    """Choose about this share of the rows for validation."""
-    rng = np.random.default_rng([seed, 4])
-    out: NDArray[np.bool_] = _parts(codes, groups, max(2, round(1 / share)), rng) == 0
-    if not out.any() or np.unique(codes[~out]).size < np.unique(codes).size:
-        raise TinykernelError(
-            f"validation: {codes.size} rows are too few to keep {share:g} of them aside"
-        )
-    return out
-
-
 def _learner(
     mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
     options: JointOptions, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None,
@@ -336,15 +283,15 @@ def _learner(
 
 
 def _arithmetic(
-    transform: SharedTransform, options: JointOptions, schedules: ScheduleChooser | None
+    transform: SharedTransform, options: JointOptions, firmware: FirmwareArithmetic | None
 ) -> Callable[[NDArray[np.int8]], Arithmetic] | None:
     """Return a function that tells how the firmware computes with some levels of G."""
-    if schedules is None:
+    if firmware is None:
         return None
     kind = _diagonal_kind(options, exact=True)
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
-        _, halve = schedules(
+        _, halve = firmware.schedules(
             transform.live_sign, transform.input_bits, transform.permutation, levels, kind
         )
         return Arithmetic(transform.unit, halve)
@@ -353,20 +300,21 @@ def _arithmetic(
 
 
 def _diagonal_kind(options: JointOptions, exact: bool) -> str:
-    """Return how a machine holds G; 8-bit levels only matter where training kept to them."""
+    """Return how a machine holds G; 8-bit levels are kept where training kept to them."""
     if options.format.diagonal_top == 7:
         return "int4"
     return "int8" if exact else "gaussian"
 
 
 def _validation(
-    given: tuple[ArrayLike, ArrayLike], transform: SharedTransform, raw_dtype: str,
-    classes: NDArray[Any],
+    given: Sequence[ArrayLike], transform: SharedTransform, raw_dtype: str,
+    classes: NDArray[Any], class_weight: NDArray[np.float64],
 ) -> Validation:  # fmt: skip
     rows, labels = to_raw(np.asarray(given[0]), raw_dtype), np.asarray(given[1])
     if not np.isin(labels, classes).all():
         raise TinykernelError("validation: it holds labels that are not in the training rows")
-    return Validation(transform.mixed(rows), np.searchsorted(classes, labels))
+    codes = np.searchsorted(classes, labels)
+    return Validation(transform.mixed(rows), codes, class_weight[codes].astype(np.float32))
 
 
 def _shifter(
@@ -432,4 +380,5 @@ def _machine(
         output_scale=np.full(n_outputs, float(forward.scale)),
         output_offset=forward.offset[:n_outputs].astype(np.float64),
         input_bits=transform.input_bits,
+        trained_in_integers=windows.are_stored,
     )

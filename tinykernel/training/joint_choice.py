@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.training import progress
+from tinykernel.training.joint_folds import Fold
 from tinykernel.training.joint_loop import JointLearner
 from tinykernel.training.joint_options import JointOptions
 
@@ -19,27 +21,29 @@ __all__ = ["Trial", "TrialData", "choose_options"]
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
 _STEPS = 1000
+_MOST_STEPS = 8
 _LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
 
 
 @dataclass(frozen=True, eq=False)
 class TrialData:
-    """Rows for short trainings, and rows to judge them by.
+    """Rows for short trainings, and which of them each learns from.
 
     Parameters
     ----------
-    mixed, held_out : ndarray of float32, shape (n, d) and (k, d)
+    mixed : ndarray of float32, shape (n, d)
     targets : ndarray of float32, shape (n, n_outputs)
     weight : ndarray of float32, shape (n,)
-    codes : ndarray of int64, shape (k,)
-        Of the rows held out.
+    codes : ndarray of int64, shape (n,)
+    folds : sequence of Fold
+        Each trial is made once on each.
     """
 
     mixed: NDArray[np.float32]
     targets: NDArray[np.float32]
     weight: NDArray[np.float32]
-    held_out: NDArray[np.float32]
     codes: NDArray[np.int64]
+    folds: Sequence[Fold]
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,15 @@ class Trial:
 class _Search:
     """A search by coordinates that trains nothing twice."""
 
-    folds: Sequence[TrialData]
+    data: TrialData
     capacity: Mapping[str, int]
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
 
     def score(self, options: JointOptions, most: int | None = None) -> float:
         """Return the log loss of a short training, with at most so many components."""
-        most = most or (_MOST_COMPONENTS if len(self.folds) == 1 else _MOST_IN_FOLDS)
+        most = most or (_MOST_COMPONENTS if len(self.data.folds) == 1 else _MOST_IN_FOLDS)
         p = self.capacity.get(options.storage, options.n_components)
-        p = min(p, max(most, self.folds[0].mixed.shape[1]))
+        p = min(p, max(most, self.data.mixed.shape[1]))
         key = (
             p,
             options.storage,
@@ -98,7 +102,7 @@ class _Search:
 
     def _train(self, options: JointOptions) -> Trial:
         """Train once on each fold; losses and accuracies are averaged."""
-        n = self.folds[0].mixed.shape[0]
+        n = self.data.folds[0].inside.size
         options = replace(
             options,
             epochs=int(np.clip(_STEPS * options.batch_rows // n, 4, 40)),
@@ -119,19 +123,26 @@ class _Search:
 
     def _on_each_fold(self, options: JointOptions) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""
-        if len(self.folds) == 1 or options.n_threads == 1:
-            return [_train_fold(data, options) for data in self.folds]
+        cancelled, folds = threading.Event(), self.data.folds
+        if len(folds) == 1 or options.n_threads == 1:
+            return [_train_fold(self.data, fold, options, cancelled) for fold in folds]
+        alone = replace(options, n_threads=1)
         with ThreadPoolExecutor(max_workers=options.n_threads) as executor:
-            alone = replace(options, n_threads=1)
-            return list(executor.map(lambda data: _train_fold(data, alone), self.folds))
+            try:
+                parts = [executor.submit(_train_fold, self.data, fold, alone, cancelled)
+                         for fold in folds]  # fmt: skip
+                return [part.result() for part in parts]
+            except BaseException:
+                cancelled.set()  # Ctrl-C need not wait for the others
+                raise
 
     def climb(self, options: JointOptions, name: str, factor: float) -> JointOptions:
         """Multiply or divide one option by `factor` as long as that helps."""
         for direction in (factor, 1 / factor):
             moved = False
-            while True:
+            for _ in range(_MOST_STEPS):
                 candidate = _with(options, name, getattr(options, name) * direction)
-                if self.score(candidate) >= self.score(options):
+                if not self.score(candidate) < self.score(options):
                     break
                 options, moved = candidate, True
             if moved:
@@ -144,14 +155,22 @@ class _Search:
         return min(candidates, key=self.score)
 
 
-def _train_fold(data: TrialData, options: JointOptions) -> tuple[float, float]:
+def _train_fold(
+    data: TrialData, fold: Fold, options: JointOptions, cancelled: threading.Event
+) -> tuple[float, float]:
     """Return log loss and accuracy on the rows held out."""
-    mean = np.zeros(data.mixed.shape[1], dtype=np.float32)
+    mixed, held_out = data.mixed[fold.inside], data.mixed[fold.outside]
+    mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if options.format.learns_start:
-        mean = data.mixed.mean(axis=0)
-    learner = JointLearner(data.mixed - mean, data.targets, data.weight, options, mean)
-    learner.run(stage="trial")
-    return _judge(learner.decide(data.held_out - mean), data.codes)
+        mean = mixed.mean(axis=0)
+        mixed -= mean
+        held_out -= mean
+    learner = JointLearner(
+        mixed, data.targets[fold.inside], data.weight[fold.inside], options, mean,
+        cancelled=cancelled,
+    )  # fmt: skip
+    learner.run()
+    return _judge(learner.decide(held_out), data.codes[fold.outside], data.weight[fold.outside])
 
 
 def _with(options: JointOptions, name: str, value: Any) -> JointOptions:
@@ -160,15 +179,13 @@ def _with(options: JointOptions, name: str, value: Any) -> JointOptions:
 
 
 def choose_options(
-    folds: Sequence[TrialData], options: JointOptions, capacity: Mapping[str, int],
-    fixed: frozenset[str],
+    data: TrialData, options: JointOptions, capacity: Mapping[str, int], fixed: frozenset[str]
 ) -> tuple[JointOptions, list[Trial]]:  # fmt: skip
     """Choose sigma, noise, slope, dropout and, for a budget, the storage format.
 
     Parameters
     ----------
-    folds : sequence of TrialData
-        Each trial is made once on each; of about the same size.
+    data : TrialData
     options : JointOptions
         Where to start.
     capacity : mapping of str to int
@@ -181,7 +198,7 @@ def choose_options(
     JointOptions, list of Trial
         What was best, and everything that was tried.
     """
-    search = _Search(folds, capacity)
+    search = _Search(data, capacity)
     storages = list(capacity) if "storage" not in fixed else []
     finalists: list[JointOptions] = []
     for storage in storages or [options.storage]:
@@ -207,8 +224,10 @@ def choose_options(
     return options, list(search.trials.values())
 
 
-def _judge(decisions: NDArray[np.float32], codes: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the log loss, at the best temperature, and the accuracy."""
+def _judge(
+    decisions: NDArray[np.float32], codes: NDArray[np.int64], weight: NDArray[np.float32]
+) -> tuple[float, float]:
+    """Return the log loss, at the best temperature, and the accuracy; both by weight."""
     values = decisions.astype(np.float64)
     if values.shape[1] == 1:
         values = np.concatenate([-values / 2, values / 2], axis=1)
@@ -217,5 +236,7 @@ def _judge(decisions: NDArray[np.float32], codes: NDArray[np.int64]) -> tuple[fl
     losses = []
     for temperature in _TEMPERATURES:
         scaled = values * temperature
-        losses.append(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, codes]))
-    return float(min(losses)), float(np.mean(values.argmax(axis=1) == codes))
+        lost = np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, codes]
+        losses.append(np.average(lost, weights=weight))
+    hit = values.argmax(axis=1) == codes
+    return float(min(losses)), float(np.average(hit, weights=weight))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import fwht, fwht_halving, padded_dimension
-from tinykernel.training.problem import InputScaling, ScheduleChooser, choose_scope
+from tinykernel.training.problem import FirmwareArithmetic, InputScaling, choose_scope
 
 __all__ = [
     "SharedTransform",
@@ -24,8 +25,6 @@ __all__ = [
 _ROWS_AT_ONCE = 4096
 _NEIGHBOUR_ROWS = 500
 _NEIGHBOUR = 50
-# Its negative fits into 16 bits, too.
-_LOWEST = np.float32(-32767)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,8 @@ class SharedTransform:
         The inputs are rounded to this number of levels, as in the firmware.
     halve : tuple of bool, optional
         Schedule of the first transform in the firmware. Without it the transform is exact.
+    levels : callable, optional
+        Quantises raw rows as the firmware does; goes with `halve`.
     """
 
     scaling: InputScaling
@@ -49,6 +50,7 @@ class SharedTransform:
     permutation: Permutation
     input_bits: int
     halve: tuple[bool, ...] | None = None
+    levels: Callable[[NDArray[Any]], NDArray[Any]] | None = None
 
     @property
     def dimension(self) -> int:
@@ -67,7 +69,7 @@ class SharedTransform:
         return np.where(self.scaling.scale > 0, self.sign, 0).astype(np.int8)
 
     def rounded(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows and round them to the levels of the quantised inputs.
+        """Scale raw rows and round them to levels as fine as those of the quantised inputs.
 
         Parameters
         ----------
@@ -102,23 +104,26 @@ class SharedTransform:
         -------
         ndarray of float32, shape (n, d)
         """
-        d, n = self.dimension, self.sign.shape[0]
-        gather = self.permutation.indices(d)
-        out = np.empty((X.shape[0], d), dtype=np.float32)
+        gather = self.permutation.indices(self.dimension)
+        out = np.empty((X.shape[0], self.dimension), dtype=np.float32)
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):
-            rows = self.rounded(X[first : first + _ROWS_AT_ONCE])
-            whole = out[first : first + _ROWS_AT_ONCE]
-            if self.halve is None:
-                part = np.zeros((rows.shape[0], d), dtype=np.float32)
-                np.multiply(rows, self.sign * np.float32(1.0 / np.sqrt(d)), out=part[:, :n])
-                np.take(fwht(part), gather, axis=1, out=whole)
-            else:
-                rows *= np.float32(2.0 ** (self.input_bits - 1))
-                integers = np.zeros((rows.shape[0], d), dtype=np.int16)
-                integers[:, :n] = np.maximum(rows, _LOWEST) * self.sign
-                whole[:] = fwht_halving(integers, self.halve)[:, gather]
-                whole *= np.float32(self.unit)
+            rows = X[first : first + _ROWS_AT_ONCE]
+            out[first : first + _ROWS_AT_ONCE] = self._transformed(rows)[:, gather]
         return out
+
+    def _transformed(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Compute ``H B x / sqrt(d)``."""
+        d, n = self.dimension, self.sign.shape[0]
+        if self.halve is None or self.levels is None:
+            floats = np.zeros((X.shape[0], d), dtype=np.float32)
+            np.multiply(self.rounded(X), self.sign * np.float32(d**-0.5), out=floats[:, :n])
+            return fwht(floats)
+        integers = np.zeros((X.shape[0], d), dtype=np.int16)
+        integers[:, :n] = self.levels(X)
+        # The negative of -32768 would not fit into 16 bits.
+        np.maximum(integers, -32767, out=integers)
+        integers[:, :n] *= self.live_sign
+        return fwht_halving(integers, self.halve) * np.float32(self.unit)
 
 
 def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
@@ -161,7 +166,7 @@ def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 def draw_transform(
     scaling: InputScaling, input_bits: int, rng: np.random.Generator,
-    schedules: ScheduleChooser | None = None,
+    raw_dtype: str = "float32", firmware: FirmwareArithmetic | None = None,
 ) -> SharedTransform:  # fmt: skip
     """Draw the signs B and the permutation P, an orbit.
 
@@ -170,8 +175,10 @@ def draw_transform(
     scaling : InputScaling
     input_bits : {8, 16}
     rng : numpy.random.Generator
-    schedules : callable, optional
-        Gives the shifts of the firmware's transforms; see `SharedTransform.halve`.
+    raw_dtype : str
+        Of the rows.
+    firmware : FirmwareArithmetic, optional
+        Whose inputs and first transform to use.
 
     Returns
     -------
@@ -181,12 +188,15 @@ def draw_transform(
     d = padded_dimension(n)
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
     transform = SharedTransform(scaling, sign, draw_permutation(d, rng), input_bits)
-    if schedules is None:
+    if firmware is None:
         return transform
     # The first transform comes before G, so that any G will do here.
     anything = np.ones((1, d), dtype=np.int8)
-    halve, _ = schedules(transform.live_sign, input_bits, transform.permutation, anything, "int8")
-    return replace(transform, halve=halve)
+    halve, _ = firmware.schedules(
+        transform.live_sign, input_bits, transform.permutation, anything, "int8"
+    )
+    levels = firmware.input_levels(scaling, raw_dtype, input_bits)
+    return replace(transform, halve=halve, levels=levels)
 
 
 def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +49,20 @@ class Forward:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Rows kept aside: mixed (n, d) inputs and codes (n,) of the labels."""
+    """Rows kept aside: mixed (n, d) inputs, codes (n,) of the labels, and weights (n,)."""
 
     mixed: _Floats
     codes: NDArray[np.int64]
+    weight: _Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The parameters after the best epoch."""
+
+    accuracy: float
+    epoch: int
+    values: list[_Floats]
 
 
 class JointLearner:
@@ -71,11 +82,14 @@ class JointLearner:
     arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
         How the firmware computes with these levels of G. Without it the transforms are taken to be
         exact in the last part of the training, too.
+    cancelled : threading.Event, optional
+        Ends a training with `CancelledError` when it is set.
     """
 
     def __init__(
         self, mixed: _Floats, targets: _Floats, weight: _Floats, options: JointOptions,
         mean: _Floats, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
+        cancelled: threading.Event | None = None,
     ) -> None:  # fmt: skip
         self.options, self.mixed, self.targets, self.weight = options, mixed, targets, weight
         self.mean = mean
@@ -88,7 +102,7 @@ class JointLearner:
         self.sigma = options.sigma or distance * options.sigma_multiple
         self._noise = np.float32(options.noise * self.sigma / np.sqrt(self.dimension))
         self.quantised = False
-        self._arithmetic_of = arithmetic
+        self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
         self._step = 0
         self._draw()
@@ -155,7 +169,9 @@ class JointLearner:
         """Return the offsets that give every row the class shares of the training rows."""
         if self.options.loss != "cross_entropy":
             return np.zeros(self.n_outputs, dtype=np.float32)
-        share = np.clip(self.weight @ self.targets / self.weight.sum(), 1e-4, 1 - 1e-4)
+        # No matrix product: its rounding may depend on the number of threads.
+        total = np.einsum("i,ij->j", self.weight, self.targets, dtype=np.float64)
+        share = np.clip(total / self.weight.sum(dtype=np.float64), 1e-4, 1 - 1e-4)
         log_odds = np.log(share) - np.log(1 - share) if self.n_outputs == 1 else np.log(share)
         return np.asarray(log_odds - (log_odds.mean() if self.n_outputs > 1 else 0), np.float32)
 
@@ -164,9 +180,9 @@ class JointLearner:
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
         threshold = self.options.threshold if self.options.format.ternary else 0.0
-        ternarise(self.shadow, np.float32(threshold), self._weights)
+        ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._live
-        scale = np.float32(self.gain[0] / np.sqrt(self.n_rows))
+        scale = np.float32(self.gain[0] / np.sqrt(self.options.n_components))
         given = Parameters(self.diagonal, self.rate, self.centre, self.level)
         form = self.options.format
         if self.quantised and self._arithmetic is not None:
@@ -233,7 +249,7 @@ class JointLearner:
             )  # fmt: skip
 
         list(self._executor.map(part, range(_SLOTS)))
-        gradients[6][:, 0] = self._totals[:, 2] / np.sqrt(self.n_rows)
+        gradients[6][:, 0] = self._totals[:, 2] / np.sqrt(o.n_components)
         if w.are_stored:
             self._from_stored(w)
         self._update(step, np.float32(1.0 / rows.size))
@@ -272,52 +288,56 @@ class JointLearner:
                 value = getattr(self, name).reshape(-1)
                 adam(value, g.reshape(_SLOTS, -1), moments[0], moments[1], np.float32(size),
                      np.float32(0.0), first, second, factor)  # fmt: skip
+        self.shadow *= self._live
 
     # -- the loop -----------------------------------------------------------------------------
 
     def run(
         self, validation: Validation | None = None, patience: int | None = None,
-        stage: str = "training",
         augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None = None,
     ) -> list[dict[str, float]]:  # fmt: skip
         """Train, and end in the best state (by `validation`, if given), quantised.
 
-        Ctrl-C ends the stage "training" early and keeps the best state so far.
+        Ctrl-C ends the training early and keeps the best state so far.
 
         Returns
         -------
         list of dict
             For each finished epoch: loss, seconds and, with `validation`, accuracy.
         """
+        o = self.options
         history: list[dict[str, float]] = []
-        best: tuple[float, list[_Floats]] | None = None
+        best: _Best | None = None
         try:
-            for epoch in range(self.options.epochs):
-                if self.options.prune and epoch == self.options.epochs // 2:
+            for epoch in range(o.epochs):
+                if o.prune and epoch == o.epochs // 2:
                     self._prune()
                 begin = time.perf_counter()
                 entry = {"loss": self._epoch(epoch, augmented)}
                 if validation is not None:
                     entry["accuracy"] = self.accuracy(validation)
-                    if best is None or entry["accuracy"] >= best[0]:
-                        best = (entry["accuracy"], [getattr(self, n).copy() for n in _NAMES])
-                        best_epoch = epoch
+                    if best is None or entry["accuracy"] >= best.accuracy:
+                        best = self._state(entry["accuracy"], epoch)
                 entry["seconds"] = time.perf_counter() - begin
                 history.append(entry)
-                left = entry["seconds"] * (self.options.epochs - epoch - 1)
-                progress.report(stage, epoch + 1, self.options.epochs, _message(entry, left))
-                if best is not None and patience is not None and epoch - best_epoch >= patience:
+                left = entry["seconds"] * (o.epochs - epoch - 1)
+                if self._cancelled is None:
+                    progress.report("training", epoch + 1, o.epochs, _message(entry, left))
+                if best is not None and patience is not None and epoch - best.epoch >= patience:
                     break
         except KeyboardInterrupt:
-            if stage != "training":
-                raise  # a trial is worth nothing without the others
-            progress.report(stage, len(history), self.options.epochs, "stopped; the best is kept")
+            if history:
+                progress.report("training", len(history), o.epochs, "stopped; the best is kept")
         if best is not None:
-            for name, value in zip(_NAMES, best[1], strict=True):
+            for name, value in zip((*_NAMES, "_live"), best.values, strict=True):
                 getattr(self, name)[...] = value
         self.prove()
         self.quantised = True
         return history
+
+    def _state(self, accuracy: float, epoch: int) -> _Best:
+        values = [getattr(self, name).copy() for name in (*_NAMES, "_live")]
+        return _Best(accuracy, epoch, values)
 
     def _prune(self) -> None:
         """Drop the rows with the smallest weights; they stay 0."""
@@ -341,19 +361,21 @@ class JointLearner:
         for i in range(n_batches):
             done = (epoch * n_batches + i) / (o.epochs * n_batches)
             self.quantised = done >= o.quantise_from
+            if self._cancelled is not None and self._cancelled.is_set():
+                raise CancelledError
             rows = order[i * size : (i + 1) * size]
             batch = augmented(rows, self.rng) if augmented is not None else None
             total += self.learn(rows, o.peak_step * _one_cycle(done, o.warm_up), batch)
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:
-        """Compute the share of rows that the quantised parameters label right."""
+        """Compute the share of rows, by weight, that the quantised parameters label right."""
         was, self.quantised = self.quantised, True
         self.prove()
         decisions = self.decide(validation.mixed)
         self.quantised = was
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
-        return float(np.mean(labels == validation.codes))
+        return float(np.average(labels == validation.codes, weights=validation.weight))
 
 
 def _message(entry: dict[str, float], left: float) -> str:

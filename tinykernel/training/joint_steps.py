@@ -183,10 +183,10 @@ def adam(value, gradients, first, second, rate, decay, correction1, correction2,
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def ternarise(shadow, cut, out):  # type: ignore[no-untyped-def]
+def ternarise(shadow, cut, n_live, out):  # type: ignore[no-untyped-def]
     """Write sign(shadow) where |shadow| > cut * mean |shadow| of its output, else 0, to out.
 
-    shadow, out: (p, outputs) float32.
+    shadow, out: (rows, outputs) float32; the mean is that of n_live rows, the others being 0.
     """
     p, n_outputs = shadow.shape
     mean = np.zeros(n_outputs, dtype=np.float32)
@@ -194,7 +194,7 @@ def ternarise(shadow, cut, out):  # type: ignore[no-untyped-def]
         for o in range(n_outputs):
             mean[o] += abs(shadow[j, o])
     for o in range(n_outputs):
-        mean[o] *= cut / p
+        mean[o] *= cut / n_live
     for j in range(p):
         for o in range(n_outputs):
             w = shadow[j, o]

@@ -69,7 +69,7 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
         augment_shift=options.shift,
         scaler_scope=options.scaler_scope,
         input_bits=None if options.input_bits == "auto" else int(options.input_bits),
-        schedules=options.schedules,
+        firmware=options.firmware,
         **named,
     )
     interrupted = _was_interrupted(result, options.patience)

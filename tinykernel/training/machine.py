@@ -47,8 +47,7 @@ class KernelMachine:
         Diagonals of G, one row a block.
     diagonal_kind : {"gaussian", "int8", "int4", "sign"}
         Whether G holds any real numbers, whole multiples from -127 to 127 or from -7 to 7 of one
-        number for each block, or only +-1. Whole multiples say that the machine was trained with
-        the arithmetic of the firmware: its starts already take up the rounding of the transforms.
+        number for each block, or only +-1.
     row_scale : ndarray of float64, shape (n_blocks, d)
         Radians per unit: ``S / (sigma sqrt(d))`` of (3), where S already holds ``1 / ||G||``.
     start, width : ndarray of float64, shape (n_blocks, d)
@@ -59,6 +58,9 @@ class KernelMachine:
         The scale (alpha of (6)) and the offset of each output.
     input_bits : {8, 16}
         Width of the quantised inputs that the firmware works on.
+    trained_in_integers : bool
+        Whether training kept to the arithmetic of the firmware: the windows are then those of its
+        integers, and quantisation leaves them where they are.
     """
 
     classes: tuple[object, ...]
@@ -78,6 +80,7 @@ class KernelMachine:
     output_scale: NDArray[np.float64]
     output_offset: NDArray[np.float64]
     input_bits: int = 8
+    trained_in_integers: bool = False
 
     @property
     def n_features(self) -> int:

@@ -10,23 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.features.permutation import Permutation
 from tinykernel.training.machine import KernelMachine
 
 __all__ = [
+    "FirmwareArithmetic",
     "InputScaling",
-    "ScheduleChooser",
     "TrainingProblem",
     "TrainingResult",
     "choose_scope",
     "fit_scaling",
     "raw_dtype_of",
     "to_raw",
-]
-
-#: Chooses the shift schedules of both transforms: `tinykernel.integer.ranges.choose_schedules`.
-#: It is handed in because the integer model stands above the trainers.
-ScheduleChooser = Callable[
-    [NDArray[Any], int, Any, NDArray[Any], str], tuple[tuple[bool, ...], tuple[bool, ...]]
 ]
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
@@ -253,6 +248,27 @@ def _mean_and_deviation(
 
 
 @dataclass(frozen=True, eq=False)
+class FirmwareArithmetic:
+    """The arithmetic of the firmware: `tinykernel.integer.arithmetic.FIRMWARE`.
+
+    It is handed to trainers because the integer model stands above them.
+
+    Parameters
+    ----------
+    schedules : callable
+        `tinykernel.integer.ranges.choose_schedules`.
+    input_levels : callable
+        `tinykernel.integer.arithmetic.input_levels`.
+    """
+
+    schedules: Callable[
+        [NDArray[Any], int, Permutation, NDArray[Any], str],
+        tuple[tuple[bool, ...], tuple[bool, ...]],
+    ]
+    input_levels: Callable[[InputScaling, str, int], Callable[[NDArray[Any]], NDArray[Any]]]
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingProblem:
     """A checked training set and its scaler: the input of every trainer.
 
@@ -388,9 +404,9 @@ class TrainingOptions:
         Moves random phase windows to values that the firmware can hold. Weights that are learned
         on such windows lose next to nothing when the machine is quantised. (It is handed in
         because the quantiser stands above the trainers.)
-    schedules : callable or None
-        "learned" only: gives the shifts of the firmware's transforms, so that the last part of the
-        training keeps to its arithmetic; see `tinykernel.training.joint.fit_joint`.
+    firmware : FirmwareArithmetic or None
+        "learned" only: what the last part of the training keeps to; see
+        `tinykernel.training.joint.fit_joint`.
 
     Examples
     --------
@@ -427,4 +443,4 @@ class TrainingOptions:
     seed: int = 0
     n_threads: int = 1
     snap: Callable[[KernelMachine], KernelMachine] | None = None
-    schedules: ScheduleChooser | None = None
+    firmware: FirmwareArithmetic | None = None

@@ -1,0 +1,122 @@
+"""Which rows the joint trainer holds out: to choose hyper-parameters, and to choose an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Fold", "keep_aside", "trial_folds"]
+
+_TRIAL_ROWS = 16000
+_TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
+_PARTS, _FOLDS, _FEW_ROWS = 4, 3, 8000
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Numbers of the rows of one short training: learned from, and judged by."""
+
+    inside: NDArray[np.int64]
+    outside: NDArray[np.int64]
+
+
+def trial_folds(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -> list[Fold]:
+    """Hold out a quarter of some rows: whole groups, or rows of every class.
+
+    Where few rows or few groups are held out, the choice among options is decided by chance unless
+    it is repeated with others.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n,)
+        Classes.
+    groups : array-like, shape (n,), optional
+    seed : int
+
+    Returns
+    -------
+    list of Fold
+        Three where there are groups or few rows, else one; fewer, or none, where a class or a group
+        has too few rows.
+    """
+    rng = np.random.default_rng([seed, 2])
+    n = codes.size
+    used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
+    part = _dealt_rows(codes, rng) if groups is None else _dealt_groups(groups, rng)
+    folds = []
+    for number in range(_FOLDS if groups is not None or n <= _FEW_ROWS else 1):
+        out = part[used] == number
+        if out.any() and np.unique(codes[used[~out]]).size > 1:
+            folds.append(Fold(used[~out], used[out]))
+    return folds
+
+
+def _dealt_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Deal the rows of every class to the parts; those of tiny classes to none."""
+    shuffled = rng.permutation(codes.size)
+    part = np.empty(codes.size, dtype=np.int64)
+    part[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(codes.size) % _PARTS
+    part[(np.bincount(codes) < _PARTS)[codes]] = -1
+    return part
+
+
+def _dealt_groups(groups: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Deal whole groups to the parts."""
+    names, index = np.unique(np.asarray(groups), return_inverse=True)
+    if names.size < 2:
+        raise TinykernelError("groups: all rows are in one group; give at least two groups")
+    dealt = rng.permutation(np.arange(names.size) % min(_PARTS, names.size))
+    return np.asarray(dealt[index], dtype=np.int64)
+
+
+def keep_aside(
+    codes: NDArray[np.int64], groups: ArrayLike | None, share: float, seed: int
+) -> NDArray[np.bool_]:
+    """Choose about a share of the rows: whole groups, or rows of every class.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n,)
+        Classes.
+    groups : array-like, shape (n,), optional
+    share : float
+        Above 0, below 1.
+    seed : int
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        Which rows are kept aside.
+
+    Raises
+    ------
+    TinykernelError
+        If no row is left, or a class has none among the others.
+
+    Examples
+    --------
+    >>> int(keep_aside(np.arange(100) % 2, None, 0.2, 0).sum())
+    20
+    """
+    rng = np.random.default_rng([seed, 4])
+    out = np.zeros(codes.size, dtype=bool)
+    if groups is None:
+        for code in np.unique(codes):
+            rows = rng.permutation(np.flatnonzero(codes == code))
+            out[rows[: round(share * rows.size)]] = True
+    else:
+        names, index = np.unique(np.asarray(groups), return_inverse=True)
+        order = rng.permutation(names.size)
+        sizes = np.bincount(index)[order]
+        # Groups until the share is reached, the one that passes it included.
+        out = np.isin(index, order[np.cumsum(sizes) - sizes < share * codes.size])
+    if not out.any() or np.unique(codes[~out]).size < np.unique(codes).size:
+        raise TinykernelError(
+            f"validation: {codes.size} rows are too few, or in too few groups, to keep {share:g} "
+            "of them aside"
+        )
+    return out
