@@ -39,7 +39,7 @@ def parse_clock(text: str | float) -> float:
     Parameters
     ----------
     text : str or float
-        A number with Hz, kHz, MHz or GHz; without a unit, hertz.
+        A number of hertz, or text with a unit: Hz, kHz, MHz or GHz.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def parse_clock(text: str | float) -> float:
     Raises
     ------
     TinykernelError
-        If it is no frequency.
+        If it is no frequency, or text without a unit.
 
     Examples
     --------
@@ -57,9 +57,13 @@ def parse_clock(text: str | float) -> float:
     80000000.0
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text), re.IGNORECASE)
-    unit = (match.group(2) or "hz").lower() if match else ""
+    unit = match.group(2).lower() if match else ""
+    if not isinstance(text, str):
+        unit = "hz"
     if not match or unit not in _UNITS or float(match.group(1)) <= 0:
-        raise TinykernelError(f"{text!r} is not a clock frequency; write one as in 80MHz")
+        raise TinykernelError(
+            f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
+        )
     return float(match.group(1)) * _UNITS[unit]
 
 

@@ -113,16 +113,16 @@ class Report:
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
-        found = []
-        if self.budget is not None and self.flash > self.budget:
-            over = format_size(self.flash - self.budget)
-            found.append(f"flash is {over} over the budget of {format_size(self.budget)}")
-        if self.flash > self.chip_flash:
-            over = format_size(self.flash - self.chip_flash)
-            found.append(f"flash is {over} over the {format_size(self.chip_flash)} of the chip")
-        if self.ram > self.chip_ram:
-            over = format_size(self.ram - self.chip_ram)
-            found.append(f"RAM is {over} over the {format_size(self.chip_ram)} of the chip")
+        limits = [("flash", self.flash, self.chip_flash, "of the chip"),
+                  ("RAM", self.ram, self.chip_ram, "of the chip")]  # fmt: skip
+        if self.budget is not None:
+            limits.insert(0, ("flash", self.flash, self.budget, "of the budget"))
+        found = [
+            f"{what} is {format_size(needed)}, {format_size(needed - limit)} more than the "
+            f"{format_size(limit)} {whose}"
+            for what, needed, limit, whose in limits
+            if needed > limit
+        ]
         return tuple(found)
 
     @property
