@@ -230,6 +230,7 @@ def test_interrupt_before_there_is_a_model(rows, monkeypatch):
         ({"augment": {"noise": -1}}, "noise must be a number from 0"),
         ({"augment": {"shift": 1}}, "shift needs the image_shape"),
         ({"image_shape": (8, 9)}, "8 x 9 makes 72 pixels, but rows have 64"),
+        ({"augment": {"shift": 9}, "image_shape": (8, 8)}, "out of sight; give at most 4"),
         ({"image_shape": 64}, r"give \(height, width\)"),
         ({"teacher_share": 2}, "teacher_share must be a number from 0 to 1"),
     ],

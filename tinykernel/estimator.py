@@ -332,7 +332,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             raise TinykernelError(
                 "patience: give rows to watch, fit(X, y, validation=(X, y)) or validation_fraction"
             )
-        check_image_shape(options.image_shape, rows.shape[1])
+        check_image_shape(options.image_shape, rows.shape[1], options.shift)
         classes, problem = prepare(
             rows,
             labels,

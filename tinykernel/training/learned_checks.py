@@ -157,13 +157,17 @@ def checked_image_shape(image_shape: object, *, needed: bool) -> tuple[int, int]
     return height, width
 
 
-def check_image_shape(image_shape: tuple[int, int] | None, n_features: int) -> None:
-    """Refuse an image shape that does not make up a row.
+def check_image_shape(
+    image_shape: tuple[int, int] | None, n_features: int, shift: int = 0
+) -> None:
+    """Refuse an image shape that does not make up a row, and a shift that leaves little of it.
 
     Parameters
     ----------
     image_shape : pair of int, or None
     n_features : int
+    shift : int
+        By how many pixels images are moved: at most half of their larger side.
 
     Raises
     ------
@@ -178,6 +182,11 @@ def check_image_shape(image_shape: tuple[int, int] | None, n_features: int) -> N
         raise TinykernelError(
             f"image_shape: {height} x {width} makes {height * width} pixels, but rows have "
             f"{n_features} features"
+        )
+    if image_shape is not None and shift > max(image_shape) // 2:
+        raise TinykernelError(
+            f"augment: a shift of {shift} pixels moves images of {image_shape[0]} x "
+            f"{image_shape[1]} out of sight; give at most {max(image_shape) // 2}"
         )
 
 
