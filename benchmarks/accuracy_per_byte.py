@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,9 @@ class Row:
     accuracy: float
     differences: int
     seconds: float
+    rows: int = 0  # rows that were verified
+    test_rows: int = 0
+    measured: str = ""  # date and machine
     perceptron: float | None = None
 
 
@@ -156,7 +160,7 @@ def measure(name: str, kilobytes: int, data: Data, folder: Path) -> Row:
         trained = tinykernel_json("train", str(given), "--budget", f"{kilobytes}KB", "--target",
                                   TARGET, *ARGUMENTS[name], "-o", str(model))  # fmt: skip
     except NothingFitsError:
-        return Row(name, kilobytes, 0, "", "", 0, 0.0, 0, 0.0)
+        return Row(name, kilobytes, 0, "", "", 0, 0.0, 0, 0.0, measured=describe_machine())
     verified = tinykernel_json("verify", str(model), "--data", str(given))
     accuracy = verified["accuracy"]
     if "balanced" in ARGUMENTS[name]:
@@ -165,8 +169,8 @@ def measure(name: str, kilobytes: int, data: Data, folder: Path) -> Row:
     return Row(
         data=name, kilobytes=kilobytes, flash=trained["flash"], source=trained["flash_source"],
         storage=trained["storage"], components=trained["components"], accuracy=100 * accuracy,
-        differences=verified["differences"] if verified["rows"] == len(data.y_test) else -1,
-        seconds=trained["seconds"],
+        differences=verified["differences"], seconds=trained["seconds"], rows=verified["rows"],
+        test_rows=len(data.y_test), measured=describe_machine(),
     )  # fmt: skip
 
 
@@ -184,7 +188,7 @@ def perceptron(name: str, data: Data, budget: int) -> float:
     """Return the accuracy of a perceptron with int8 weights that fill a budget."""
     n_outputs = len(np.unique(data.y))
     hidden = max(1, (budget - n_outputs) // (data.X.shape[1] + n_outputs + 1))
-    chosen = np.random.default_rng(0).permutation(len(data.y))[:_PERCEPTRON_ROWS]
+    chosen = perceptron_rows(data.y, balanced="balanced" in ARGUMENTS[name])
     scaler = StandardScaler().fit(data.X[chosen])
     model = MLPClassifier((hidden,), early_stopping=True, max_iter=40, random_state=0)
     with warnings.catch_warnings():
@@ -195,6 +199,20 @@ def perceptron(name: str, data: Data, budget: int) -> float:
         weights[...] = np.rint(weights / step) * step
     labels = model.predict(scaler.transform(data.X_test).astype(np.float32))
     return score(name, data.y_test, labels)
+
+
+def perceptron_rows(y: np.ndarray, *, balanced: bool) -> np.ndarray:
+    """Draw rows for the perceptron, which takes no weights: as many of each class if balanced."""
+    rng = np.random.default_rng(0)
+    if not balanced:
+        return rng.permutation(len(y))[:_PERCEPTRON_ROWS]
+    classes = np.unique(y)
+    each = max(1, min(len(y), _PERCEPTRON_ROWS) // len(classes))
+    drawn = []
+    for label in classes:
+        rows = rng.permutation(np.flatnonzero(y == label))
+        drawn.append(np.resize(rows, each))  # repeats a class with fewer rows, in whole rounds
+    return rng.permutation(np.concatenate(drawn))
 
 
 def machines(name: str, data: Data) -> dict[str, float]:
@@ -246,12 +264,14 @@ def page(rows: list[Row], others: dict[str, dict[str, float]]) -> str:
     lines = [
         "# Accuracy per byte",
         "",
-        f"Written by `python benchmarks/accuracy_per_byte.py` on {describe_machine()}.",
+        "Written by `python benchmarks/accuracy_per_byte.py`.",
         f"Budgets are linked flash on {TARGET} at -Os, model and runtime together, 1 KB = 1024 "
         "bytes. Each row is one run of `tinykernel train DATA --budget KB` and `tinykernel verify`;"
         " accuracies are those of the C on the test part.",
         "",
         table(rows),
+        "",
+        *measured_on(rows),
         "",
         "![Accuracy against linked bytes](accuracy.png)",
         "",
@@ -266,10 +286,26 @@ def page(rows: list[Row], others: dict[str, dict[str, float]]) -> str:
         "",
         f"The SVMs learn from at most {_SVM_ROWS} rows and are scored on at most "
         f"{_SVM_TEST_ROWS}; the perceptron learns from at most {_PERCEPTRON_ROWS}, stops early, "
-        "and its bytes are those of its tables alone, without any code.",
+        "and its bytes are those of its tables alone, without any code. Where accuracies are "
+        "balanced it learns from as many rows of each class, drawn again where there are fewer.",
         "",
     ]
     return "\n".join(lines)
+
+
+def measured_on(rows: list[Row]) -> list[str]:
+    """Say when and where each row was measured, one line for each machine and day."""
+    groups: dict[str, dict[str, list[int]]] = {}
+    for row in rows:
+        where = row.measured or "a machine that was not recorded"
+        groups.setdefault(where, {}).setdefault(row.data, []).append(row.kilobytes)
+    lines = []
+    for where, found in groups.items():
+        which = "; ".join(
+            f"{name} {', '.join(map(str, sizes))} KB" for name, sizes in found.items()
+        )
+        lines.append(f"- Rows measured on: {where} ({which})")
+    return lines
 
 
 def plot(rows: list[Row], others: dict[str, dict[str, float]], path: Path) -> None:
@@ -291,25 +327,36 @@ def plot(rows: list[Row], others: dict[str, dict[str, float]], path: Path) -> No
         for (title, value), style in zip(others.get(name, {}).items(), (":", "-."), strict=False):
             axis.axhline(value, color="grey", linestyle=style, label=title)
         axis.set(title=name, xlabel="flash (KB)", ylabel="test accuracy (%)")
-        axis.set_xticks(BUDGETS, [str(b) for b in BUDGETS])
+        ticks = sorted({*BUDGETS, *(row.kilobytes for row in mine)})
+        axis.set_xticks(ticks, [str(b) for b in ticks])
         axis.minorticks_off()
     axes.flat[0].legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
 
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Sort rows as the data sets stand in `ARGUMENTS`, then by budget."""
+    names = list(ARGUMENTS)
+    return sorted(rows, key=lambda row: (names.index(row.data), row.kilobytes))
+
+
 def missed(rows: list[Row]) -> list[str]:
     """Return what did not hold, one line each."""
     lines = []
     for row in rows:
-        if not row.components:
-            continue  # no limit is set for a budget below 8 KB
         where = f"{row.data}, {row.kilobytes} KB"
+        if not row.components:
+            if (row.data, row.kilobytes) in LIMITS:
+                lines.append(f"{where}: nothing fits")
+            continue
         must = LIMITS.get((row.data, row.kilobytes), (0.0, 0.0))[0]
         if round(row.accuracy, 2) < must:  # as printed
             lines.append(f"{where}: {row.accuracy:.2f} % is below {must} %")
         if row.differences:
             lines.append(f"{where}: {row.differences} scores differ")
+        if row.rows != row.test_rows:
+            lines.append(f"{where}: {row.rows} rows were verified, {row.test_rows} are for testing")
         if row.flash > row.kilobytes * 1024:
             lines.append(f"{where}: {row.flash} bytes are too many")
     return lines
@@ -333,7 +380,7 @@ def main() -> None:
     rows = {(r["data"], r["kilobytes"]): Row(**r) for r in kept["rows"]}
 
     def save() -> list[Row]:
-        ordered = [rows[n, b] for n in ARGUMENTS for b in BUDGETS if (n, b) in rows]
+        ordered = in_order(rows.values())
         if store is not None:
             kept["rows"] = [asdict(row) for row in ordered]
             store.parent.mkdir(parents=True, exist_ok=True)

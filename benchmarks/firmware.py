@@ -28,6 +28,7 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.features import RMBCSIK
 from tinykernel.integer import IntegerModel, quantize
+from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.footprint import write_files
 from tinykernel.measure.report import Report, report
@@ -236,8 +237,9 @@ def mnist(folder: Path) -> list[Check]:
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     found = fit_joint(
-        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, storage="compact", search=False
-    )
+        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, storage="compact", search=False,
+        firmware=FIRMWARE,
+    )  # fmt: skip
     model = quantize(found.machine)
     checked = verify(model, X_test, y_test, target="host")
     if not checked.ok or checked.accuracy is None:

@@ -61,6 +61,17 @@ def bare(folder: Path) -> Path:
     return folder / "bare.npz"
 
 
+def table_with_groups(folder: Path, rows: int = 60) -> Path:
+    """Write a table whose column `who` names one of ten people."""
+    X, y = blobs(rows, 2)
+    lines = [
+        f"{','.join(map(str, row))},{label},person{i * 10 // rows}"
+        for i, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True))
+    ]
+    (folder / "t.csv").write_text("a,b,c,d,e,label,who\n" + "\n".join(lines) + "\n")
+    return folder / "t.csv"
+
+
 def trained(folder: Path) -> Path:
     """Write data.npz and train gesture.tkm and gesture.pkl on it."""
     (X, y), (X_test, y_test) = blobs(120, 0), blobs(30, 1)

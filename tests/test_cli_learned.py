@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.cli_tools import QUICK, QUICK_LEARNED, blobs, failed, process, run
+from tests.cli_tools import (
+    QUICK_LEARNED,
+    blobs,
+    failed,
+    process,
+    run,
+    table_with_groups,
+)
 from tinykernel import load
+from tinykernel.cli import training as module
 from tinykernel.data import load_data
 
 
@@ -48,6 +57,103 @@ def test_a_model_over_the_budget_is_trained_again_with_less(data, tmp_path, monk
     )  # fmt: skip
     assert 2500 < found["flash"] <= 3072
     assert found["components"] < 640
+
+
+def _always_over(monkeypatch):
+    """Measure every trained model as 100 bytes over its budget; return the components trained."""
+    real_fit, rounds = module._fit, []
+
+    def fit(dataset, given, extra, quiet):
+        rounds.append(given["n_components"])
+        return real_fit(dataset, given, extra, quiet)
+
+    def measured(integer, target, budget):
+        return SimpleNamespace(flash=budget + 100, target=target, source="linked")
+
+    monkeypatch.setattr(module, "_fit", fit)
+    monkeypatch.setattr(module, "_measured", measured)
+    return rounds
+
+
+@pytest.mark.parametrize("method", ["learned", "paper"])
+def test_a_budget_that_is_never_met_ends(data, tmp_path, monkeypatch, method):
+    """With 32 components there is nothing left to save: one line, and no endless loop."""
+    rounds = _always_over(monkeypatch)
+    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"phases": 64})
+    monkeypatch.setattr("tinykernel.measure.capacity.paper_components_within", lambda *_, **__: 64)
+    options = {
+        "learned": ("--no-search", "--epochs", 1),
+        "paper": ("--method", "paper", "--sigma", 1, "--lambda", 0.1, "--max-iter", 1),
+    }
+    message = failed(
+        "train", data, "-o", tmp_path / "m.tkm", "--budget", "3KB", "-q", *options[method]
+    )
+    assert "100 over the budget of 3072" in message
+    assert "give a larger --budget" in message
+    assert rounds[1:] == [32]
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_is_not_answered_by_another_training(data, tmp_path, monkeypatch):
+    """A model over the budget whose training was interrupted is not trained again."""
+    rounds = _always_over(monkeypatch)
+    counted = module._fit
+
+    def interrupted(*arguments):
+        estimator = counted(*arguments)
+        estimator.interrupted_ = True
+        return estimator
+
+    monkeypatch.setattr(module, "_fit", interrupted)
+    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"phases": 640})
+    message = failed("train", data, "-o", tmp_path / "m.tkm", "--budget", "3KB", *QUICK_LEARNED[2:])
+    assert "training was interrupted" in message
+    assert "over the budget of 3072" in message
+    assert len(rounds) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_second_training_does_not_search_again(data, tmp_path, monkeypatch):
+    """Format, sigma and noise of the first training are kept; what else is varied stays."""
+    from tinykernel.training import learned
+
+    real, results = learned.fit_joint, []
+
+    def spied(*arguments, **named):
+        results.append(real(*arguments, **named))
+        return results[-1]
+
+    monkeypatch.setattr(learned, "fit_joint", spied)
+    monkeypatch.setattr(
+        "tinykernel.measure.capacity.capacity", lambda *_, **__: {"phases": 640, "compact": 2560}
+    )
+    file = tmp_path / "m.pkl"
+    result = run(
+        "train", data, "-o", file, "--budget", "3KB", "--quiet", "--epochs", 2,
+        "--augment", "shift:1", "--image-shape", "1x5",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    first, last = results[0], results[-1]
+    assert len(results) >= 2
+    assert first.trials
+    assert not last.trials
+    assert last.options.storage == first.options.storage
+    assert last.options.noise == first.options.noise
+    assert last.sigma == pytest.approx(first.sigma)
+    assert last.options.n_components < first.options.n_components
+    assert load(file).augment == {"shift": 1, "noise": first.options.noise}
+
+
+def test_components_beyond_the_budget_are_refused_before_training(data, tmp_path, monkeypatch):
+    """-p with a budget is checked on an untrained model: nobody waits to learn that it is over."""
+    monkeypatch.setattr("tinykernel.training.learned.fit_joint", None)
+    for options in ((), ("--storage", "windows")):
+        message = failed(
+            "train", data, "-o", tmp_path / "m.tkm", "-p", 32768, "--budget", "3KB", *options
+        )
+        assert "a model of 32768 components needs at least" in message
+        assert "use fewer --n-components" in message
+    assert not list(tmp_path.iterdir())
 
 
 def test_default_budget(data, tmp_path, monkeypatch):
@@ -113,12 +219,7 @@ def test_groups_and_validation_are_used(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr("tinykernel.training.learned.fit_joint", look)
     run("train", data, "-o", tmp_path / "m.tkm", "--groups", "group_train", *QUICK_LEARNED)
-    X, y = blobs(60, 2)
-    rows = "".join(
-        f"{','.join(map(str, row))},{label},person{i // 6}\n"
-        for i, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True))
-    )
-    (tmp_path / "t.csv").write_text("a,b,c,d,e,label,who\n" + rows)
+    table_with_groups(tmp_path)
     run(
         "train", tmp_path / "t.csv", "-o", tmp_path / "m.tkm", "--groups", "who", *QUICK_LEARNED,
         "--validation", tmp_path / "t.csv",
@@ -152,7 +253,17 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--lambda", 1), "--regularization: only for --method paper", 2),
         (("--method", "paper", "--epochs", 2), "--epochs: only for --method learned", 2),
         (("--patience", 2), "needs --validation", 2),
-        (("--validation", "0.7"), "validation_fraction must be", 1),
+        (("--validation", "0.7"), "--validation: '0.7': write a share above 0 and below 0.5", 2),
+        (("--validation", "nan"), "--validation: 'nan': write a share", 2),
+        (
+            ("--method", "paper", "--validation", "0.1"),
+            "--validation: only for --method learned",
+            2,
+        ),
+        (("--method", "paper", "--validation", "f.npz"), "--validation: only for", 2),
+        (("--seed", "99999999999"), "4294967295", 2),
+        (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
+        (("--budget", "8KB", "--input-bits", "many"), "input_bits must be one of", 1),
         (("--augment", "turn:1"), "write shift:PIXELS, noise", 2),
         (("--augment", "noise:much"), "write shift:PIXELS, noise", 2),
         (("--augment", "shift:-1", "--image-shape", "1x5"), "shift must be a whole number", 1),
@@ -194,10 +305,3 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert "training was interrupted after" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert np.mean(load(tmp_path / "m.tkm").predict(X) == y) > 0.7
-
-
-def test_paper_still_reports_validation_rows(data, tmp_path):
-    """--method paper has no epochs: the rows of --validation are reported only."""
-    file = tmp_path / "m.tkm"
-    result = run("train", data, "-o", file, *QUICK, "--validation", data, "--json")
-    assert json.loads(result.stdout)["validation"]["rows"] == 30

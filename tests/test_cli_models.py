@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli_tools import QUICK, arrays, bare, blobs, failed, run, trained
+from tests.cli_tools import QUICK, arrays, bare, blobs, failed, run, table_with_groups, trained
 from tinykernel.codegen.targets import TARGETS
 
 
@@ -143,6 +143,38 @@ def test_verify_takes_the_rows_kept_aside(tmp_path):
     assert json.loads(run(*command).stdout)["rows"] == 50
     found = json.loads(run(*command, "--test-size", 0.2, "--seed", 3).stdout)
     assert found["rows"] == 10
+
+
+def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
+    """The column of groups is no feature for verify, predict and export either."""
+    table, model = table_with_groups(tmp_path), tmp_path / "m.tkm"
+    groups = ("--groups", "who")
+    trained = json.loads(run("train", table, "-o", model, *groups, *QUICK, "--json").stdout)
+    assert json.loads(run("verify", model, "--data", table, *groups, "--json").stdout)["rows"] == 60
+    found = json.loads(
+        run("verify", model, "--data", table, *groups, "--test-size", 0.2, "--json").stdout
+    )
+    assert found["rows"] == trained["test_rows"]
+    assert found["accuracy"] == trained["test_accuracy"]
+    assert found["part"] == "whole groups, 20 %, seed 0"
+    assert len(json.loads(run("predict", model, table, *groups, "--json").stdout)["labels"]) == 60
+    result = run(
+        "export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, *groups, "-q"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "'who'" in failed("predict", model, table)
+
+
+def test_verify_claims_no_part_that_training_did_not_keep_aside(tmp_path):
+    """Without --groups verify says what its rows are, not that training left them out."""
+    X, y = blobs(50, 6)
+    np.savez(tmp_path / "d.npz", X=X, y=y, group=np.arange(50) // 5)
+    run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "--groups", "group", *QUICK)
+    command = ("verify", tmp_path / "m.tkm", "--data", tmp_path / "d.npz", "--test-size", 0.2)
+    text = run(*command).stdout
+    assert "(stratified 20 %, seed 0 of d.npz)" in text
+    assert "aside in training" not in text
+    assert "(whole groups, 20 %, seed 0 of d.npz)" in run(*command, "--groups", "group").stdout
 
 
 def test_verify_without_labels(work, tmp_path):

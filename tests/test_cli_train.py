@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.cli_tools import QUICK, arrays, bare, blobs, failed, process, run, trained
+from tests.cli_tools import QUICK, QUICK_LEARNED, arrays, bare, blobs, failed, process, run, trained
 from tinykernel.cli.demo import _digest
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
@@ -142,7 +142,7 @@ def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     wrong = failed("train", data, "-o", tmp_path / "m.tkm", *QUICK, "--method", "x", status=2)
     assert "choose from learned, paper" in wrong
     assert "labels" in failed(
-        "train", data, "-o", tmp_path / "m.tkm", "--validation", bare(tmp_path), *QUICK
+        "train", data, "-o", tmp_path / "m.tkm", "--validation", bare(tmp_path), *QUICK_LEARNED
     )
     assert not list(tmp_path.glob("m.*"))
 

@@ -244,6 +244,30 @@ def test_rows_kept_aside_in_training(tmp_path):
     np.testing.assert_array_equal(rows.y, data.y_test)
 
 
+def test_rows_kept_aside_by_group_are_those_of_training(tmp_path):
+    """With groups the rows are the whole groups that training kept aside; else none are needed."""
+    X, y = small(60)
+    file = npz(tmp_path / "a.npz", X=X, y=y, who=np.arange(60) // 6)
+    data = load_data(file, groups="who", test_size=0.2, seed=3)
+    rows = load_rows(file, groups="who", test_size=0.2, seed=3)
+    np.testing.assert_array_equal(rows.X, data.X_test)
+    assert rows.part == "whole groups, 20 %, seed 3"
+    other = load_rows(file, test_size=0.2, seed=3)
+    assert other.part == "stratified 20 %, seed 3"
+    assert not np.array_equal(other.X, data.X_test)
+    assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
+
+
+def test_groups_of_two_dimensions_are_refused(tmp_path):
+    """An array that holds no single group a row ends with one line, in both formats."""
+    X, y = small(20)
+    file = npz(tmp_path / "a.npz", X=X, y=y)
+    assert "X has shape (20, 3); --groups needs one dimension" in refused(file, groups="X")
+    for name, array in (("g_X", X), ("g_y", y), ("who", X)):
+        np.save(tmp_path / f"{name}.npy", array)
+    assert "who.npy: the array has shape (20, 3)" in refused(tmp_path / "g_X.npy", groups="who.npy")
+
+
 def test_tables_with_and_without_labels(tmp_path):
     """A table of bare features is read as such; a label column is told by its name and width."""
     file = tmp_path / "a.csv"

@@ -253,14 +253,15 @@ def load_rows(
     label : str, optional
         As in `load_data`. Labels are used where the file has them and are not needed.
     groups : str, optional
-        The column of a table that tells the group, which is no feature.
+        As in `load_data`. The column of a table is no feature; with `test_size` whole groups are
+        taken.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.
     classes : sequence, optional
         The classes of the model. Number labels are turned into text where these are text.
     test_size : float, optional
         For a file without a test part: only the rows that `load_data` keeps aside for the same
-        `test_size` and `seed`. All rows by default.
+        `groups`, `test_size` and `seed`. All rows by default.
     seed : int, default=0
         See `test_size`.
 
@@ -274,9 +275,14 @@ def load_rows(
         As in `load_data`, and if the number of columns is not `n_features`.
     """
     file = find_data(path)
-    in_table = groups if file.suffix.lower() in (".csv", ".parquet") else None
+    # An array of groups is needed for a split only; a column must be told from the features.
+    needed = test_size is not None or file.suffix.lower() in (".csv", ".parquet")
     parts = read_parts(
-        file, label=label, labels_needed=False, n_features=n_features, groups=in_table
+        file,
+        label=label,
+        labels_needed=False,
+        n_features=n_features,
+        groups=groups if needed else None,
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
@@ -284,9 +290,11 @@ def load_rows(
     X, y = part.X, part.y
     which = "the test part" if parts.test is not None else "all rows"
     if parts.test is None and test_size is not None:
-        _, aside = _stratified_split(part, needed_labels(part), test_size, seed)
-        X, y = X[aside], needed_labels(part)[aside]
-        which = f"the part kept aside in training, seed {seed}"
+        labels = needed_labels(part)
+        _, aside, kind = _kept_aside(part, labels, test_size, seed, by_group=groups is not None)
+        X, y = X[aside], labels[aside]
+        which = f"{kind}{',' if groups is not None else ''} "
+        which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
     if y is not None and classes is not None:
         y = as_classes(part, y, classes)
     return Rows(X, y, file.name, which)
@@ -303,12 +311,12 @@ def _split(
     if test_size == 0:
         split = f"{len(y)} training rows, no test rows"
         return Dataset(X, y, None, None, source, split, group, None, part.columns)
+    kept, aside, kind = _kept_aside(part, y, test_size, seed, by_group=by_group)
+    percent = f"{100 * len(aside) / len(y):.3g} %"
     if by_group:
-        kept, aside = _group_split(part, y, test_size, seed)
-        share = f"whole groups kept aside, {100 * len(aside) / len(y):.3g} %, seed {seed}"
+        share = f"{kind} kept aside, {percent}, seed {seed}"
     else:
-        kept, aside = _stratified_split(part, y, test_size, seed)
-        share = f"stratified {100 * len(aside) / len(y):.3g} % kept aside, seed {seed}"
+        share = f"{kind} {percent} kept aside, seed {seed}"
         share += "" if group is None else "; groups mixed"
     return Dataset(
         X[kept],
@@ -321,6 +329,15 @@ def _split(
         None if group is None else group[aside],
         part.columns,
     )
+
+
+def _kept_aside(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
+    """Return the rows to train on, those to keep aside, and in words how they were told apart."""
+    if by_group:
+        return *_group_split(part, y, test_size, seed), "whole groups"
+    return *_stratified_split(part, y, test_size, seed), "stratified"
 
 
 def _stratified_split(

@@ -188,7 +188,7 @@ def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) 
             return None
         group = get(f"group{suffix}", f"groups{suffix}")
         if groups is not None and suffix != "_test":
-            group = get(groups)
+            group = _one_a_row(path, groups, get(groups))
         return Part(path, keys[f"x{suffix}"], X, get(labels), group)
 
     for name in (label, groups):
@@ -204,6 +204,15 @@ def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) 
             f"it holds {', '.join(archive.files) or 'nothing'}"
         )
     return Parts(train, test)
+
+
+def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Refuse an array that cannot be one group a row."""
+    if group is not None and group.ndim != 1:
+        raise TinykernelError(
+            f"{path}: {name} has shape {group.shape}; --groups needs one dimension, one group a row"
+        )
+    return group
 
 
 def _label_file(path: Path) -> Path | None:
@@ -233,7 +242,7 @@ def _read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | 
         file = Path(groups) if Path(groups).exists() else path.with_name(groups)
         if not file.exists():
             raise TinykernelError(f"{path}: no file {groups} of groups")
-        group = load(file)
+        group = _one_a_row(file, "the array", load(file))
     train = Part(path, "X", load(path), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from tinykernel import TernaryKernelClassifier, TinykernelError
 from tinykernel.measure import capacity as module
 from tinykernel.measure import report
-from tinykernel.measure.capacity import capacity, components_within
+from tinykernel.measure.capacity import capacity, least_size, paper_components_within
 
 BUDGET = 6000
 
@@ -54,9 +54,32 @@ def test_paper(digits):
     """The same for the other method."""
     X, y = digits
     given = {"sigma": 8.0, "regularization": 0.1, "scaler_scope": "global", "max_iter": 2}
-    p = components_within(X, y, given, budget=BUDGET, target="cortex-m4")
+    p = paper_components_within(X, y, given, budget=BUDGET, target="cortex-m4")
     model = TernaryKernelClassifier(method="paper", n_components=p, random_state=0, **given)
     assert 0.9 * BUDGET < report(model.fit(X[:300], y[:300]), "cortex-m4").flash <= BUDGET
+
+
+@pytest.mark.parametrize("storage", ["compact", "phases", "windows"])
+def test_no_trained_model_is_below_the_least_size(digits, storage):
+    """Nothing that would fit is refused before its training."""
+    X, y = digits
+    given = {"n_components": 1024, "storage": storage}
+    least = least_size(X, y, given, target="cortex-m4")
+    model = TernaryKernelClassifier(**given, epochs=2, search=False, random_state=0)
+    flash = report(model.fit(X[:300], y[:300]), "cortex-m4").flash
+    assert least <= flash
+    assert storage == "windows" or least > 0.9 * flash
+
+
+def test_least_size_of_paper(digits):
+    """The same for the other method, whose ternary weights may leave components out."""
+    X, y = digits
+    given = {"method": "paper", "n_components": 1024, "sigma": 8.0, "regularization": 0.1}
+    given |= {"max_iter": 2}
+    model = TernaryKernelClassifier(**given, random_state=0).fit(X[:300], y[:300])
+    assert 2000 < least_size(X, y, given, target="cortex-m4") <= report(model, "cortex-m4").flash
+    with pytest.raises(TinykernelError, match="at most 65536"):
+        least_size(X, y, given | {"n_components": 65537}, target="cortex-m4")
 
 
 def test_budgets_that_are_too_small(digits):
@@ -65,7 +88,7 @@ def test_budgets_that_are_too_small(digits):
     with pytest.raises(TinykernelError, match="no model for this data fits into 500 bytes"):
         capacity(X, y, {}, budget=500, target="cortex-m4")
     with pytest.raises(TinykernelError, match="give a larger --budget"):
-        components_within(X, y, {}, budget=500, target="cortex-m4")
+        paper_components_within(X, y, {}, budget=500, target="cortex-m4")
     with pytest.raises(TinykernelError, match="storage: 'tiny'"):
         capacity(X, y, {"storage": "tiny"}, budget=BUDGET, target="cortex-m4")
     with pytest.raises(TinykernelError, match="cortex-m99"):

@@ -9,7 +9,9 @@ import typer
 
 from tinykernel.cli.group import FAILED, fail
 from tinykernel.cli.options import (
+    LARGEST_SEED,
     BudgetOption,
+    GroupsOption,
     JsonOption,
     LabelOption,
     ModelArgument,
@@ -43,16 +45,19 @@ def verify_command(
     ],
     target: TargetsOption = ["host"],  # noqa: B006
     label: LabelOption = None,
+    groups: GroupsOption = None,
     test_size: Annotated[
         float | None,
         typer.Option(
             "--test-size",
             min=0.001,
             max=0.99,
-            help="only the rows that train kept aside for this size and --seed",
+            help="only the rows that train keeps aside for this size, --seed and --groups",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="see --test-size")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
+    ] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -75,6 +80,7 @@ def verify_command(
     rows = load_rows(
         data,
         label=label,
+        groups=groups,
         n_features=integer.n_features,
         classes=integer.classes,
         test_size=test_size,
@@ -88,7 +94,8 @@ def verify_command(
         print_verification(results, f"{rows.part} of {rows.source}")
         if rows.part == "all rows" and rows.y is not None:
             typer.echo(
-                "the accuracy includes rows used in training; --test-size 0.2 leaves them out"
+                "the accuracy includes rows used in training; --test-size 0.2, with the --seed "
+                "and --groups of train, leaves them out"
             )
     wrong = [result for result in results if not result.ok]
     for result in wrong:

@@ -10,6 +10,7 @@ import typer
 
 from tinykernel.cli.options import (
     ForceOption,
+    GroupsOption,
     JsonOption,
     LabelOption,
     ModelArgument,
@@ -53,6 +54,7 @@ def export_command(
         ),
     ] = None,
     label: LabelOption = None,
+    groups: GroupsOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -71,7 +73,8 @@ def export_command(
     if data is not None:
         from tinykernel.data import load_rows
 
-        vectors = load_rows(data, label=label, n_features=integer.n_features).X[:_VECTORS]
+        rows = load_rows(data, label=label, groups=groups, n_features=integer.n_features)
+        vectors = rows.X[:_VECTORS]
     result = write_project(
         integer,
         chosen.name,

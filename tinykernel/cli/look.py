@@ -11,6 +11,7 @@ import typer
 
 from tinykernel.cli.options import (
     DataArgument,
+    GroupsOption,
     JsonOption,
     LabelOption,
     ModelArgument,
@@ -41,6 +42,7 @@ def predict_command(
         typer.Option("--output", "-o", help="write row, label and scores to a .csv file"),
     ] = None,
     label: LabelOption = None,
+    groups: GroupsOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -55,7 +57,9 @@ def predict_command(
     from tinykernel.storage import load
 
     integer = as_integer_model(load(model))
-    rows = load_rows(data, label=label, n_features=integer.n_features, classes=integer.classes)
+    rows = load_rows(
+        data, label=label, groups=groups, n_features=integer.n_features, classes=integer.classes
+    )
     scores = integer.scores(rows.X)
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:

@@ -13,10 +13,12 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import refuse_occupied
 
 __all__ = [
+    "LARGEST_SEED",
     "MODEL_SUFFIXES",
     "BudgetOption",
     "DataArgument",
     "ForceOption",
+    "GroupsOption",
     "JsonOption",
     "LabelOption",
     "ModelArgument",
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 MODEL_SUFFIXES = (".tkm", ".pkl")
+#: Of scikit-learn and NumPy.
+LARGEST_SEED = 2**32 - 1
 
 
 def _budget(text: str | int) -> int:
@@ -64,6 +68,16 @@ LabelOption = Annotated[
         "--label",
         metavar="COLUMN",
         help="column (tables), array (.npz) or file (.npy) of the labels",
+        show_default=False,
+    ),
+]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="column (tables), array (.npz) or file (.npy) of the groups, as given to train; it is "
+        "no feature",
         show_default=False,
     ),
 ]

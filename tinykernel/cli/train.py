@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.options import (
+    LARGEST_SEED,
     MODEL_SUFFIXES,
     BudgetOption,
     DataArgument,
@@ -31,13 +32,13 @@ _METHOD = "Method"
 _LEARNED = 'Method "learned"'
 _PAPER = 'Method "paper"'
 _DEFAULT_BUDGET = 30 * 1024
-# Options that only one method has, by the names of the classifier's parameters.
+# Options that only one method has.
 _ONLY = {
     "learned": (
         "storage",
         "epochs",
         "patience",
-        "validation_fraction",
+        "validation",
         "search",
         "augment",
         "image_shape",
@@ -78,9 +79,12 @@ def train_command(
             metavar="DATA|SHARE",
             help="choose the best epoch by the rows of this file, or by this share of the training "
             "rows, e.g. 0.1",
+            rich_help_panel=_LEARNED,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="of every random choice")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="of every random choice")
+    ] = 0,
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
     n_components: Annotated[
@@ -182,14 +186,19 @@ def train_command(
         "coefficients": coefficients, "scaler": scaler, "scaler_scope": scaler_scope,
         "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
         "class_weight": class_weight, "max_iter": max_iter, "storage": storage, "epochs": epochs,
-        "patience": patience, "validation_fraction": None, "search": search,
+        "patience": patience, "search": search,
         "augment": _augmentation(augment or ()),
         "image_shape": _image_shape(image_shape), "n_jobs": jobs, "random_state": seed,
     }  # fmt: skip
-    _check_method(parameters)
+    share = _share(validation)
+    _check_method(parameters | {"validation": validation})
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
-    share = _share(validation)
+    if budget is not None and not on_chip:
+        raise typer.BadParameter(
+            f"{target} has no flash to measure; choose a microcontroller as --target",
+            param_hint="--budget",
+        )
     if share is not None:
         parameters["validation_fraction"], validation = share, None
     if budget is None and n_components is None and on_chip:
@@ -294,10 +303,18 @@ def _memory(training: Training, target: str | None, budget: int | None) -> dict[
 
 def _share(validation: str | None) -> float | None:
     """Read --validation as a number; None where it names a file."""
+    if validation is None:
+        return None
     try:
-        return None if validation is None else float(validation)
+        share = float(validation)
     except ValueError:
         return None
+    if not 0 < share < 0.5:
+        raise typer.BadParameter(
+            f"{validation!r}: write a share above 0 and below 0.5, or a file",
+            param_hint="--validation",
+        )
+    return share
 
 
 def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:

@@ -104,13 +104,15 @@ def train_model(
         Of `TernaryKernelClassifier`; entries that are None take its defaults.
     budget : int, optional
         Bytes of flash that the model may take. Without ``n_components`` the largest number is
-        chosen that keeps to it.
+        chosen that keeps to it. Where the trained model is over it all the same, it is trained
+        again with fewer components and the sigma, noise and lambda that were found; slope and
+        dropout then have their usual values.
     target : str, default="cortex-m4"
         Processor that the budget is for.
     by_group : bool, default=False
         Keep the groups of the data set together.
     validation : Rows, optional
-        Rows by which "learned" chooses the best epoch.
+        "learned" only: rows by which the best epoch is chosen.
     quiet : bool, default=False
         Show no progress.
 
@@ -121,14 +123,18 @@ def train_model(
     Raises
     ------
     TinykernelError
-        If a parameter is wrong or the budget cannot be met.
+        If a parameter is wrong or the budget cannot be met: with an ``n_components`` for which
+        that is clear, before the training. If Ctrl-C ended a training whose model is over the
+        budget, it is not repeated.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen_here = budget is not None and "n_components" not in given
     if budget is not None and chosen_here:
         given["n_components"] = _fitting(dataset, given, budget, target)
+    elif budget is not None:
+        _check_components(dataset, given, budget, target)
     extra: dict[str, Any] = {"groups": dataset.group_train if by_group else None}
-    if validation is not None and given.get("method", DEFAULT_METHOD) == "learned":
+    if validation is not None:
         extra["validation"] = (validation.X, validation.y)
     started = time.perf_counter()
     while True:
@@ -140,8 +146,8 @@ def train_model(
         memory = _measured(integer, target, budget)
         if memory.flash <= budget:
             break
-        if not chosen_here:
-            raise _over(memory, budget)
+        if not chosen_here or estimator.interrupted_ or estimator.n_components_ <= _WORD:
+            raise _over(memory, budget, estimator, chosen_here)
         given |= _less(estimator, integer, memory.flash - budget)
     seconds = time.perf_counter() - started
     X, y = dataset.X_train, dataset.y_train
@@ -165,12 +171,26 @@ def _fitting(
     dataset: Dataset, given: Mapping[str, Any], budget: int, target: str
 ) -> int | dict[str, int]:
     """Return the value of ``n_components`` that uses up the budget."""
-    from tinykernel.measure.capacity import capacity, components_within
+    from tinykernel.measure.capacity import capacity, paper_components_within
 
     X, y = dataset.X_train, dataset.y_train
     if given.get("method", DEFAULT_METHOD) == "learned":
         return capacity(X, y, given, budget=budget, target=target)
-    return components_within(X, y, given, budget=budget, target=target)
+    return paper_components_within(X, y, given, budget=budget, target=target)
+
+
+def _check_components(dataset: Dataset, given: Mapping[str, Any], budget: int, target: str) -> None:
+    """Refuse a number of components that cannot fit, before the long training."""
+    from tinykernel.measure.capacity import least_size
+
+    method = {"method": DEFAULT_METHOD}
+    needed = least_size(dataset.X_train, dataset.y_train, method | dict(given), target=target)
+    if needed > budget:
+        raise TinykernelError(
+            f"a model of {given['n_components']} components needs at least {needed} bytes of flash "
+            f"on {target}, {needed - budget} over the budget of {budget}; use fewer --n-components "
+            "or a larger --budget"
+        )
 
 
 def _fit(
@@ -192,22 +212,34 @@ def _measured(integer: IntegerModel, target: str, budget: int) -> Report:
     return report(integer, target, budget)
 
 
-def _over(memory: Report, budget: int) -> TinykernelError:
+def _over(
+    memory: Report, budget: int, estimator: TernaryKernelClassifier, chosen_here: bool
+) -> TinykernelError:
+    what, advice = "the trained model", "use fewer --n-components"
+    if estimator.interrupted_:
+        what = "training was interrupted and is not repeated with fewer components; the model"
+    elif chosen_here:
+        advice = "give a larger --budget"
     return TinykernelError(
-        f"the trained model needs {memory.flash} bytes of flash on {memory.target} "
-        f"({memory.source}), {memory.flash - budget} over the budget of {budget}; nothing was "
-        "written, use fewer --n-components"
+        f"{what} needs {memory.flash} bytes of flash on {memory.target} ({memory.source}), "
+        f"{memory.flash - budget} over the budget of {budget}; nothing was written, {advice}"
     )
 
 
 def _less(estimator: TernaryKernelClassifier, integer: IntegerModel, over: int) -> dict[str, Any]:
-    """Return parameters for a model that is smaller by a number of bytes."""
+    """Return parameters for a smaller model that need no search: what was found is kept."""
     from tinykernel.codegen.packing import pack
 
     p = estimator.n_components_
     tables = sum(pack(integer).table_bytes().values())
     words = -(-over * p // max(1, tables) // _WORD) + 1
-    fewer = max(p - words * _WORD, min(_WORD, p - 1), 1)
+    fewer = max(p - words * _WORD, _WORD)
+    found: dict[str, Any] = {"n_components": fewer, "sigma": estimator.sigma_}
     if estimator.storage_ is None:
-        return {"n_components": fewer}
-    return {"n_components": fewer, "storage": estimator.storage_}
+        return found | {"regularization": estimator.regularization_}
+    found |= {"storage": estimator.storage_, "search": False}
+    noise = estimator.cv_results_.get("noise")
+    if noise is not None and noise.size:
+        # The search ends with slope and dropout: its last trial has the noise that was chosen.
+        found["augment"] = {**(estimator.augment or {}), "noise": float(noise[-1])}
+    return found

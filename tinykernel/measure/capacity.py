@@ -17,20 +17,23 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.features.base import check_choice
 from tinykernel.hadamard import padded_dimension
-from tinykernel.integer import choose_schedules, quantize
+from tinykernel.integer import quantize
+from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.measure.report import report
 from tinykernel.measure.toolchains import find_toolchain
 from tinykernel.training.joint import fit_joint
 from tinykernel.training.joint_options import FORMATS, StorageFormat
 from tinykernel.training.joint_options import components_within as components_by_tables
+from tinykernel.training.learned_checks import checked_components
 from tinykernel.training.machine import KernelMachine
 
-__all__ = ["MOST_COMPONENTS", "SEARCHED_FORMATS", "capacity", "components_within"]
+__all__ = ["MOST_CHOSEN", "SEARCHED_FORMATS", "capacity", "least_size", "paper_components_within"]
 
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
-MOST_COMPONENTS = 32768
+MOST_CHOSEN = 32768
 #: Formats that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
 SEARCHED_FORMATS = ("compact", "phases")
@@ -69,7 +72,7 @@ def capacity(
     Returns
     -------
     dict of str to int
-        Multiples of 32, at most `MOST_COMPONENTS`. Formats of which nothing fits are left out.
+        Multiples of 32, at most `MOST_CHOSEN`. Formats of which nothing fits are left out.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def capacity(
     asked = parameters.get("storage")
     found, smallest = {}, []
     for storage in SEARCHED_FORMATS if asked is None else (asked,):
-        machine = _untrained(rows, labels, parameters, storage, budget)
+        machine = _untrained(rows, labels, parameters, storage, budget=budget)
         p, least = _fill(machine, FORMATS[storage], budget, target)
         smallest.append(least)
         if p > 0:
@@ -98,7 +101,7 @@ def capacity(
     return found
 
 
-def components_within(
+def paper_components_within(
     X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, budget: int, target: str
 ) -> int:
     """Find how many components of the method "paper" keep to a budget.
@@ -111,7 +114,7 @@ def components_within(
     Returns
     -------
     int
-        A multiple of 32, at most `MOST_COMPONENTS`.
+        A multiple of 32, at most `MOST_CHOSEN`.
 
     Raises
     ------
@@ -119,10 +122,7 @@ def components_within(
         If not even 32 components fit, or the target is unknown.
     """
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
-    given = {name: value for name, value in parameters.items() if name != "storage"}
-    given |= {"method": "paper", "n_components": padded_dimension(rows.shape[1]), "max_iter": 1}
-    given |= {"init": "random", "sigma": given.get("sigma") or 1.0, "regularization": 0.1}
-    machine = TernaryKernelClassifier(**given).fit(rows, labels).machine_
+    machine = _untrained_paper(rows, labels, parameters)
     storage = StorageFormat(
         name="paper",
         diagonal_top=7 if machine.diagonal_kind == "sign" else 127,
@@ -132,11 +132,56 @@ def components_within(
         ternary=not np.all(machine.weights),
     )
     most = components_by_tables(budget, storage, machine.dimension, len(machine.weights))
-    machine = _enlarged(machine, int(np.clip(most, _WORD, MOST_COMPONENTS)))
+    machine = _enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
     p, least = _fill(machine, storage, budget, target)
     if p == 0:
         raise _too_small(budget, target, least)
     return p
+
+
+def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, target: str) -> int:
+    """Return how many bytes of flash a model of given components takes at least.
+
+    Parameters
+    ----------
+    X, y, target
+        As for `capacity`.
+    parameters : mapping
+        Parameters of the classifier, ``n_components`` a number among them.
+
+    Returns
+    -------
+    int
+        The size of an untrained model, less what training may change. Ternary weights may leave
+        components without any weight, which are not stored: a quarter is taken to remain, and of
+        the penalty "l1" as good as nothing.
+
+    Raises
+    ------
+    TinykernelError
+        If a parameter is not allowed or the target is unknown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> least_size(X, y, {"n_components": 8192}, target="cortex-m4") > 4096
+    True
+    """
+    row = find_target(target)
+    given = dict(parameters)
+    storage, p, _ = checked_components(given.pop("storage", None), given.pop("n_components"))
+    rows, labels = _some_rows(np.asarray(X), np.asarray(y))
+    if given.get("method") == "paper":
+        machine = _enlarged(_untrained_paper(rows, labels, given), p)
+        if given.get("penalty") == "l1":
+            p = min(p, _WORD)
+        ternary = not np.all(machine.weights)
+    else:
+        machine = _untrained(rows, labels, given, storage, n_components=p)
+        ternary = FORMATS[storage].ternary
+    size = report(quantize(_cut(machine, max(1, p // 4 if ternary else p))), target).flash
+    return int(size * _MARGIN) if find_toolchain(row) is None else size - _SLACK
 
 
 def _too_small(budget: int, target: str, needed: int) -> TinykernelError:
@@ -161,25 +206,39 @@ def _some_rows(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[
 
 
 def _untrained(
-    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], storage: str, budget: int
-) -> KernelMachine:
+    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], storage: str, *,
+    budget: int = 0, n_components: int | None = None,
+) -> KernelMachine:  # fmt: skip
     """Make a machine of random values with as many components as its tables alone allow."""
     if storage not in FORMATS:
         raise TinykernelError(f"storage: {storage!r}; choose from {', '.join(FORMATS)}")
     n_classes = np.unique(y).size
     n_outputs = 1 if n_classes == 2 else n_classes
     dimension = padded_dimension(X.shape[1])
-    most = components_by_tables(budget, FORMATS[storage], dimension, n_outputs)
+    if n_components is None:
+        most = components_by_tables(budget, FORMATS[storage], dimension, n_outputs)
+        n_components = int(np.clip(most, _WORD, MOST_CHOSEN))
     bits = parameters.get("input_bits", "auto")
+    check_choice("input_bits", bits, (8, 16, "auto", None))
     machine = fit_joint(
-        X, y, n_components=int(np.clip(most, _WORD, MOST_COMPONENTS)), storage=storage, epochs=1,
-        search=False, n_threads=1, quantise_from=0.0, schedules=choose_schedules,
+        X, y, n_components=n_components, storage=storage, epochs=1,
+        search=False, n_threads=1, quantise_from=0.0, firmware=FIRMWARE,
         scaler_scope=parameters.get("scaler_scope", "auto"),
         input_bits=None if bits in (None, "auto") else int(bits),
     ).machine  # fmt: skip
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)
+
+
+def _untrained_paper(
+    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any]
+) -> KernelMachine:
+    """Make one block of the method "paper"."""
+    given = {name: value for name, value in parameters.items() if name != "storage"}
+    given |= {"method": "paper", "n_components": padded_dimension(X.shape[1]), "max_iter": 1}
+    given |= {"init": "random", "sigma": given.get("sigma") or 1.0, "regularization": 0.1}
+    return TernaryKernelClassifier(**given).fit(X, y).machine_
 
 
 def _enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
