@@ -201,6 +201,15 @@ def test_options_reach_the_estimator(data, tmp_path):
     assert load(file).history_["accuracy"].size >= 3
 
 
+def test_no_search_makes_no_trials(data, tmp_path):
+    """--no-search with a budget once made short trainings all the same, to choose the storage."""
+    file = tmp_path / "m.pkl"
+    result = run("train", data, "-o", file, "--budget", "4KB", "--no-search", "--epochs", 1)
+    assert result.exit_code == 0, result.stderr
+    assert load(file).storage_ == "compact"
+    assert not load(file).cv_results_
+
+
 def test_validation_can_be_a_share(data, tmp_path):
     """--validation 0.2 keeps some of the training rows aside."""
     file = tmp_path / "m.pkl"

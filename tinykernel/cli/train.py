@@ -145,7 +145,7 @@ def train_command(
         bool | None,
         typer.Option(
             "--search/--no-search",
-            help="choose sigma, noise and slope by short trainings, or take usual values",
+            help="choose storage, sigma, noise and slope by short trainings, or take usual values",
             rich_help_panel=_LEARNED,
             show_default="search",
         ),
@@ -173,8 +173,8 @@ def train_command(
 ) -> None:
     """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
 
-    Without --budget and --n-components the budget is 30KB. Ctrl-C ends the training after an epoch
-    and keeps the best model until then.
+    Without --budget and --n-components the budget is 30KB. Ctrl-C after the first epoch of the
+    training itself, not of the short ones before it, keeps the best model until then.
     """
     from tinykernel.codegen.targets import find_target
 
@@ -192,6 +192,9 @@ def train_command(
     }  # fmt: skip
     share = _share(validation)
     _check_method(parameters | {"validation": validation})
+    if search is False and storage is None:
+        # To choose among formats takes short trainings, too.
+        parameters["storage"] = "compact"
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
     if budget is not None and not on_chip:
