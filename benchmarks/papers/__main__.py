@@ -8,7 +8,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-PAPERS = ("000", "001", "002", "003", "004", "methods")
+PAPERS = ("000", "001", "002", "003", "004", "methods", "defaults")
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
     chosen = PAPERS if "all" in options.paper else tuple(dict.fromkeys(options.paper))
     for paper in chosen:
         begin = time.perf_counter()
-        name = paper if paper == "methods" else f"paper{paper}"
+        name = f"paper{paper}" if paper.isdigit() else paper
         import_module(f"benchmarks.papers.{name}").run(bench)
         print(f"{paper}: {time.perf_counter() - begin:.0f} s, {out / paper}.md", flush=True)
     return 0

@@ -5,17 +5,30 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
 from tinykernel.files import write_bytes_atomically
 
-__all__ = ["Bench", "Data", "Page", "choose", "per_cent", "split_rows", "stratified"]
+__all__ = [
+    "Bench",
+    "Data",
+    "Page",
+    "beyond",
+    "choose",
+    "climb",
+    "per_cent",
+    "split_rows",
+    "stratified",
+]
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,15 @@ class Data:
     X_test: np.ndarray
     y_test: np.ndarray
     split: str
+
+    def cut(self, n_rows: int, seed: int = 0) -> Data:
+        """Return the same with some random rows of the training part, if there are more."""
+        if self.y.size <= n_rows:
+            return self
+        rows = stratified(self.y, n_rows, np.random.default_rng(seed))
+        rows = np.random.default_rng(seed).permutation(rows)
+        split = f"{self.split} ({n_rows} of them used)"
+        return replace(self, X=self.X[rows], y=self.y[rows], split=split)
 
     @property
     def n_features(self) -> int:
@@ -154,12 +176,35 @@ def choose(
     return candidates[int(np.argmax(scores))], scores
 
 
+def climb(score: Callable[[int], float], n_points: int, start: int) -> tuple[int, dict[int, float]]:
+    """Go up, then down, from a point of a grid while the score rises; return best and scores."""
+    known = {start: score(start)}
+    best = start
+    for step in (1, -1):
+        while 0 <= best + step < n_points:
+            if best + step not in known:
+                known[best + step] = score(best + step)
+            if known[best + step] <= known[best]:
+                break
+            best += step
+    return best, known
+
+
 def per_cent(shares: Iterable[float] | float) -> str:
     """Write accuracies in per cent: mean and, of several, standard deviation."""
     values = 100 * np.atleast_1d(np.asarray(shares, dtype=np.float64))
     if values.size == 1:
         return f"{values[0]:.2f}"
     return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
+
+
+def beyond(theirs: str, shares: Sequence[float]) -> float:
+    """Return ours minus theirs in points, or 0 where both deviations together explain it."""
+    mean, deviation = map(float, theirs.split(" ± "))
+    values = 100 * np.asarray(shares, dtype=np.float64)
+    gap = float(values.mean()) - mean
+    own = float(values.std(ddof=1)) if values.size > 1 else 0.0
+    return gap if abs(gap) > deviation + own else 0.0
 
 
 class Page:
@@ -204,15 +249,27 @@ class Page:
         """Write the page."""
         minutes = self.bench.seconds / 60
         option = " --quick" if self.bench.quick else ""
+        machine = self.bench.measure("machine", machine_name)
         self.heading("How to repeat")
         self.text(
             f"`python -m benchmarks.papers {self.bench.paper} --data DIR{option}`; the "
-            f"measurements took {minutes:.1f} minutes of processor time. Every number is in "
-            f"[numbers/{self.bench.paper}.json](numbers/{self.bench.paper}.json)."
+            f"measurements took {minutes:.1f} minutes of processor time ({machine}). Every "
+            f"number is in [numbers/{self.bench.paper}.json](numbers/{self.bench.paper}.json)."
         )
         text = "\n".join(self.lines).rstrip() + "\n"
         self.bench.out.mkdir(parents=True, exist_ok=True)
         write_bytes_atomically(self.bench.out / f"{self.bench.paper}.md", text.encode())
+
+
+def machine_name() -> str:
+    """Name the processor and how many threads are used."""
+    name = platform.processor() or platform.machine()
+    known = Path("/proc/cpuinfo")
+    if known.exists():
+        found = re.search(r"^model name\s*: (.*)$", known.read_text(encoding="utf-8"), re.MULTILINE)
+        name = found[1] if found else name
+    n_threads = numba.get_num_threads()
+    return f"{name}, {n_threads} {'thread' if n_threads == 1 else 'threads'}"
 
 
 def new_figure(columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 3.5) -> Any:

@@ -18,7 +18,21 @@ from benchmarks.papers.harness import (
     split_rows,
     stratified,
 )
-from benchmarks.papers.systems import NAMES, System, cost_of, make_map, ternary, train, tune
+from benchmarks.papers.systems import (
+    MORE_REFINE_ROWS,
+    MORE_SEARCH_ROWS,
+    NAMES,
+    REFINE_ROWS,
+    SEARCH_ROWS,
+    System,
+    cost_of,
+    learned_model,
+    make_map,
+    table_bytes,
+    ternary,
+    train,
+    tune,
+)
 from tinykernel.features.kernels import neighbour_distance
 from tinykernel.training import KernelSVC
 from tinykernel.training.bits import pack_features
@@ -39,9 +53,27 @@ PAPER_KB = {
     "mnist": (6328, 112, 6320, 6320, 104, 29),
     "fashion_mnist": (6328, 112, 6320, 6320, 104, 29),
 }
-# The paper's training part of covtype.
+# The paper's training part of covtype, and how many training rows are used here.
 TRAIN_ROWS = {"covtype": 464_810}
+USED_ROWS = {"covtype": 100_000, "fashion_mnist": 20_000}
+REPEATS = {"usps": 3, "usps-random": 3}
+# Steps of L-BFGS at most, where they are not 100.
+STEPS = {"covtype": 60, "mnist": 60, "fashion_mnist": 60}
 P = 2048
+# Where the learned trainer chooses sigma itself: neighbours say little of one-hot features.
+SEARCHED = ("covtype",)
+# Passes over the rows of the learned trainer.
+EPOCHS = {"usps": 30, "usps-random": 30, "covtype": 6, "mnist": 6, "fashion_mnist": 6}
+
+
+# Written about the numbers of the full run; look at them again when these change.
+REASONS = (
+    "As in the paper RFE or Fastfood is the best of its systems on every set. Binary codes with "
+    "full-precision weights lose one to three points to them, and ternary weights up to one point "
+    "more than *ours*, on covtype four. usps is explained below.",
+    "mnist: binary codes are one to two points above the paper's. fashion_mnist: RFE and Fastfood "
+    "see a third of the paper's rows.",
+)
 
 
 def load(bench: Bench, name: str) -> Data:
@@ -53,7 +85,8 @@ def load(bench: Bench, name: str) -> Data:
         a = np.random.default_rng(1).permutation(a)
         split = f"random, stratified, seed 0, {a.size}/{b.size}"
         return Data(name, X[a], y[a], X[b], y[b], split)
-    return bench.load(name, TRAIN_ROWS.get(name, 0.8))
+    data = bench.load(name, TRAIN_ROWS.get(name, 0.8))
+    return data.cut(USED_ROWS.get(name, data.y.size))
 
 
 # --- Table 1 -------------------------------------------------------------------------------------
@@ -87,31 +120,44 @@ def accuracy(bench: Bench, data: Data, name: str, p: int, seed: int) -> float:
     sigma, penalty = tune(bench, data, name, bench.pick(P, 256))
 
     def score() -> float:
-        return train(name, data.X, data.y, p, sigma, penalty, seed).score(data.X_test, data.y_test)
+        steps = STEPS.get(data.name, 100)
+        model = train(name, data.X, data.y, p, sigma, penalty, seed, steps)
+        return model.score(data.X_test, data.y_test)
 
     return bench.measure(f"accuracy {data.name} {name} {p} {seed}", score)
+
+
+def learned(bench: Bench, data: Data, seed: int) -> float:
+    """Score the project's own trainer with tables as large as those of ours-b as deployed."""
+    few = data.cut(bench.pick(data.y.size, 500))
+    model = learned_model(few, bench.pick(P, 64), bench.pick(EPOCHS[data.name], 1), seed)
+    if data.name in SEARCHED:
+        model.set_params(sigma=None)
+
+    def score() -> float:
+        labels = model.fit(few.X, few.y).quantize().predict(data.X_test)
+        return float(np.mean(labels == data.y_test))
+
+    return float(bench.measure(f"learned {data.name} {seed}", score))
 
 
 def table_2(bench: Bench, page: Page) -> None:
     """Compare accuracy and memory."""
     page.heading("Table 2: accuracy and memory")
-    repeats, p = bench.pick(3, 1), bench.pick(P, 256)
-    page.text(
-        f"p = {p}, features scaled to [-1, 1]. σ from 2⁻⁵ to 2⁵ and λ from 10⁻³ to 10³ chosen on a "
-        "third of 9000 training rows for each system. *Paper* / ours, mean ± standard deviation "
-        f"over {repeats} draw(s) of the features (covtype: one), accuracy in per cent. "
-        "Full-precision weights by squared hinge loss and L-BFGS, ternary ones by Algorithm 1 with "
-        "hinge loss. webspam is not to be had as a complete public file."
-    )
-    rows = []
+    p = bench.pick(P, 256)
+    rows, gaps = [], []
     for name in bench.pick(("usps", "usps-random", "covtype", "mnist", "fashion_mnist"), ("usps",)):
         data = load(bench, name)
+        draws = range(bench.pick(REPEATS.get(name, 2), 1))
         cells = []
         for position, system in enumerate(NAMES):
-            draws = range(1 if name == "covtype" else repeats)
             scores = [accuracy(bench, data, system, p, seed) for seed in draws]
             theirs = f"*{PAPER[name][position]}* / " if name in PAPER else ""
             cells.append(theirs + per_cent(scores))
+            if name in PAPER:
+                gap = 100 * float(np.mean(scores)) - PAPER[name][position]
+                gaps += [f"{name} {system} {gap:+.1f}"] if abs(gap) > 1 else []
+        cells.append(per_cent(learned(bench, data, 0)))
         rows.append((f"{name}, {data.split}", *cells))
         theirs_kb = PAPER_KB.get(name, ("",) * 6)
         costs = [cost_of(s, data.n_features, p, data.n_classes).kilobytes for s in NAMES]
@@ -119,9 +165,53 @@ def table_2(bench: Bench, page: Page) -> None:
             f"*{kb}* / {cost:.0f}" if kb else f"{cost:.0f}"
             for kb, cost in zip(theirs_kb, costs, strict=True)
         ]
-        rows.append((f"{name}, KB", *kilobytes))
-    page.table(("data", *NAMES), rows)
+        rows.append((f"{name}, KB", *kilobytes, f"{table_bytes(data, p) / 1024:.0f}"))
+    page.text(
+        f"p = {p}, features scaled to [-1, 1]. For each system σ from 2⁻⁵ to 2⁵ and λ from 10⁻³ to "
+        f"10³ are chosen on a third of {bench.pick(SEARCH_ROWS, 900)} training rows (of covtype "
+        f"{MORE_SEARCH_ROWS['covtype']}), climbing the "
+        "grid from the σ nearest to the distance to the 50th neighbour and λ = 0.1; on the three "
+        f"large sets smaller λ are then tried with {REFINE_ROWS} rows (of covtype "
+        f"{MORE_REFINE_ROWS['covtype']}). The system is trained on "
+        "all rows given in the first column. *Paper* / ours, mean ± standard "
+        "deviation over draws of the features, three for usps and two for the others, accuracy in "
+        "per cent. Full-precision weights by squared hinge loss and at most 100 steps of L-BFGS "
+        f"({STEPS['mnist']} on the large sets), "
+        "ternary ones by Algorithm 1 with hinge loss. webspam is not to be had as a complete "
+        "public file.",
+        'The last column is not in the paper: `TernaryKernelClassifier(method="learned")`, which '
+        "learns features and weights together, as the integer model that the firmware computes, "
+        "with tables no larger than those of ours-b as this project deploys it (*tinykernel* in "
+        f"Table 1); one draw, {EPOCHS['usps']} passes over the rows of usps, {EPOCHS['mnist']} "
+        "over those of the others, σ the distance to the 50th neighbour (on covtype the trainer "
+        "chooses it).",
+    )
+    page.table(("data", *NAMES, "learned"), rows)
+    page.text(
+        "The paper gives no deviations; further than a point from it (ours minus the paper's) are: "
+        f"{', '.join(gaps) or 'none'}."
+    )
+    if not bench.quick:
+        page.text(*REASONS, more_steps(bench))
     explain_usps(bench, page)
+
+
+def more_steps(bench: Bench) -> str:
+    """Say what more steps of L-BFGS would give on covtype."""
+    data = load(bench, "covtype")
+    sigma, penalty = tune(bench, data, "RFE", P)
+
+    def score() -> float:
+        model = train("RFE", data.X, data.y, P, sigma, penalty, 0, 200)
+        return model.score(data.X_test, data.y_test)
+
+    more = bench.measure("covtype RFE 200 steps", score)
+    few = accuracy(bench, data, "RFE", P, 0)
+    return (
+        f"covtype: {data.y.size} of the paper's {TRAIN_ROWS['covtype']} rows are used, and "
+        f"{STEPS['covtype']} steps of L-BFGS are not enough for the small λ chosen: 200 steps give "
+        f"RFE {per_cent(more)} % in place of {per_cent(few)} %."
+    )
 
 
 def explain_usps(bench: Bench, page: Page) -> None:
@@ -160,7 +250,7 @@ def figure_1(bench: Bench, page: Page) -> None:
     page.heading("Figure 1: memory and computation time")
     data = load(bench, "usps")
     unit = neighbour_distance(data.X, random_state=0)
-    sizes = bench.pick((128, 256, 512, 1024, 2048, 4096, 8192), (128, 512))
+    sizes = bench.pick((128, 256, 512, 1024, 2048, 4096), (128, 512))
     figure, axes = new_figure(2)
     rows = []
     for name in ("Fastfood", "ours", "ours-b"):
@@ -218,7 +308,7 @@ def figure_2(bench: Bench, page: Page) -> None:
     """Compare the two initialisations: convergence, and accuracy."""
     page.heading("Figure 2: initialisation")
     data = load(bench, "usps")
-    p, repeats = bench.pick(P, 256), bench.pick(10, 2)
+    p, repeats = bench.pick(P, 256), bench.pick(5, 2)
     sigma, penalty = tune(bench, data, "ours-b", bench.pick(P, 256))
 
     def trial(init: str, seed: int) -> dict[str, Any]:
@@ -259,6 +349,12 @@ def figure_2(bench: Bench, page: Page) -> None:
     page.text(f"usps, {data.split}, {repeats} draws, ten sweeps over all weights.")
     header = ("start", "objective after 1 sweep", "after 10", "accuracy, %")
     page.table(header, rows)
+    if not bench.quick:
+        page.text(
+            "A start from a linear SVM begins far lower and has settled after one sweep, the "
+            "random one takes a few. In accuracy the three differ by less than their "
+            "deviations, so that the start decides the time and not the result."
+        )
     page.figure("initialisation", figure, "Objective (7) against sweeps, and accuracy.")
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tinykernel.errors import TinykernelError
 from tinykernel.features import (
     BCSIK,
+    RMBCSIK,
     BinaryJohnsonLindenstrauss,
     cauchy_kernel,
     expected_hamming,
@@ -85,6 +86,34 @@ def test_hamming_distance_keeps_to_lemma_1(kernel: str) -> None:
     assert np.all(share <= upper + delta)
     if kernel == "gaussian":
         np.testing.assert_allclose(share, expected_hamming(u), atol=delta)
+
+
+@pytest.mark.parametrize("kind", ["angle", "dense", "structured"])
+def test_distances_converge_at_the_root_of_p(kind: str) -> None:
+    """The error of the share of differing features falls as p^(-1/2), to its expectation."""
+    X = np.random.default_rng(5).standard_normal((20, 32)) / 3
+    if kind == "angle":
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        expected = np.arccos(np.clip(unit @ unit.T, -1, 1)) / np.pi
+    else:
+        expected = expected_hamming(gaussian_kernel(X, sigma=2.0))
+    sizes, errors = np.array([256, 2048, 16384]), []
+    for p in sizes:
+        options: dict[str, Any] = {"n_components": int(p)}
+        squares = []
+        for seed in range(6):
+            code: Any = BinaryJohnsonLindenstrauss(**options, random_state=seed)
+            if kind == "dense":
+                code = BCSIK(sigma=2.0, random_state=seed, **options)
+            elif kind == "structured":
+                code = RMBCSIK(
+                    sigma=2.0, shared=False, diagonal="gaussian", row_scale="chi",
+                    permutation="stored", random_state=seed, **options,
+                )  # fmt: skip
+            squares.append(np.mean((shares(code.fit_transform(X)) - expected) ** 2))
+        errors.append(np.sqrt(np.mean(squares)))
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4
 
 
 def test_reproducible_and_blocked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,8 @@ class CompactMapClassifier(LearnedMapClassifier):
         Of the map: a step is this times ``k sigma^-2`` times the gradient.
     max_turn : float
         Largest change, in radians, of the phase of a row of root-mean-square length in a step.
+        This default and that of `learning_rate` were chosen on rows held out of the training part
+        of USPS (``docs/results/defaults.md``).
     fit_intercept : bool
         Whether outputs have an intercept, penalised like the weights.
     early_stopping : bool

@@ -1,0 +1,249 @@
+"""What the benchmarks of the papers are built from: data, splits, resuming, pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+
+from benchmarks.papers import linear
+from benchmarks.papers.harness import (
+    Bench,
+    Data,
+    Page,
+    beyond,
+    choose,
+    climb,
+    digest,
+    minmax,
+    new_figure,
+    per_cent,
+    split_rows,
+    stratified,
+)
+from benchmarks.papers.linear import LinearOutputs, fit_linear
+from benchmarks.papers.methods import MARKS, embed
+
+
+def bench_in(folder: Path, **options: Any) -> Bench:
+    """Return a run without data."""
+    bench = Bench(folder, folder, quick=False, **options)
+    bench.open("000")
+    return bench
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    """What was measured before is read again, not measured; --fresh measures it again."""
+    calls = []
+
+    def measure(value: float) -> float:
+        calls.append(value)
+        return value
+
+    bench = bench_in(tmp_path)
+    assert bench.measure("a", lambda: measure(1.5)) == 1.5
+    with pytest.raises(KeyboardInterrupt):
+        bench.measure("b", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    resumed = bench_in(tmp_path)
+    assert resumed.measure("a", lambda: measure(2.5)) == 1.5
+    assert resumed.measure("b", lambda: measure(3.5)) == 3.5
+    assert calls == [1.5, 3.5]
+    assert bench_in(tmp_path, fresh=True).measure("a", lambda: measure(4.5)) == 4.5
+    stored = json.loads((tmp_path / "numbers" / "000.json").read_text(encoding="utf-8"))
+    assert stored["a"]["value"] == 4.5
+    assert stored["a"]["seconds"] >= 0
+
+
+def test_papers_do_not_mix(tmp_path: Path) -> None:
+    """A key of one paper is not found in another, and the time is that of one paper."""
+    bench = bench_in(tmp_path)
+    bench.measure("key", lambda: 1)
+    bench.known["key"]["seconds"] = 60.0
+    assert bench.seconds == 60.0
+    bench.open("001")
+    assert bench.seconds == 0.0
+    assert bench.measure("key", lambda: 2) == 2
+
+
+@given(
+    counts=st.lists(st.integers(1, 60), min_size=1, max_size=5),
+    share=st.floats(0.05, 1.0),
+    seed=st.integers(0, 1000),
+)
+def test_stratified_rows_keep_the_proportions(counts: list[int], share: float, seed: int) -> None:
+    """Every class gets about its share of the rows, at least one, and no row comes twice."""
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    wanted = max(len(counts), round(share * y.size))
+    rows = stratified(y, wanted, np.random.default_rng(seed))
+    assert np.unique(rows).size == rows.size == wanted
+    chosen = np.bincount(y[rows], minlength=len(counts))
+    assert chosen.min() > 0
+    assert np.all(np.abs(chosen - wanted / y.size * np.array(counts)) <= len(counts))
+
+
+def test_splits_have_all_rows_once() -> None:
+    """Training and test rows together are all rows."""
+    y = np.repeat([0, 1, 2], [50, 30, 20])
+    train, test = split_rows(y, 0.6, np.random.default_rng(0))
+    assert sorted([*train, *test]) == list(range(100))
+    np.testing.assert_array_equal(np.bincount(y[train]), [30, 18, 12])
+
+
+def test_scaling_sees_training_rows_only() -> None:
+    """The range of the training rows becomes [-1, 1]; constant features become 0."""
+    X, X_test = np.array([[0.0, 5.0], [4.0, 5.0]]), np.array([[8.0, 6.0]])
+    scaled, scaled_test = minmax(X, X_test)
+    np.testing.assert_array_equal(scaled, [[-1, 0], [1, 0]])
+    np.testing.assert_array_equal(scaled_test, [[3, 0]])
+    assert scaled.dtype == scaled_test.dtype == np.float32
+
+
+@pytest.mark.parametrize("official", [True, False])
+def test_loading_a_file(tmp_path: Path, official: bool) -> None:
+    """The official split is kept where there is one; otherwise a share of the rows trains."""
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
+    parts: dict[str, Any] = {"X": X, "y": y}
+    if official:
+        parts = {"X_train": X[:30], "y_train": y[:30], "X_test": X[30:], "y_test": y[30:]}
+    np.savez(tmp_path / "name.npz", **parts)
+    data = bench_in(tmp_path).load("name", 0.8)
+    assert (data.y.size, data.y_test.size) == ((30, 20) if official else (40, 10))
+    assert data.split == ("official, 30/20" if official else "random, stratified, seed 0, 40/10")
+    assert data.X.min() == -1
+    assert data.X.max() == 1
+
+
+def test_cutting_the_training_part() -> None:
+    """Fewer rows are said in the split, and the test part stays."""
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    data = Data("name", X, y, X, y, "official, 40/40")
+    assert data.cut(40) is data
+    few = data.cut(10)
+    assert few.split == "official, 40/40 (10 of them used)"
+    assert few.y_test.size == 40
+    np.testing.assert_array_equal(few.X[:, 0] % 2, few.y)
+    np.testing.assert_array_equal(np.bincount(few.y), [5, 5])
+
+
+@given(peak=st.integers(0, 9), start=st.integers(0, 9), slopes=st.tuples(*[st.floats(0.1, 3)] * 2))
+def test_climbing_finds_the_peak(peak: int, start: int, slopes: tuple[float, float]) -> None:
+    """Of scores with one peak the best is found from anywhere, and no point is tried twice."""
+    tried = []
+
+    def score(at: int) -> float:
+        tried.append(at)
+        return -slopes[at > peak] * abs(at - peak)
+
+    best, known = climb(score, 10, start)
+    assert best == peak
+    assert sorted(tried) == sorted(known)
+    assert known[best] == max(known.values())
+
+
+def test_choosing_takes_the_first_of_equals() -> None:
+    """The mean over the parts decides."""
+    table = {"a": (0.5, 0.7), "b": (0.9, 0.5), "c": (0.7, 0.7)}
+    best, scores = choose(list(table), lambda name, part: table[name][part], 2)
+    assert best == "b"
+    np.testing.assert_allclose(scores, [0.6, 0.7, 0.7])
+
+
+def test_mean_and_deviation() -> None:
+    """Several accuracies are written with the sample deviation, one without."""
+    assert per_cent([0.9, 0.92, 0.94]) == "92.00 ± 2.00"
+    assert per_cent(0.98765) == per_cent([0.98765]) == "98.77"
+
+
+def test_what_needs_an_explanation() -> None:
+    """A gap counts when it is larger than both deviations together."""
+    assert beyond("90.00 ± 1.00", [0.90, 0.92, 0.94]) == 0.0
+    assert beyond("88.00 ± 1.00", [0.90, 0.92, 0.94]) == pytest.approx(4.0)
+    assert beyond("95.50 ± 1.00", [0.92]) == pytest.approx(-3.5)
+
+
+def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """Headings, text, tables and figures come out as Markdown; the picture lies beside it."""
+    require_tool("matplotlib")
+    bench = bench_in(tmp_path)
+    bench.measure("key", lambda: 1)
+    bench.known["key"]["seconds"] = 90.0
+    page = Page(bench, "Title", "Source.")
+    page.heading("Part")
+    page.table(("name", "value"), [("a", 1), ("b", "x")])
+    figure, axes = new_figure(2)
+    assert axes.shape == (1, 2)
+    page.figure("lines", figure, "Lines.")
+    page.write()
+    text = (tmp_path / "000.md").read_text(encoding="utf-8")
+    assert text.startswith("# Title\n\nSource.\n\n## Part\n\n| name | value |\n|---|---:|\n")
+    assert "| a | 1 |\n| b | x |\n\n![Lines.](000-lines.png)\n\n*Lines.*\n" in text
+    assert "1.5 minutes" in text
+    assert text.endswith("(numbers/000.json).\n")
+    assert (tmp_path / "000-lines.png").read_bytes()[:4] == b"\x89PNG"
+    quick = Page(Bench(tmp_path, tmp_path, quick=True), "Title", "Source.")
+    assert any("not results" in line for line in quick.lines)
+
+
+def test_the_measured_table_is_put_into_a_page(tmp_path: Path) -> None:
+    """Only what stands between the marks changes, and a page that lost a mark is not touched."""
+    page = tmp_path / "methods.md"
+    embed(page, ["| a |"])
+    assert not page.exists()
+    page.write_text(f"# Top\n\n{MARKS[0]}\n\nold\n\n{MARKS[1]}\n\nEnd.\n", encoding="utf-8")
+    for _ in range(2):
+        embed(page, ["Text.", "", "## usps", "", "| a |", ""])
+        assert page.read_text(encoding="utf-8") == (
+            f"# Top\n\n{MARKS[0]}\n\nText.\n\n### usps\n\n| a |\n\n{MARKS[1]}\n\nEnd.\n"
+        )
+    page.write_text("no marks\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="marks"):
+        embed(page, [])
+    assert page.read_text(encoding="utf-8") == "no marks\n"
+
+
+def test_seeds_depend_on_values_only() -> None:
+    """The same values give the same seed in every process."""
+    assert digest("usps", 1) == digest("usps", 1) != digest("usps", 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_linear_machine_is_at_the_optimum(n_classes: int) -> None:
+    """The gradient of the printed objective vanishes where the fit ends; int8 is float32."""
+    rng = np.random.default_rng(n_classes)
+    Z = rng.choice(np.array([-1, 1], dtype=np.int8), (120, 7))
+    codes = (Z[:, 0] + Z[:, 1] * (rng.random(120) > 0.2) > 0).astype(int)
+    codes += (n_classes > 2) * (Z[:, 2] > 0)
+    fitted = fit_linear(Z, codes, n_classes, 0.1, max_iter=500)
+    as_floats = fit_linear(Z.astype(np.float32), codes, n_classes, 0.1, max_iter=500)
+    np.testing.assert_array_equal(fitted.weights, as_floats.weights)
+    own = codes if n_classes == 2 else codes == 1
+    output = 0 if n_classes == 2 else 1
+
+    def objective(flat: np.ndarray) -> float:
+        short = np.maximum(1 - (2.0 * own - 1) * (Z @ flat[:-1] + flat[-1]), 0)
+        return float(np.mean(short**2) + 0.1 * np.sum(flat[:-1] ** 2))
+
+    flat = np.append(fitted.weights[:, output], fitted.offset[output]).astype(np.float64)
+    assert check_grad(objective, np.zeros_like, flat) < 5e-3
+    share = np.mean(fitted.codes(Z) == codes)
+    assert share > 0.7
+
+
+def test_linear_machine_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Working through the rows in blocks changes nothing but rounding."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(90, 4)).astype(np.float32)
+    codes = (Z[:, 0] > 0).astype(int)
+    whole = fit_linear(Z, codes, 2, 0.1)
+    monkeypatch.setattr(linear, "_ROWS_AT_ONCE", 32)
+    parts = fit_linear(Z, codes, 2, 0.1)
+    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-3)
+    assert isinstance(whole, LinearOutputs)
+    np.testing.assert_array_equal(parts.codes(Z), whole.codes(Z))
