@@ -157,9 +157,7 @@ def checked_image_shape(image_shape: object, *, needed: bool) -> tuple[int, int]
     return height, width
 
 
-def check_image_shape(
-    image_shape: tuple[int, int] | None, n_features: int, shift: int = 0
-) -> None:
+def check_image_shape(image_shape: tuple[int, int] | None, n_features: int, shift: int = 0) -> None:
     """Refuse an image shape that does not make up a row, and a shift that leaves little of it.
 
     Parameters
