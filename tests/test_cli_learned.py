@@ -79,7 +79,7 @@ def _always_over(monkeypatch):
 def test_a_budget_that_is_never_met_ends(data, tmp_path, monkeypatch, method):
     """With 32 components there is nothing left to save: one line, and no endless loop."""
     rounds = _always_over(monkeypatch)
-    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"phases": 64})
+    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"compact": 64})
     monkeypatch.setattr("tinykernel.measure.capacity.paper_components_within", lambda *_, **__: 64)
     options = {
         "learned": ("--no-search", "--epochs", 1),
@@ -105,7 +105,7 @@ def test_ctrl_c_is_not_answered_by_another_training(data, tmp_path, monkeypatch)
         return estimator
 
     monkeypatch.setattr(module, "_fit", interrupted)
-    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"phases": 640})
+    monkeypatch.setattr("tinykernel.measure.capacity.capacity", lambda *_, **__: {"compact": 640})
     message = failed("train", data, "-o", tmp_path / "m.tkm", "--budget", "3KB", *QUICK_LEARNED[2:])
     assert "training was interrupted" in message
     assert "over the budget of 3072" in message

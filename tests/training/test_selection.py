@@ -7,10 +7,10 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tinykernel.training import selection
+from tinykernel.training.canonical import canonical_rows
 from tinykernel.training.problem import (
     TrainingOptions,
     TrainingProblem,
-    canonical_rows,
     fit_scaling,
 )
 from tinykernel.training.selection import assign_folds, choose

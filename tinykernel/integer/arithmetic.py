@@ -38,7 +38,7 @@ def input_levels(
     Examples
     --------
     >>> one = np.ones(1)
-    >>> scaling = InputScaling(127.5 * one, one / 128, -one, one * 127 / 128)
+    >>> scaling = InputScaling(128 * one, one / 128, -one, one * 127 / 128)
     >>> input_levels(scaling, "uint8", 8)(np.array([[0], [255]], dtype=np.uint8)).ravel().tolist()
     [-128, 127]
     """
