@@ -111,10 +111,12 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         "paper" only: S: none, or random lengths, which 001 has.
     permutation : {"orbit", "stored", "identity"}
         "paper" only: P: generated from two numbers, stored, or none.
-    storage : {"compact", "phases", "windows"} or None
+    storage : {"compact", "phases", "pruned", "windows"} or None
         "learned" only: which numbers of a feature are learned and stored. "compact": G in 4 bits
-        and weights of +-1; "phases": G and starts in 8 bits; "windows": also widths and S, and
-        ternary weights. None takes "compact", or the best that `n_components` names.
+        and weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only
+        the half of the rows of a block whose weights are largest; "windows": as "phases", but
+        also widths and S, and ternary weights. None takes "compact", or the best that
+        `n_components` names.
     epochs : int or None
         "learned" only: passes over the training rows; None for 6 to 120, fewer for more rows.
     patience : int or None

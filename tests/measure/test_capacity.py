@@ -27,7 +27,7 @@ def test_trained_models_fit_and_use_the_budget(digits, n_classes):
     X, y = digits
     X, y = X[y < n_classes], y[y < n_classes]
     found = capacity(X, y, {}, budget=BUDGET, target="cortex-m4")
-    assert list(found) == ["compact", "phases"]
+    assert list(found) == ["compact", "phases", "pruned"]
     assert found["compact"] > found["phases"]
     for storage, p in found.items():
         model = TernaryKernelClassifier(
@@ -59,7 +59,7 @@ def test_paper(digits):
     assert 0.9 * BUDGET < report(model.fit(X[:300], y[:300]), "cortex-m4").flash <= BUDGET
 
 
-@pytest.mark.parametrize("storage", ["compact", "phases", "windows"])
+@pytest.mark.parametrize("storage", ["compact", "phases", "windows", "pruned"])
 def test_no_trained_model_is_below_the_least_size(digits, storage):
     """Nothing that would fit is refused before its training."""
     X, y = digits

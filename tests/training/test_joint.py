@@ -107,8 +107,11 @@ def test_stored_values_lie_on_their_grids(digits, storage):
         assert np.ptp(machine.row_scale, axis=1).max() < 1e-12
     if not form.learns_start:
         assert np.ptp(machine.start[:, ::2]) == 0 == np.ptp(machine.start[:, 1::2])
-    assert form.ternary == bool(np.any(machine.weights[:, : QUICK["n_components"]] == 0))
-    assert not machine.weights[:, QUICK["n_components"] :].any()
+    has_zeros = bool(np.any(machine.weights[:, : QUICK["n_components"]] == 0))
+    assert (form.ternary or form.prunes) == has_zeros
+    components = np.flatnonzero(machine.weights.any(axis=0))
+    assert components.size <= QUICK["n_components"]
+    assert form.prunes or components.max() < QUICK["n_components"]
 
 
 def test_search_chooses_among_the_formats(digits):
@@ -118,6 +121,17 @@ def test_search_chooses_among_the_formats(digits):
     result = fit_joint(X[:400], y[:400], capacity=capacity, epochs=2)
     assert result.options.n_components == capacity[result.options.storage]
     assert {trial.storage for trial in result.trials} == set(capacity)
+
+
+def test_pruning_is_tried_where_phases_are_ahead(digits, rings):
+    """The format "pruned" is "phases" with rows left out, and no better where that is behind."""
+    for X, y in ((digits[0][:400], digits[1][:400]), rings):
+        capacity = {"compact": 128, "phases": 64, "pruned": 64}
+        result = fit_joint(X, y, capacity=capacity, epochs=2)
+        tried = "pruned" in {trial.storage for trial in result.trials}
+        assert tried == (result.options.storage in ("phases", "pruned"))
+    alone = fit_joint(X, y, capacity={"pruned": 64, "compact": 64}, epochs=1, search=False)
+    assert {trial.storage for trial in alone.trials} == {"compact", "pruned"}
 
 
 def test_one_format_without_search_is_taken(digits):
@@ -141,14 +155,31 @@ def test_a_rare_class_does_not_stop_the_search():
     assert not few.trials
 
 
-def test_best_state_keeps_the_rows_that_were_pruned_later(digits, monkeypatch):
-    """The best epoch came back without the rows that were pruned after it."""
+@pytest.mark.parametrize("p", [32, 96, 128])
+def test_pruned_blocks_keep_whole_words(digits, p):
+    """Half of the rows of each block have weights, the last block has the rest, all others none."""
     X, y = digits
-    scores = iter([0.9, 0.5, 0.5, 0.5])
-    monkeypatch.setattr(joint.JointLearner, "accuracy", lambda *_: next(scores))
-    machine = fit_joint(X, y, validation=(X[:9], y[:9]), prune=0.5, firmware=FIRMWARE,
-                        **{**QUICK, "epochs": 4}).machine  # fmt: skip
-    assert np.any(machine.weights, axis=0).sum() == QUICK["n_components"]
+    machine = fit_joint(X, y, storage="pruned", firmware=FIRMWARE,
+                        **{**QUICK, "n_components": p}).machine  # fmt: skip
+    kept = np.any(machine.weights, axis=0).reshape(machine.n_blocks, machine.dimension)
+    assert machine.dimension == 64
+    assert kept.sum(axis=1).tolist() == [32] * (p // 32)
+    assert quantize(machine).n_components <= p
+
+
+def test_pruned_rows_have_the_smallest_weights():
+    """The rows that are left out are those with the smallest shadow weights of their block."""
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((100, 64)).astype(np.float32)
+    targets = (rng.random((100, 1)) < 0.5).astype(np.float32)
+    learner = joint.JointLearner(
+        mixed, targets, np.ones(100, np.float32), JointOptions(storage="pruned", n_components=64),
+        np.zeros(64, np.float32),
+    )  # fmt: skip
+    kept = np.any(learner.forward().weights, axis=1).reshape(2, 64)
+    size = np.abs(learner.shadow).sum(axis=1).reshape(2, 64)
+    for block in range(2):
+        assert size[block, kept[block]].min() > size[block, ~kept[block]].max()
 
 
 def test_offsets_start_alike_on_any_number_of_blas_threads(rings):

@@ -139,7 +139,7 @@ def train_command(
     ] = None,
     storage: Annotated[
         str | None,
-        _text("compact, phases or windows; chosen if not given", _LEARNED, "--storage"),
+        _text("compact, phases, pruned or windows; chosen if not given", _LEARNED, "--storage"),
     ] = None,
     search: Annotated[
         bool | None,

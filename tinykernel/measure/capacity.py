@@ -36,7 +36,7 @@ __all__ = ["MOST_CHOSEN", "SEARCHED_FORMATS", "capacity", "least_size", "paper_c
 MOST_CHOSEN = 32768
 #: Formats that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
-SEARCHED_FORMATS = ("compact", "phases")
+SEARCHED_FORMATS = ("compact", "phases", "pruned")
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 _MARGIN = 0.97  # without a compiler: the estimate is within 3 % of the linked size
@@ -61,7 +61,7 @@ def capacity(
     y : array-like, shape (n_rows,)
         Labels.
     parameters : mapping
-        Parameters of the classifier. Of these ``storage`` (a format; without it both of
+        Parameters of the classifier. Of these ``storage`` (a format; without it all of
         `SEARCHED_FORMATS` are taken), ``scaler_scope`` and ``input_bits`` matter for the size.
     budget : int
         Bytes of flash, model and runtime together.
@@ -90,7 +90,7 @@ def capacity(
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
     asked = parameters.get("storage")
     found, smallest = {}, []
-    for storage in SEARCHED_FORMATS if asked is None else (asked,):
+    for storage in _searched(rows.shape[1]) if asked is None else (asked,):
         machine = _untrained(rows, labels, parameters, storage, budget=budget)
         p, least = _fill(machine, FORMATS[storage], budget, target)
         smallest.append(least)
@@ -173,14 +173,15 @@ def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, tar
     storage, p, _ = checked_components(given.pop("storage", None), given.pop("n_components"))
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
     if given.get("method") == "paper":
-        machine = _enlarged(_untrained_paper(rows, labels, given), p)
+        machine, prunes = _enlarged(_untrained_paper(rows, labels, given), p), False
         if given.get("penalty") == "l1":
             p = min(p, _WORD)
         ternary = not np.all(machine.weights)
     else:
         machine = _untrained(rows, labels, given, storage, n_components=p)
-        ternary = FORMATS[storage].ternary
-    size = report(quantize(_cut(machine, max(1, p // 4 if ternary else p))), target).flash
+        ternary, prunes = FORMATS[storage].ternary, FORMATS[storage].prunes
+    components = _component_rows(machine, prunes=prunes)[: max(1, p // 4 if ternary else p)]
+    size = report(quantize(_cut(machine, components)), target).flash
     return int(size * _MARGIN) if find_toolchain(row) is None else size - _SLACK
 
 
@@ -189,6 +190,13 @@ def _too_small(budget: int, target: str, needed: int) -> TinykernelError:
         f"no model for this data fits into {budget} bytes on {target}: with {_WORD} components it "
         f"needs about {needed}; give a larger --budget"
     )
+
+
+def _searched(n_features: int) -> list[str]:
+    """Return the formats to weigh against each other: with 32 rows a block nothing is left out."""
+    d = padded_dimension(n_features)
+    whole = FORMATS["pruned"].rows_kept(d) == d
+    return [name for name in SEARCHED_FORMATS if not (name == "pruned" and whole)]
 
 
 # -- models to measure ----------------------------------------------------------------------------
@@ -259,11 +267,18 @@ def _enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
     )
 
 
-def _cut(machine: KernelMachine, n_components: int) -> KernelMachine:
-    """Keep the first components of a machine."""
-    blocks = -(-n_components // machine.dimension)
+def _component_rows(machine: KernelMachine, *, prunes: bool) -> NDArray[np.int64]:
+    """Return the rows that are components: with pruning those that have a weight, else all."""
+    has_weight = machine.weights.any(axis=0)
+    return np.flatnonzero(has_weight) if prunes else np.arange(has_weight.size)
+
+
+def _cut(machine: KernelMachine, rows: NDArray[np.int64]) -> KernelMachine:
+    """Keep the first components of a machine: those of `rows`, ascending."""
+    end = int(rows[-1]) + 1
+    blocks = -(-end // machine.dimension)
     weights = machine.weights[:, : blocks * machine.dimension].copy()
-    weights[:, n_components:] = 0
+    weights[:, end:] = 0
     return replace(
         machine,
         diagonal=machine.diagonal[:blocks],
@@ -290,15 +305,15 @@ def _fill(
         allowed = int(budget * _MARGIN)
     else:
         allowed = budget - min(_SLACK, budget // 32)
-    most = machine.weights.shape[1]
+    rows = _component_rows(machine, prunes=storage.prunes)
     n_outputs = len(machine.weights)
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
     for _ in range(_MOST_MEASUREMENTS):
         fitting = components_by_tables(allowed - rest, storage, machine.dimension, n_outputs)
-        p = int(np.clip(fitting, _WORD, most))
+        p = int(np.clip(fitting, _WORD, rows.size))
         if p in sizes:
             break
-        sizes[p] = report(quantize(_cut(machine, p)), target).flash
+        sizes[p] = report(quantize(_cut(machine, rows[:p])), target).flash
         rest = sizes[p] - storage.table_bytes(p, machine.dimension, n_outputs)
     return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())

@@ -202,13 +202,13 @@ def choose_options(
     storages = list(capacity) if "storage" not in fixed else []
     finalists: list[JointOptions] = []
     for storage in storages or [options.storage]:
+        if storage == "pruned" and _phases_are_behind(search, finalists):
+            continue  # it is "phases" with rows left out
         options = replace(options, storage=storage)
         if "sigma_multiple" not in fixed:
             options = search.climb(options, "sigma_multiple", 2.0)
         finalists.append(options)
-    if len(finalists) > 1:
-        # A format with smaller features has more of them, which only shows at its full size.
-        options = min(finalists, key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
+    options = _best(search, finalists)
     if "noise" not in fixed:
         options = search.best_of(options, "noise", [_LESS_NOISE, _MORE_NOISE])
         if options.noise == _LESS_NOISE:
@@ -222,6 +222,22 @@ def choose_options(
     if "dropout" not in fixed:
         options = search.best_of(options, "dropout", [0.2])
     return options, list(search.trials.values())
+
+
+def _best(search: _Search, finalists: Sequence[JointOptions]) -> JointOptions:
+    """Return the best of one candidate for each format.
+
+    A format with smaller features has more of them, which only shows at its full size.
+    """
+    if len(finalists) == 1:
+        return finalists[0]
+    return min(finalists, key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
+
+
+def _phases_are_behind(search: _Search, finalists: Sequence[JointOptions]) -> bool:
+    """Return whether "phases" was tried and another format was better."""
+    tried = {each.storage for each in finalists}
+    return "phases" in tried and _best(search, finalists).storage != "phases"
 
 
 def _judge(

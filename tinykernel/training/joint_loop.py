@@ -96,7 +96,7 @@ class JointLearner:
         self.rng = np.random.default_rng([options.seed, 1])
         self.n_outputs = targets.shape[1]
         self.dimension = mixed.shape[1]
-        self.n_blocks = -(-options.n_components // self.dimension)
+        self.n_blocks = options.format.blocks(options.n_components, self.dimension)
         self.n_rows = self.n_blocks * self.dimension
         distance = neighbour_distance(mixed, self.rng)
         self.sigma = options.sigma or distance * options.sigma_multiple
@@ -106,7 +106,8 @@ class JointLearner:
         self._arithmetic: Arithmetic | None = None
         self._step = 0
         self._draw()
-        self._live = (np.arange(self.n_rows) < options.n_components).astype(np.float32)[:, None]
+        self._most = self._components_a_block()
+        self._live = self._candidates()
         self.shadow *= self._live
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         values = [getattr(self, name) for name in _NAMES]
@@ -175,13 +176,34 @@ class JointLearner:
         log_odds = np.log(share) - np.log(1 - share) if self.n_outputs == 1 else np.log(share)
         return np.asarray(log_odds - (log_odds.mean() if self.n_outputs > 1 else 0), np.float32)
 
+    def _components_a_block(self) -> NDArray[np.int64]:
+        """Return how many rows of each block are components; the last block has the remainder."""
+        most = self.options.format.rows_kept(self.dimension)
+        left = self.options.n_components - most * np.arange(self.n_blocks)
+        return np.minimum(left, most)
+
+    def _candidates(self) -> _Floats:
+        """Return 1 for rows that may be components, else 0; shape (rows, 1)."""
+        if self.options.format.prunes:
+            return np.ones((self.n_rows, 1), dtype=np.float32)
+        first = np.arange(self.n_rows)[:, None] < self.options.n_components
+        return first.astype(np.float32)
+
+    def _heaviest(self) -> _Floats:
+        """Return 1 for the rows of each block with the largest weights, else 0; shape (rows, 1)."""
+        size = np.abs(self.shadow).sum(axis=1).reshape(self.n_blocks, self.dimension)
+        rank = np.empty_like(size, dtype=np.int64)
+        order = np.argsort(-size, axis=1, kind="stable")
+        np.put_along_axis(rank, order, np.arange(self.dimension)[None, :], axis=1)
+        return (rank < self._most[:, None]).astype(np.float32).reshape(-1, 1)
+
     # -- forward ------------------------------------------------------------------------------
 
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
         threshold = self.options.threshold if self.options.format.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
-        self._weights *= self._live
+        self._weights *= self._heaviest() if self.options.format.prunes else self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.options.n_components))
         given = Parameters(self.diagonal, self.rate, self.centre, self.level)
         form = self.options.format
@@ -310,8 +332,6 @@ class JointLearner:
         best: _Best | None = None
         try:
             for epoch in range(o.epochs):
-                if o.prune and epoch == o.epochs // 2:
-                    self._prune()
                 begin = time.perf_counter()
                 entry = {"loss": self._epoch(epoch, augmented)}
                 if validation is not None:
@@ -329,22 +349,15 @@ class JointLearner:
             if history:
                 progress.report("training", len(history), o.epochs, "stopped; the best is kept")
         if best is not None:
-            for name, value in zip((*_NAMES, "_live"), best.values, strict=True):
+            for name, value in zip(_NAMES, best.values, strict=True):
                 getattr(self, name)[...] = value
         self.prove()
         self.quantised = True
         return history
 
     def _state(self, accuracy: float, epoch: int) -> _Best:
-        values = [getattr(self, name).copy() for name in (*_NAMES, "_live")]
+        values = [getattr(self, name).copy() for name in _NAMES]
         return _Best(accuracy, epoch, values)
-
-    def _prune(self) -> None:
-        """Drop the rows with the smallest weights; they stay 0."""
-        live = np.flatnonzero(self._live)
-        size = np.abs(self.shadow[live]).sum(axis=1)
-        count = int(self.options.prune * live.size) // LANES * LANES
-        self._live[live[np.argsort(size, kind="stable")[:count]]] = 0
 
     def _epoch(
         self, epoch: int,
