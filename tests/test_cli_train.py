@@ -55,6 +55,25 @@ def test_train_is_reproducible(work, tmp_path):
     assert a != c
 
 
+@pytest.mark.parametrize("suffix", ["tkm", "pkl"])
+def test_model_remembers_its_columns(tmp_path, suffix):
+    """A model from a table refuses a table with swapped columns, and its C names the inputs."""
+    X, y = blobs(60, 0)
+    table, model = tmp_path / "a.csv", tmp_path / f"m.{suffix}"
+    lines = [f"{','.join(map(str, row))},{label}" for row, label in zip(X.tolist(), y, strict=True)]
+    table.write_text("\n".join(["a,b,c,d,e,label", *lines]))
+    assert run("train", table, "-o", model, *QUICK).exit_code == 0
+    assert run("verify", model, "--data", table, "--target", "host").exit_code == 0
+    table.write_text("\n".join(["a,c,b,d,e,label", *lines]))
+    for command in (("verify", model, "--data", table), ("predict", model, table)):
+        assert "feature 2 is 'c' where the model was trained with 'b'" in failed(*command)
+    assert (
+        run("export", model, "--target", "host", "-o", tmp_path / "out", "--quiet").exit_code == 0
+    )
+    headers = [path.read_text() for path in (tmp_path / "out").rglob("*.h")]
+    assert any('1 "b", 2 "c"' in text for text in headers)
+
+
 def test_train_options_reach_the_estimator(work, tmp_path):
     """Every option of the method ends up as the parameter of that name."""
     from tinykernel import load

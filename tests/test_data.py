@@ -297,6 +297,20 @@ def test_wrong_number_of_features(tmp_path):
     assert "takes 7" in message
 
 
+def test_columns_in_another_order_are_refused(tmp_path):
+    """A table whose columns are not those of the training is refused, not read by position."""
+    file = tmp_path / "a.csv"
+    file.write_text("b,a,label\n1,2,0\n4,5,1\n")
+    message = refused(file, load=load_rows, n_features=2, feature_names=("a", "b"))
+    assert "feature 1 is 'b' where the model was trained with 'a'" in message
+    assert "bring the columns into its order" in message
+    message = refused(file, load=load_rows, n_features=2, feature_names=("b", "c"))
+    assert "feature 2 is 'a' where the model was trained with 'c'; rename" in message
+    assert load_rows(file, n_features=2, feature_names=("b", "a")).X.tolist() == [[1, 2], [4, 5]]
+    bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
+    assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
+
+
 # ------------------------------------------------------------------------------------ what does not
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.data_checks import (
     as_classes,
     at_least_two_classes,
+    check_columns,
     checked_part,
     needed_labels,
 )
@@ -240,6 +241,7 @@ def load_rows(
     label: str | None = None,
     groups: str | None = None,
     n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
     test_size: float | None = None,
     seed: int = 0,
@@ -257,6 +259,9 @@ def load_rows(
         taken.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.
+    feature_names : sequence of str, optional
+        The columns that the model was trained with; a table with others, or with these in another
+        order, is refused.
     classes : sequence, optional
         The classes of the model. Number labels are turned into text where these are text.
     test_size : float, optional
@@ -287,6 +292,7 @@ def load_rows(
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
     part = checked_part(part, n_features=n_features, like="the model")
+    check_columns(part, feature_names)
     X, y = part.X, part.y
     which = "the test part" if parts.test is not None else "all rows"
     if parts.test is None and test_size is not None:

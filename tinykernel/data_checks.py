@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from tinykernel.data_formats import Part
 from tinykernel.errors import TinykernelError
 
-__all__ = ["as_classes", "at_least_two_classes", "checked_part", "needed_labels"]
+__all__ = [
+    "as_classes",
+    "at_least_two_classes",
+    "check_columns",
+    "checked_part",
+    "needed_labels",
+]
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
@@ -66,6 +72,33 @@ def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -
             count = len(array) if array.ndim else 1
             raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
     return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
+
+
+def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
+    """Refuse a table whose columns are not those that a model was trained with.
+
+    Parameters
+    ----------
+    part : Part
+        Of as many features as there are names.
+    feature_names : sequence of str, optional
+        In the order of the model's inputs; without them nothing is checked.
+
+    Raises
+    ------
+    TinykernelError
+        Names the first column that differs.
+    """
+    if feature_names is None or part.columns is None:
+        return
+    for number, (found, name) in enumerate(zip(part.columns, feature_names, strict=True), start=1):
+        if found != name:
+            same = sorted(part.columns) == sorted(feature_names)
+            advice = "bring the columns into its order" if same else "rename or replace the column"
+            raise TinykernelError(
+                f"{part.file}: feature {number} is {found!r} where the model was trained with "
+                f"{name!r}; {advice}"
+            )
 
 
 def _all_representable(part: Part, X: NDArray[Any]) -> None:

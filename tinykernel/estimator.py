@@ -514,7 +514,8 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         cached: tuple[KernelMachine, IntegerModel] | None = getattr(self, "_quantized", None)
         if cached is None or cached[0] is not self.machine_:
-            cached = (self.machine_, quantize(self.machine_))
+            names = getattr(self, "feature_names_in_", None)
+            cached = (self.machine_, quantize(self.machine_, names))
             self._quantized = cached
         return cached[1]
 

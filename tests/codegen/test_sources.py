@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,21 @@ def test_labels_cannot_end_a_comment_or_a_string() -> None:
     assert files["include/gesture.h"].count(b"*/ #error") == 0
     assert b'"quo\\"te\\\\"' in files["src/gesture.c"]
     assert b"na\\303\\257ve" in files["src/gesture.c"]
+
+
+def test_header_names_the_inputs() -> None:
+    """A model that knows its columns tells the order of the inputs, whatever their names are."""
+    model = random_model(1)
+    plain = render_sources(model, "gesture")["include/gesture.h"]
+    names = tuple(f"*/ axis {i} ☃ ??/" for i in range(model.n_features))
+    header = render_sources(replace(model, feature_names=names), "gesture")["include/gesture.h"]
+    assert b"in this order" not in plain
+    assert b"in this order" in header
+    assert b"*/ axis" not in header
+    assert b"??/" not in header
+    for i in range(model.n_features):
+        assert b"%d " % i in header
+    assert max(map(len, header.splitlines())) <= 100
 
 
 def test_bad_name_is_refused() -> None:

@@ -82,6 +82,7 @@ def verify_command(
         label=label,
         groups=groups,
         n_features=integer.n_features,
+        feature_names=integer.feature_names,
         classes=integer.classes,
         test_size=test_size,
         seed=seed,

@@ -73,7 +73,10 @@ def export_command(
     if data is not None:
         from tinykernel.data import load_rows
 
-        rows = load_rows(data, label=label, groups=groups, n_features=integer.n_features)
+        rows = load_rows(
+            data, label=label, groups=groups, n_features=integer.n_features,
+            feature_names=integer.feature_names,
+        )  # fmt: skip
         vectors = rows.X[:_VECTORS]
     result = write_project(
         integer,

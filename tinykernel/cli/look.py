@@ -58,8 +58,9 @@ def predict_command(
 
     integer = as_integer_model(load(model))
     rows = load_rows(
-        data, label=label, groups=groups, n_features=integer.n_features, classes=integer.classes
-    )
+        data, label=label, groups=groups, n_features=integer.n_features,
+        feature_names=integer.feature_names, classes=integer.classes,
+    )  # fmt: skip
     scores = integer.scores(rows.X)
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:

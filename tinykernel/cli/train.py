@@ -326,8 +326,9 @@ def _validation_rows(file: str, label: str | None, groups: str | None, dataset: 
 
     classes = sorted(set(dataset.y_train.tolist()))
     rows = load_rows(
-        file, label=label, groups=groups, n_features=dataset.X_train.shape[1], classes=classes
-    )
+        file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
+        feature_names=dataset.columns, classes=classes,
+    )  # fmt: skip
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")
     return rows

@@ -164,7 +164,12 @@ def accuracy_of(
     model: TernaryKernelClassifier | IntegerModel, X: NDArray[Any] | None, y: NDArray[Any] | None
 ) -> float | None:
     """Return the share of rows that a model labels right, or None where there are none."""
-    return None if X is None else float((model.predict(X) == y).mean())
+    if X is None:
+        return None
+    with warnings.catch_warnings():
+        # The columns of the file were checked when it was read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return float((model.predict(X) == y).mean())
 
 
 def _fitting(
@@ -196,6 +201,8 @@ def _check_components(dataset: Dataset, given: Mapping[str, Any], budget: int, t
 def _fit(
     dataset: Dataset, given: Mapping[str, Any], extra: Mapping[str, Any], quiet: bool
 ) -> TernaryKernelClassifier:
+    import numpy as np
+
     from tinykernel.estimator import TernaryKernelClassifier
 
     estimator = TernaryKernelClassifier(**given)
@@ -203,6 +210,9 @@ def _fit(
         # The command line says it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         estimator.fit(dataset.X_train, dataset.y_train, **extra)
+    if dataset.columns is not None:
+        # As fit does it for a DataFrame: the model then knows its inputs by name.
+        estimator.feature_names_in_ = np.array(dataset.columns, dtype=object)
     return estimator
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = ["render_sources", "render_vectors", "runtime_files"]
 _C_TYPES = {"float32": "float", "uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t",
             "int16": "int16_t", "int32": "int32_t"}  # fmt: skip
 _MOST_VECTORS = 256
+_MOST_NAMES = 128
+_COMMENT_WIDTH = 95
 
 
 def runtime_files() -> dict[str, bytes]:
@@ -55,7 +58,7 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     -------
     dict of str to bytes
         Content by path in a project: ``include/<name>.h``, ``src/<name>.c`` and
-        ``lib/tinykernel/...``. Equal models give equal bytes.
+        ``lib/tinykernel/...``. Equal models with the same feature names give equal bytes.
 
     Raises
     ------
@@ -157,6 +160,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "score_high": highest,
         "class_names": [string_literal(str(label)) for label in model.classes],
         "class_comment": _class_comment(model),
+        "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
@@ -176,9 +180,20 @@ def _score_range(model: IntegerModel) -> tuple[int, int]:
 
 def _class_comment(model: IntegerModel) -> str:
     names = [string_literal(str(label)) for label in model.classes]
-    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    # A comment must not end early, whatever the labels are.
-    return shown.replace("*/", "* /").replace("/*", "/ *")
+    return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else ""))
+
+
+def _feature_comment(model: IntegerModel) -> list[str]:
+    """Return the lines that say what the inputs are; none where that is not known."""
+    names = model.feature_names or ()
+    shown = ", ".join(f"{i} {string_literal(name)}" for i, name in enumerate(names[:_MOST_NAMES]))
+    shown = _in_comment(shown + (", ..." if len(names) > _MOST_NAMES else ""))
+    return textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _in_comment(text: str) -> str:
+    """Return a text that cannot end the comment it stands in."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:

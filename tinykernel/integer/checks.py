@@ -45,9 +45,21 @@ def check_scalars(model: IntegerModel) -> dict[str, Any]:
         "phase_shift": int(model.phase_shift),
         "decision_scale": float(scale),
         "classes": classes,
+        "feature_names": _names(model),
         "halve_first": _schedule(model, "halve_first"),
         "halve_second": _schedule(model, "halve_second"),
     }
+
+
+def _names(model: IntegerModel) -> tuple[str, ...] | None:
+    if model.feature_names is None:
+        return None
+    names = tuple(str(name) for name in model.feature_names)
+    if len(names) != model.n_features:
+        raise TinykernelError(
+            f"integer model: has {len(names)} feature_names for {model.n_features} features"
+        )
+    return names
 
 
 def _schedule(model: IntegerModel, name: str) -> tuple[bool, ...]:

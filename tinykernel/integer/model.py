@@ -115,6 +115,9 @@ class IntegerModel:
     decision_scale : float
         ``total * decision_scale`` approximates the decision of the float machine. Information
         only: it takes no part in scores and labels.
+    feature_names : tuple of str, optional
+        What the inputs are, in their order. Information only: models that differ in nothing else
+        are equal.
 
     Raises
     ------
@@ -146,6 +149,7 @@ class IntegerModel:
     offset: NDArray[np.int32]
     classes: tuple[Any, ...]
     decision_scale: float = 1.0
+    feature_names: tuple[str, ...] | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -200,7 +204,7 @@ class IntegerModel:
     # -- identity -----------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:
-        """Return everything that is not an array, as JSON types."""
+        """Return everything that is not an array and counts in a comparison, as JSON types."""
         return {
             "n_features": int(self.n_features),
             "raw_dtype": self.raw_dtype,
