@@ -170,6 +170,17 @@ def test_default_budget(data, tmp_path, monkeypatch):
         assert seen["budget"] == expected
 
 
+def test_a_budget_that_is_not_used_up_says_why(data, tmp_path, monkeypatch):
+    """A large budget is not filled without end, and the command says so."""
+    monkeypatch.setattr("tinykernel.measure.capacity.MOST_CHOSEN", 64)
+    options = ("--budget", "1MB", "--epochs", 2, "--no-search")
+    result = run("train", data, "-o", tmp_path / "m.tkm", *options)
+    assert result.exit_code == 0, result.output
+    assert "64 components are the most that are chosen" in " ".join(result.stdout.split())
+    small = run("train", data, "-o", tmp_path / "m.tkm", *options, "-p", 32)
+    assert "the most that are chosen" not in small.stdout
+
+
 def test_same_bytes_with_one_and_two_threads(data, tmp_path):
     """The same seed gives the same .tkm with 1 and 2 threads, search and all."""
     for jobs in (1, 2):

@@ -307,6 +307,9 @@ def test_columns_in_another_order_are_refused(tmp_path):
     message = refused(file, load=load_rows, n_features=2, feature_names=("b", "c"))
     assert "feature 2 is 'a' where the model was trained with 'c'; rename" in message
     assert load_rows(file, n_features=2, feature_names=("b", "a")).X.tolist() == [[1, 2], [4, 5]]
+    file.write_text(" b,a ,label\n1,2,0\n")
+    assert load_rows(file, feature_names=("b", "a")).y.tolist() == [0]
+    assert "has 2 features" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
     bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
     assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
 

@@ -277,8 +277,11 @@ def load_rows(
     Raises
     ------
     TinykernelError
-        As in `load_data`, and if the number of columns is not `n_features`.
+        As in `load_data`, and if the number of columns is not `n_features`, or the first column
+        that is not the one of `feature_names`.
     """
+    if n_features is None and feature_names is not None:
+        n_features = len(feature_names)
     file = find_data(path)
     # An array of groups is needed for a split only; a column must be told from the features.
     needed = test_size is not None or file.suffix.lower() in (".csv", ".parquet")

@@ -82,7 +82,8 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
     part : Part
         Of as many features as there are names.
     feature_names : sequence of str, optional
-        In the order of the model's inputs; without them nothing is checked.
+        In the order of the model's inputs, without spaces around them; without names nothing is
+        checked.
 
     Raises
     ------
@@ -91,10 +92,12 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
     """
     if feature_names is None or part.columns is None:
         return
-    for number, (found, name) in enumerate(zip(part.columns, feature_names, strict=True), start=1):
+    columns = [column.strip() for column in part.columns]
+    for number, (found, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
         if found != name:
-            same = sorted(part.columns) == sorted(feature_names)
-            advice = "bring the columns into its order" if same else "rename or replace the column"
+            advice = "rename or replace it, or name the column of the labels with --label"
+            if sorted(columns) == sorted(feature_names):
+                advice = "bring the columns into its order"
             raise TinykernelError(
                 f"{part.file}: feature {number} is {found!r} where the model was trained with "
                 f"{name!r}; {advice}"

@@ -512,12 +512,13 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             The same object until the next `fit`.
         """
         check_is_fitted(self)
-        cached: tuple[KernelMachine, IntegerModel] | None = getattr(self, "_quantized", None)
-        if cached is None or cached[0] is not self.machine_:
-            names = getattr(self, "feature_names_in_", None)
-            cached = (self.machine_, quantize(self.machine_, names))
+        found = getattr(self, "feature_names_in_", None)
+        names = None if found is None else tuple(np.atleast_1d(found).tolist())
+        cached: tuple[KernelMachine, Any, IntegerModel] | None = getattr(self, "_quantized", None)
+        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
+            cached = (self.machine_, names, quantize(self.machine_, names))
             self._quantized = cached
-        return cached[1]
+        return cached[2]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

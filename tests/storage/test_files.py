@@ -88,6 +88,12 @@ def test_feature_names_and_object_labels_come_back(
     assert loaded.feature_names_in_.tolist() == ["one", "two", "three"]
     assert loaded.feature_names_in_.dtype == object
     assert loaded.classes_.tolist() == ["x", "y"]
+    assert loaded.quantize().feature_names == ("one", "two", "three")
+    save(classifier.quantize(), tmp_path / f"integers.{suffix}")
+    assert load(tmp_path / f"integers.{suffix}").feature_names == ("one", "two", "three")
+    classifier.feature_names_in_ = 5
+    with pytest.raises(TinykernelError, match="feature_names"):
+        save(classifier, tmp_path / f"model.{suffix}")
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "int4", "sign"])

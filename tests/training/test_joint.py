@@ -155,7 +155,7 @@ def test_a_rare_class_does_not_stop_the_search():
     assert not few.trials
 
 
-@pytest.mark.parametrize("p", [32, 96, 128])
+@pytest.mark.parametrize("p", [32, 96, 100, 128])
 def test_pruned_blocks_keep_whole_words(digits, p):
     """Half of the rows of each block have weights, the last block has the rest, all others none."""
     X, y = digits
@@ -163,8 +163,20 @@ def test_pruned_blocks_keep_whole_words(digits, p):
                         **{**QUICK, "n_components": p}).machine  # fmt: skip
     kept = np.any(machine.weights, axis=0).reshape(machine.n_blocks, machine.dimension)
     assert machine.dimension == 64
-    assert kept.sum(axis=1).tolist() == [32] * (p // 32)
+    assert kept.sum(axis=1).tolist() == [32] * (p // 32) + [p % 32] * (p % 32 > 0)
     assert quantize(machine).n_components <= p
+
+
+def test_blocks_of_32_rows_stay_whole():
+    """Rows were once left out of the last block of 32 though no words were saved."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 4)), np.arange(200) % 2
+    pruned, phases = (
+        fit_joint(X, y, storage=storage, **{**QUICK, "n_components": 45}).machine
+        for storage in ("pruned", "phases")
+    )
+    assert _bytes(pruned) == _bytes(phases)
+    assert np.flatnonzero(pruned.weights.any(axis=0)).tolist() == list(range(45))
 
 
 def test_pruned_rows_have_the_smallest_weights():

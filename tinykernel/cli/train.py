@@ -342,6 +342,15 @@ def _save(training: Training, output: Path) -> int:
     return output.stat().st_size
 
 
+def _why_left(components: int) -> str:
+    """Say why a large budget is not used up."""
+    from tinykernel.measure.capacity import MOST_CHOSEN
+
+    if components < MOST_CHOSEN:
+        return ""
+    return f" ({MOST_CHOSEN} components are the most that are chosen; --n-components takes more)"
+
+
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
     def both(part: str) -> str:
         if result[f"{part}_accuracy"] is None:
@@ -366,6 +375,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         if result["budget"] is not None:
             left = result["budget"] - result["flash"]
             flash += f", {size(left)} of the budget of {size(result['budget'])} left"
+            flash += _why_left(result["components"])
         pairs.append(("flash", flash))
         pairs.append(("RAM", size(result["ram"])))
     pairs.append(("time", f"{result['seconds']:.1f} s"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -186,9 +185,14 @@ def _class_comment(model: IntegerModel) -> str:
 def _feature_comment(model: IntegerModel) -> list[str]:
     """Return the lines that say what the inputs are; none where that is not known."""
     names = model.feature_names or ()
-    shown = ", ".join(f"{i} {string_literal(name)}" for i, name in enumerate(names[:_MOST_NAMES]))
-    shown = _in_comment(shown + (", ..." if len(names) > _MOST_NAMES else ""))
-    return textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines: list[str] = []
+    for i, name in enumerate(names[:_MOST_NAMES]):
+        item = _in_comment(f"{i} {string_literal(name)}")
+        if lines and len(lines[-1]) + len(item) + 2 <= _COMMENT_WIDTH:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return [*lines, "..."] if len(names) > _MOST_NAMES else lines
 
 
 def _in_comment(text: str) -> str:

@@ -52,14 +52,18 @@ def check_scalars(model: IntegerModel) -> dict[str, Any]:
 
 
 def _names(model: IntegerModel) -> tuple[str, ...] | None:
-    if model.feature_names is None:
+    """Return the names without the spaces around them, which tables have or have not."""
+    names: Any = model.feature_names
+    if names is None:
         return None
-    names = tuple(str(name) for name in model.feature_names)
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise TinykernelError("integer model: feature_names is no tuple of text")
+    names = tuple(name.strip() for name in names)
     if len(names) != model.n_features:
         raise TinykernelError(
             f"integer model: has {len(names)} feature_names for {model.n_features} features"
         )
-    return names
+    return tuple(names)
 
 
 def _schedule(model: IntegerModel, name: str) -> tuple[bool, ...]:

@@ -116,8 +116,8 @@ class IntegerModel:
         ``total * decision_scale`` approximates the decision of the float machine. Information
         only: it takes no part in scores and labels.
     feature_names : tuple of str, optional
-        What the inputs are, in their order. Information only: models that differ in nothing else
-        are equal.
+        What the inputs are, in their order, without spaces around them. Information only: models
+        that differ in nothing else are equal.
 
     Raises
     ------
@@ -250,7 +250,7 @@ class IntegerModel:
         return self._ranges
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the whole content, 64 hexadecimal digits."""
+        """Return the SHA-256 of all but `feature_names`, 64 hexadecimal digits."""
         return self._fingerprint
 
     def __eq__(self, other: object) -> bool:

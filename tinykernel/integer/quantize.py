@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +47,7 @@ class _Blocks:
     error: NDArray[np.float64]
 
 
-def quantize(machine: KernelMachine, feature_names: Sequence[str] | None = None) -> IntegerModel:
+def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = None) -> IntegerModel:
     """Turn a float machine into the integer model that the firmware computes.
 
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
@@ -66,7 +65,7 @@ def quantize(machine: KernelMachine, feature_names: Sequence[str] | None = None)
     Parameters
     ----------
     machine : KernelMachine
-    feature_names : sequence of str, optional
+    feature_names : tuple of str, optional
         What the inputs are; the model remembers it.
 
     Returns
@@ -126,7 +125,7 @@ def quantize(machine: KernelMachine, feature_names: Sequence[str] | None = None)
         offset=offset,
         classes=machine.classes,
         decision_scale=decision_scale,
-        feature_names=None if feature_names is None else tuple(map(str, feature_names)),
+        feature_names=feature_names,
     )
 
 

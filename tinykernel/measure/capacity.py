@@ -62,7 +62,8 @@ def capacity(
         Labels.
     parameters : mapping
         Parameters of the classifier. Of these ``storage`` (a format; without it all of
-        `SEARCHED_FORMATS` are taken), ``scaler_scope`` and ``input_bits`` matter for the size.
+        `SEARCHED_FORMATS` are taken, "pruned" for more than 32 features only), ``scaler_scope``
+        and ``input_bits`` matter for the size.
     budget : int
         Bytes of flash, model and runtime together.
     target : str
@@ -195,8 +196,8 @@ def _too_small(budget: int, target: str, needed: int) -> TinykernelError:
 def _searched(n_features: int) -> list[str]:
     """Return the formats to weigh against each other: with 32 rows a block nothing is left out."""
     d = padded_dimension(n_features)
-    whole = FORMATS["pruned"].rows_kept(d) == d
-    return [name for name in SEARCHED_FORMATS if not (name == "pruned" and whole)]
+    return [name for name in SEARCHED_FORMATS
+            if not FORMATS[name].prunes or FORMATS[name].leaves_out(d)]  # fmt: skip
 
 
 # -- models to measure ----------------------------------------------------------------------------

@@ -189,7 +189,8 @@ def choose_options(
     options : JointOptions
         Where to start.
     capacity : mapping of str to int
-        How many components of each format that may be chosen fit; empty keeps the format.
+        How many components of each format that may be chosen fit; empty keeps the format. Where
+        "phases" is not the best of the others, "pruned" is left out.
     fixed : frozenset of str
         Options not to touch.
 
@@ -199,11 +200,13 @@ def choose_options(
         What was best, and everything that was tried.
     """
     search = _Search(data, capacity)
-    storages = list(capacity) if "storage" not in fixed else []
+    # "pruned" last: whether it is tried depends on the others.
+    storages = sorted(capacity, key=lambda name: name == "pruned")
+    storages = storages if "storage" not in fixed else []
     finalists: list[JointOptions] = []
     for storage in storages or [options.storage]:
         if storage == "pruned" and _phases_are_behind(search, finalists):
-            continue  # it is "phases" with rows left out
+            continue  # as it is "phases" with rows left out; trials take time
         options = replace(options, storage=storage)
         if "sigma_multiple" not in fixed:
             options = search.climb(options, "sigma_multiple", 2.0)

@@ -106,8 +106,10 @@ class JointLearner:
         self._arithmetic: Arithmetic | None = None
         self._step = 0
         self._draw()
-        self._most = self._components_a_block()
-        self._live = self._candidates()
+        self._leaves_out = options.format.leaves_out(self.dimension)
+        self._live = np.ones((self.n_rows, 1), dtype=np.float32)
+        if not self._leaves_out:
+            self._live[options.n_components :] = 0
         self.shadow *= self._live
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         values = [getattr(self, name) for name in _NAMES]
@@ -176,26 +178,16 @@ class JointLearner:
         log_odds = np.log(share) - np.log(1 - share) if self.n_outputs == 1 else np.log(share)
         return np.asarray(log_odds - (log_odds.mean() if self.n_outputs > 1 else 0), np.float32)
 
-    def _components_a_block(self) -> NDArray[np.int64]:
-        """Return how many rows of each block are components; the last block has the remainder."""
-        most = self.options.format.rows_kept(self.dimension)
-        left = self.options.n_components - most * np.arange(self.n_blocks)
-        return np.minimum(left, most)
-
-    def _candidates(self) -> _Floats:
-        """Return 1 for rows that may be components, else 0; shape (rows, 1)."""
-        if self.options.format.prunes:
-            return np.ones((self.n_rows, 1), dtype=np.float32)
-        first = np.arange(self.n_rows)[:, None] < self.options.n_components
-        return first.astype(np.float32)
-
     def _heaviest(self) -> _Floats:
         """Return 1 for the rows of each block with the largest weights, else 0; shape (rows, 1)."""
         size = np.abs(self.shadow).sum(axis=1).reshape(self.n_blocks, self.dimension)
         rank = np.empty_like(size, dtype=np.int64)
         order = np.argsort(-size, axis=1, kind="stable")
         np.put_along_axis(rank, order, np.arange(self.dimension)[None, :], axis=1)
-        return (rank < self._most[:, None]).astype(np.float32).reshape(-1, 1)
+        # The last block has what is left of the components.
+        most = self.options.format.rows_kept(self.dimension)
+        kept = np.minimum(self.options.n_components - most * np.arange(self.n_blocks), most)
+        return (rank < kept[:, None]).astype(np.float32).reshape(-1, 1)
 
     # -- forward ------------------------------------------------------------------------------
 
@@ -203,7 +195,7 @@ class JointLearner:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
         threshold = self.options.threshold if self.options.format.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
-        self._weights *= self._heaviest() if self.options.format.prunes else self._live
+        self._weights *= self._heaviest() if self._leaves_out else self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.options.n_components))
         given = Parameters(self.diagonal, self.rate, self.centre, self.level)
         form = self.options.format

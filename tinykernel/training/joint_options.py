@@ -56,6 +56,10 @@ class StorageFormat:
         """Return how many rows of a block of `dimension` are components; whole words of 32."""
         return max(_WORD, dimension // 2) if self.prunes else dimension
 
+    def leaves_out(self, dimension: int) -> bool:
+        """Return whether some rows of a block of `dimension` are no components."""
+        return self.rows_kept(dimension) < dimension
+
     def blocks(self, n_components: int, dimension: int) -> int:
         """Return how many blocks so many components take."""
         return -(-n_components // self.rows_kept(dimension))
@@ -82,7 +86,7 @@ class StorageFormat:
         diagonal = n_blocks * dimension // (1 if self.diagonal_top > 7 else 2)
         windows = stored * (self.learns_start + self.learns_width + self.scale_per_row)
         windows += 0 if self.scale_per_row else n_blocks
-        if self.rows_kept(dimension) < dimension:
+        if self.leaves_out(dimension):
             windows += n_blocks * dimension // 8
         return diagonal + windows + n_outputs * stored // 8 * (2 if self.ternary else 1)
 
