@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import accuracy_per_byte
 import numpy as np
 from _environment import describe_machine
-from sklearn.model_selection import train_test_split
 
 from tinykernel.codegen.packing import pack
 from tinykernel.files import write_bytes_atomically
@@ -68,6 +68,8 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
     storage = FORMATS[options.get("storage", "compact")]
     p = components_within(arguments.bytes, storage, padded_dimension(X.shape[1]),
                           1 if n_classes == 2 else n_classes)  # fmt: skip
+    if p == 0:
+        raise SystemExit(f"{arguments.bytes} bytes of tables are too few")
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
         result = fit_joint(X, y, n_components=p, epochs=epochs, search=False,
@@ -80,18 +82,16 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
             f"{max(scores):.2f} | {np.mean(losses):.3f}")  # fmt: skip
 
 
-def load(path: Path) -> tuple[tuple[Any, Any, Any, Any], str]:
-    """Return training rows, labels, rows held out, their labels; and how they were held out."""
-    with np.load(path, allow_pickle=False) as data:
-        if "X_train" in data:
-            X, y = data["X_train"], data["y_train"]
-        else:  # the test part of accuracy_per_byte.py is left out here, too
-            y = data["y"]
-            X, _, y, _ = train_test_split(data["X"], y, test_size=0.2, stratify=y, random_state=0)
-        groups = data.get("group_train")
-    out = held_out(len(y), groups)
-    how = "random" if groups is None else "whole groups"
-    return (X[~out], y[~out], X[out], y[out]), f"{out.sum()} training rows held out ({how})"
+def load(folder: Path, name: str) -> tuple[tuple[Any, Any, Any, Any], str]:
+    """Return training rows, labels, rows held out, their labels; and how they were held out.
+
+    The test part of `accuracy_per_byte` is in neither.
+    """
+    data = accuracy_per_byte.load(folder, name)
+    out = held_out(len(data.y), data.groups)
+    how = "random" if data.groups is None else "whole groups"
+    parts = (data.X[~out], data.y[~out], data.X[out], data.y[out])
+    return parts, f"{out.sum()} training rows held out ({how})"
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def main() -> None:
              f"Written by `python benchmarks/ablation.py` on {describe_machine()}."]  # fmt: skip
     print("\n".join(lines), flush=True)
     for name in arguments.names.split(","):
-        data, how = load(arguments.data / f"{name}.npz")
+        data, how = load(arguments.data, name)
         epochs = arguments.epochs or (10 if len(data[1]) >= 20000 else 40)
         new = ["", f"## {name}", "",
                f"{arguments.bytes} bytes of tables, {epochs} epochs, {arguments.seeds} "

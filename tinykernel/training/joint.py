@@ -7,6 +7,7 @@ The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P 
     z = sign(cos(S y + b) + t)                          one bit a row
     f = (a / sqrt(p)) W z + offset                      W in {-1, 1} or {-1, 0, 1}
 
+One storage format has rows without any weight: it leaves out those of each block that weigh least.
 The loss is the cross-entropy of softmax(f), or the squared hinge of each output. Both
 non-differentiable steps are crossed by straight-through gradients: of the sign by
 ``g(s) = k / (1 + (k s)^2 / 2)^2`` (`joint_kernels`), of W by that of its float shadow. Gaussian
