@@ -1,6 +1,7 @@
 """What each part of the learned trainer gives: accuracy with one thing changed at a time.
 
-Run with ``python benchmarks/ablation.py --data DIR [--names mnist,usps] [--write FOLDER]``. Rows
+Run with ``python benchmarks/ablation.py --data DIR [--names mnist,usps]
+[--variants format,noise] [--write FOLDER]``. Rows
 held out of the training part are scored (whole groups where the file has groups), never the test
 part, by the integer model that the firmware computes. All variants of one data set use about
 the same bytes of tables. ``--write FOLDER`` leaves ``ablation.md`` there.
@@ -25,7 +26,7 @@ from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.training.joint import fit_joint
 from tinykernel.training.joint_options import FORMATS, components_within
 
-BASE = {"dropout": 0.0, "sigma_multiple": 1.0, "noise": 0.3, "firmware": FIRMWARE}
+BASE = {"dropout": 0.0, "noise": 0.3, "firmware": FIRMWARE}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
     "format phases: 8-bit G, learned starts": {"storage": "phases"},
@@ -37,8 +38,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no noise": {"noise": 0.0},
     "twice the noise": {"noise": 0.6},
     "dropout 0.2": {"dropout": 0.2},
-    "sigma halved": {"sigma_multiple": 0.5},
-    "sigma doubled": {"sigma_multiple": 2.0},
+    "sigma halved": {"sigma_factor": 0.5},
+    "sigma doubled": {"sigma_factor": 2.0},
     "label smoothing 0.1": {"smoothing": 0.1},
     "squared hinge": {"loss": "squared_hinge"},
     "surrogate slope 1": {"slope": 1.0},
@@ -63,7 +64,8 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
             changes: dict[str, Any]) -> str:  # fmt: skip
     """Train one variant with every seed; return the cells of its row."""
     X, y, X_out, y_out = data
-    options = {**BASE, **changes}
+    options = {**BASE, "sigma_multiple": arguments.sigma, **changes}
+    options["sigma_multiple"] *= options.pop("sigma_factor", 1.0)
     n_classes = len(np.unique(y))
     storage = FORMATS[options.get("storage", "compact")]
     p = components_within(arguments.bytes, storage, padded_dimension(X.shape[1]),
@@ -104,8 +106,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="10, or 40 for fewer than 20000 rows")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sigma", type=float, default=1.0, help="as a multiple, see JointOptions")
+    parser.add_argument("--variants", help="only those with one of these texts in the title")
     parser.add_argument("--write", type=Path, help="a folder for the page")
     arguments = parser.parse_args()
+    texts = (arguments.variants or "").split(",")
+    chosen = {title: v for title, v in VARIANTS.items() if any(text in title for text in texts)}
+    if not chosen:
+        parser.error(f"no variant has {arguments.variants} in its title")
     lines = ["# What each part of the learned trainer gives", "",
              f"Written by `python benchmarks/ablation.py` on {describe_machine()}."]  # fmt: skip
     print("\n".join(lines), flush=True)
@@ -114,13 +122,14 @@ def main() -> None:
         epochs = arguments.epochs or (10 if len(data[1]) >= 20000 else 40)
         new = ["", f"## {name}", "",
                f"{arguments.bytes} bytes of tables, {epochs} epochs, {arguments.seeds} "
-               f"seeds, {how}; accuracies are those of the integer model.", "",
+               f"seeds, sigma x {arguments.sigma:g}, {how}; accuracies are those of the integer "
+               "model.", "",
                "| variant | components | bytes of tables | accuracy "
                "| lowest to highest | loss |",
                "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
         print("\n".join(new), flush=True)
         lines += new
-        for title, changes in VARIANTS.items():
+        for title, changes in chosen.items():
             lines.append(f"| {title} | {measure(data, epochs, arguments, changes)} |")
             print(lines[-1], flush=True)
     if arguments.write is not None:
