@@ -21,17 +21,17 @@ from _environment import describe_machine
 from tinykernel.codegen.packing import pack
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
-from tinykernel.integer import quantize
-from tinykernel.integer.arithmetic import FIRMWARE
-from tinykernel.training.joint import fit_joint
-from tinykernel.training.joint_options import FORMATS, components_within
+from tinykernel.model import quantize
+from tinykernel.model.arithmetic import FIRMWARE
+from tinykernel.training.options import LAYOUTS, components_within
+from tinykernel.training.trainer import fit_joint
 
 BASE = {"dropout": 0.0, "noise": 0.3, "firmware": FIRMWARE}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
-    "format phases: 8-bit G, learned starts": {"storage": "phases"},
-    "format windows: also widths, S, ternary weights": {"storage": "windows"},
-    "format pruned: as phases, half of the rows left out": {"storage": "pruned"},
+    "format phases: 8-bit G, learned starts": {"layout": "phases"},
+    "format windows: also widths, S, ternary weights": {"layout": "windows"},
+    "format pruned: as phases, half of the rows left out": {"layout": "pruned"},
     "random features: G not learned": {"diagonal_factor": 0.0},
     "P and blocks by alignment, best of 8": {"candidates": 8},
     "random features, P and blocks by alignment": {"diagonal_factor": 0.0, "candidates": 8},
@@ -67,8 +67,8 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
     options = {**BASE, "sigma_multiple": arguments.sigma, **changes}
     options["sigma_multiple"] *= options.pop("sigma_factor", 1.0)
     n_classes = len(np.unique(y))
-    storage = FORMATS[options.get("storage", "compact")]
-    p = components_within(arguments.bytes, storage, padded_dimension(X.shape[1]),
+    layout = LAYOUTS[options.get("layout", "compact")]
+    p = components_within(arguments.bytes, layout, padded_dimension(X.shape[1]),
                           1 if n_classes == 2 else n_classes)  # fmt: skip
     if p == 0:
         raise SystemExit(f"{arguments.bytes} bytes of tables are too few")

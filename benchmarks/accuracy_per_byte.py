@@ -125,7 +125,7 @@ class Row:
     kilobytes: int
     flash: int
     source: str
-    storage: str
+    layout: str
     components: int
     accuracy: float
     differences: int
@@ -168,7 +168,7 @@ def measure(name: str, kilobytes: int, data: Data, folder: Path) -> Row:
         accuracy = balanced_accuracy_score(data.y_test, tinykernel.load(model).predict(data.X_test))
     return Row(
         data=name, kilobytes=kilobytes, flash=trained["flash"], source=trained["flash_source"],
-        storage=trained["storage"], components=trained["components"], accuracy=100 * accuracy,
+        layout=trained["layout"], components=trained["components"], accuracy=100 * accuracy,
         differences=verified["differences"], seconds=trained["seconds"], rows=verified["rows"],
         test_rows=len(data.y_test), measured=describe_machine(),
     )  # fmt: skip
@@ -251,7 +251,7 @@ def table(rows: list[Row]) -> str:
         must, goal = LIMITS.get((row.data, row.kilobytes), ("", ""))
         other = "" if row.perceptron is None else f"{row.perceptron:.2f} %"
         lines.append(
-            f"| {row.data} | {row.kilobytes} KB | {row.flash} ({row.source}) | {row.storage}, "
+            f"| {row.data} | {row.kilobytes} KB | {row.flash} ({row.source}) | {row.layout}, "
             f"{row.components} | {row.accuracy:.2f} % | {must} | {goal} | {row.differences} "
             f"| {other} | {row.seconds:.0f} s |"
         )

@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.integer import IntegerModel
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.samples import random_model
-from tinykernel.measure.toolchains import Toolchain, find_toolchain
+from tinykernel.model import IntegerModel
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3

@@ -24,18 +24,18 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 from rich.console import Console
 
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
-from tinykernel.features import RMBCSIK
-from tinykernel.integer import IntegerModel, quantize
-from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.footprint import write_files
 from tinykernel.measure.report import Report, report
-from tinykernel.measure.toolchains import find_toolchain
-from tinykernel.training.joint import fit_joint
-from tinykernel.training.machine import KernelMachine
-from tinykernel.verify import verify
+from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.arithmetic import FIRMWARE
+from tinykernel.model.machine import KernelMachine
+from tinykernel.papers.features import RMBCSIK
+from tinykernel.parity import verify
+from tinykernel.training.trainer import fit_joint
 
 # Most instructions a feature at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {
@@ -237,7 +237,7 @@ def mnist(folder: Path) -> list[Check]:
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     found = fit_joint(
-        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, storage="compact", search=False,
+        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, layout="compact", search=False,
         firmware=FIRMWARE,
     )  # fmt: skip
     model = quantize(found.machine)

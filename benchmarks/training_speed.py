@@ -28,8 +28,8 @@ from sklearn.svm import SVC
 
 from tinykernel import TernaryKernelClassifier
 from tinykernel.files import write_bytes_atomically
-from tinykernel.integer.arithmetic import FIRMWARE
-from tinykernel.training.joint import fit_joint
+from tinykernel.model.arithmetic import FIRMWARE
+from tinykernel.training.trainer import fit_joint
 
 WANTED = 97.0
 # Most of each: memory over X in float32, seconds of an epoch with p = 4096, time over that of SVC,
@@ -88,8 +88,8 @@ def warm_up() -> None:
     """Compile everything."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 256, (640, 64)).astype(np.uint8), rng.integers(0, 3, 640)
-    for storage in ("compact", "phases"):
-        TernaryKernelClassifier(n_components=64, storage=storage, epochs=4).fit(X, y)
+    for layout in ("compact", "phases"):
+        TernaryKernelClassifier(n_components=64, layout=layout, epochs=4).fit(X, y)
     for rows in (y, y > 0):
         fit_joint(X, rows, n_components=64, epochs=4, firmware=FIRMWARE)
 
@@ -138,7 +138,7 @@ def covtype(add: Add, folder: Path, threads: int) -> None:
     before = resident()
     begin = time.perf_counter()
     model = TernaryKernelClassifier(
-        n_components=_COVTYPE_COMPONENTS, storage="phases", random_state=0, n_jobs=threads
+        n_components=_COVTYPE_COMPONENTS, layout="phases", random_state=0, n_jobs=threads
     ).fit(X, y)
     seconds = time.perf_counter() - begin
     add_memory(add, "covtype", before, X)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import padded_dimension
-from tinykernel.integer.model import InputScaler, IntegerModel
-from tinykernel.integer.ranges import choose_schedules
+from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.ranges import choose_schedules
 
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
            "int32": (-(2**31), 2**31 - 1)}  # fmt: skip

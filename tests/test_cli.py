@@ -18,7 +18,7 @@ from tinykernel.cli.options import check_output_file, check_output_folder
 from tinykernel.cli.progress import PlainLines
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.training.progress import Progress
+from tinykernel.progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -270,12 +270,12 @@ def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     def fault(*_):
         raise ValueError("internal")
 
-    monkeypatch.setattr("tinykernel.data.find_data", fault)
+    monkeypatch.setattr("tinykernel.data.load.find_data", fault)
     result = run("predict", work / "gesture.tkm", work / "data.npz")
     assert isinstance(result.exception, ValueError)
     from sklearn.utils import check_array
 
-    monkeypatch.setattr("tinykernel.data.find_data", lambda _: check_array([[np.nan]]))
+    monkeypatch.setattr("tinykernel.data.load.find_data", lambda _: check_array([[np.nan]]))
     assert "NaN" in failed("predict", work / "gesture.tkm", work / "data.npz")
     monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
     assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None

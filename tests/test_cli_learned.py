@@ -19,7 +19,7 @@ from tests.cli_tools import (
 )
 from tinykernel import load
 from tinykernel.cli import training as module
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,13 @@ def data(tmp_path_factory):
 def test_budget(data, tmp_path):
     """With a budget the linked program fits, uses it, and the report is printed with the model."""
     file = tmp_path / "m.tkm"
-    quick = ("--no-search", "--storage", "phases", "--epochs", 2)
+    quick = ("--no-search", "--layout", "phases", "--epochs", 2)
     result = run("train", data, "-o", file, "--budget", "3KB", "--json", *quick)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert 0.85 * 3072 < found["flash"] <= found["budget"] == 3072
     assert found["report"]["fits"] is True
-    assert (found["method"], found["storage"]) == ("learned", "phases")
+    assert (found["method"], found["layout"]) == ("learned", "phases")
     report = json.loads(run("report", file, "-t", "cortex-m4", "--json").stdout)
     assert report["flash"] == found["flash"]
 
@@ -53,7 +53,7 @@ def test_a_model_over_the_budget_is_trained_again_with_less(data, tmp_path, monk
     )
     found = json.loads(
         run("train", data, "-o", tmp_path / "m.tkm", "--budget", "3KB", "--json", "--quiet",
-            "--no-search", "--epochs", 2, "--storage", "phases").stdout
+            "--no-search", "--epochs", 2, "--layout", "phases").stdout
     )  # fmt: skip
     assert 2500 < found["flash"] <= 3072
     assert found["components"] < 640
@@ -137,7 +137,7 @@ def test_a_second_training_does_not_search_again(data, tmp_path, monkeypatch):
     assert len(results) >= 2
     assert first.trials
     assert not last.trials
-    assert last.options.storage == first.options.storage
+    assert last.options.layout == first.options.layout
     assert last.options.noise == first.options.noise
     assert last.sigma == pytest.approx(first.sigma)
     assert last.options.n_components < first.options.n_components
@@ -147,7 +147,7 @@ def test_a_second_training_does_not_search_again(data, tmp_path, monkeypatch):
 def test_components_beyond_the_budget_are_refused_before_training(data, tmp_path, monkeypatch):
     """-p with a budget is checked on an untrained model: nobody waits to learn that it is over."""
     monkeypatch.setattr("tinykernel.training.learned.fit_joint", None)
-    for options in ((), ("--storage", "windows")):
+    for options in ((), ("--layout", "windows")):
         message = failed(
             "train", data, "-o", tmp_path / "m.tkm", "-p", 32768, "--budget", "3KB", *options
         )
@@ -199,13 +199,13 @@ def test_options_reach_the_estimator(data, tmp_path):
     result = run(
         "train", data, "-o", file, *QUICK_LEARNED, "--groups", "group_train", "--validation", data,
         "--patience", 2, "--augment", "shift:1", "--augment", "noise", "--image-shape", "1x5",
-        "--class-weight", "balanced", "--storage", "windows", "--sigma", 2, "--seed", 7,
+        "--class-weight", "balanced", "--layout", "windows", "--sigma", 2, "--seed", 7,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
     expected = {
         "method": "learned", "n_components": 64, "epochs": 6, "search": False, "patience": 2,
-        "augment": {"shift": 1, "noise": 0.3}, "image_shape": (1, 5), "storage": "windows",
+        "augment": {"shift": 1, "noise": 0.3}, "image_shape": (1, 5), "layout": "windows",
         "class_weight": "balanced", "sigma": 2.0, "random_state": 7,
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
@@ -213,11 +213,11 @@ def test_options_reach_the_estimator(data, tmp_path):
 
 
 def test_no_search_makes_no_trials(data, tmp_path):
-    """--no-search with a budget once made short trainings all the same, to choose the storage."""
+    """--no-search with a budget once made short trainings all the same, to choose the layout."""
     file = tmp_path / "m.pkl"
     result = run("train", data, "-o", file, "--budget", "4KB", "--no-search", "--epochs", 1)
     assert result.exit_code == 0, result.stderr
-    assert load(file).storage_ == "compact"
+    assert load(file).layout_ == "compact"
     assert not load(file).cv_results_
 
 
@@ -291,7 +291,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
         (("--image-shape", "2x2"), "makes 4 pixels, but rows have 5", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
-        (("--storage", "tiny"), "storage", 1),
+        (("--layout", "tiny"), "layout", 1),
         (("-p", 65537), "at most 65536", 1),
         (("--class-weight", "heavy"), "class_weight must be one of", 1),
         (("--budget", "500"), "no model for this data fits", 1),

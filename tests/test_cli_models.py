@@ -188,7 +188,7 @@ def test_verify_without_labels(work, tmp_path):
 
 def test_one_difference_fails(work, monkeypatch):
     """One differing score gives status 1 and is shown."""
-    from tinykernel.integer import IntegerModel
+    from tinykernel.model import IntegerModel
 
     right = IntegerModel.scores_quantized
 

@@ -147,7 +147,7 @@ def test_bad_data_leave_nothing_behind(tmp_path, text, expected):
 
 def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     """An output that cannot be, an unknown target or parameter is refused before the long work."""
-    monkeypatch.setattr("tinykernel.training.paper.fit_outputs", None)
+    monkeypatch.setattr("tinykernel.papers.ternary.paper.fit_outputs", None)
     monkeypatch.setattr("tinykernel.training.learned.fit_joint", None)
     data = work / "data.npz"
     for output, expected in [

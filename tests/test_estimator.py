@@ -18,9 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tinykernel import TernaryKernelClassifier, TinykernelError
-from tinykernel.integer import IntegerModel
-from tinykernel.training import progress
+from tinykernel import TernaryKernelClassifier, TinykernelError, progress
+from tinykernel.model import IntegerModel
 
 ARRAYS = ("input_offset", "input_scale", "sign", "diagonal", "row_scale", "start", "width",
           "weights", "output_scale", "output_offset")  # fmt: skip
@@ -297,7 +296,7 @@ def test_predictions_are_those_of_the_machine_features():
     [
         ({"method": "magic"}, "method must be one of"),
         ({"n_components": 65537}, "n_components must be at most 65536"),
-        ({"n_components": {"compact": 64}}, "has no storage formats"),
+        ({"n_components": {"compact": 64}}, "has no layouts"),
         ({"epochs": 3}, 'epochs: only for method "learned"'),
         ({"n_components": 0}, "n_components must be a whole number"),
         ({"n_components": 2.5}, "n_components must be a whole number"),

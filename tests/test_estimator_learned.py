@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from tinykernel import TernaryKernelClassifier, TinykernelError, load, save
-from tinykernel.training import progress
+from tinykernel import TernaryKernelClassifier, TinykernelError, load, progress, save
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def test_it_is_the_default_and_learns(rows):
     assert model.score(X_test, y_test) > 0.85
     integer = np.mean(model.quantize().predict(X_test) == y_test)
     assert abs(model.score(X_test, y_test) - integer) <= 0.01
-    assert (model.storage_, model.n_components_, model.n_iter_) == ("compact", 512, 30)
+    assert (model.layout_, model.n_components_, model.n_iter_) == ("compact", 512, 30)
     assert model.history_["loss"].shape == (30,)
     assert model.history_["loss"][-1] < model.history_["loss"][0] / 4
     assert not model.interrupted_
@@ -53,14 +52,14 @@ def test_formats_to_choose_from(rows, tmp_path):
     X, y, _, _ = rows
     capacity = {"compact": 96, "phases": 64}
     model = quick(n_components=capacity, epochs=2).fit(X[:200], y[:200])
-    assert model.n_components_ == capacity[model.storage_]
+    assert model.n_components_ == capacity[model.layout_]
     assert model.cv_results_["log_loss"].size >= 2
     save(model, tmp_path / "m.pkl")
     again = load(tmp_path / "m.pkl")
     assert again.n_components == capacity
     assert again.quantize() == model.quantize()
-    one = quick(n_components=capacity, storage="phases", epochs=2).fit(X[:200], y[:200])
-    assert (one.storage_, one.n_components_) == ("phases", 64)
+    one = quick(n_components=capacity, layout="phases", epochs=2).fit(X[:200], y[:200])
+    assert (one.layout_, one.n_components_) == ("phases", 64)
     assert clone(one).get_params()["n_components"] == capacity
 
 
@@ -205,7 +204,7 @@ def test_interrupt_before_there_is_a_model(rows, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.training.joint_loop.JointLearner._epoch", interrupt)
+    monkeypatch.setattr("tinykernel.training.learner.JointLearner._epoch", interrupt)
     model = quick()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -215,12 +214,12 @@ def test_interrupt_before_there_is_a_model(rows, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": {}}, "an empty mapping; its storage formats are compact"),
-        ({"n_components": {"small": 64}}, "'small'; its storage formats are compact"),
+        ({"n_components": {}}, "an empty mapping; its layouts are compact"),
+        ({"n_components": {"small": 64}}, "'small'; its layouts are compact"),
         ({"n_components": {"compact": 0}}, r"n_components\['compact'\] must be a whole number"),
         ({"n_components": {"compact": 70000}}, "must be at most 65536"),
-        ({"n_components": {"compact": 64}, "storage": "phases"}, "leave storage out"),
-        ({"storage": "tiny"}, "storage must be one of"),
+        ({"n_components": {"compact": 64}, "layout": "phases"}, "leave layout out"),
+        ({"layout": "tiny"}, "layout must be one of"),
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"patience": 2}, "patience: give rows to watch"),
         ({"search": "no"}, "search must be one of"),

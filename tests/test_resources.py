@@ -59,8 +59,8 @@ def test_public_names_exist() -> None:
 
 
 def test_verify_stays_a_function(checkout: Path) -> None:
-    """Importing the module tinykernel.verify does not hide the function of the same name."""
-    code = "import tinykernel, tinykernel.verify; print(callable(tinykernel.verify))"
+    """Importing the module tinykernel.parity does not hide the function of the same name."""
+    code = "import tinykernel, tinykernel.parity; print(callable(tinykernel.parity))"
     assert run_python(code, checkout) == "True\n"
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tinykernel.codegen import export
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
-    from tinykernel.integer import IntegerModel, quantize
     from tinykernel.measure.report import report
+    from tinykernel.model import IntegerModel, quantize
+    from tinykernel.parity import verify
     from tinykernel.storage import load, save
-    from tinykernel.verify import verify
 
     __version__: str
 
@@ -42,15 +42,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "IntegerModel": "tinykernel.integer",
+    "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "export": "tinykernel.codegen",
     "load": "tinykernel.storage",
-    "quantize": "tinykernel.integer",
+    "quantize": "tinykernel.model",
     "report": "tinykernel.measure",
     "save": "tinykernel.storage",
-    "verify": "tinykernel.verify",
+    "verify": "tinykernel.parity",
 }
 
 
@@ -87,7 +87,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The type of this module: keeps ``tinykernel.verify`` the function.
+    """The type of this module: keeps ``tinykernel.parity`` the function.
 
     Python binds a submodule to its name in the package as soon as it is imported, which would hide
     the public function of the same name.

@@ -17,14 +17,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from tinykernel import progress
+from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.features.base import check_choice, check_count, check_positive
-from tinykernel.integer import IntegerModel, quantize, snap_windows
-from tinykernel.integer.arithmetic import FIRMWARE
-from tinykernel.training import progress
-from tinykernel.training.joint_options import FORMATS
+from tinykernel.model import IntegerModel, quantize, snap_windows
+from tinykernel.model.arithmetic import FIRMWARE
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.scaling import to_raw
+from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.learned import train_learned
-from tinykernel.training.learned_checks import (
+from tinykernel.training.options import LAYOUTS
+from tinykernel.training.parameters import (
     check_image_shape,
     checked_augmentation,
     checked_components,
@@ -32,15 +35,8 @@ from tinykernel.training.learned_checks import (
     checked_image_shape,
     checked_share,
 )
-from tinykernel.training.machine import KernelMachine
-from tinykernel.training.paper import train_paper
 from tinykernel.training.prepare import prepare
-from tinykernel.training.problem import (
-    TrainingOptions,
-    TrainingProblem,
-    TrainingResult,
-    to_raw,
-)
+from tinykernel.training.problem import TrainingOptions, TrainingProblem, TrainingResult
 
 __all__ = ["TernaryKernelClassifier"]
 
@@ -69,17 +65,17 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     ----------
     method : {"learned", "paper"}
         How to train. "learned": windows, G, S and weights together by gradient (see
-        `tinykernel.training.joint`). "paper": random features, ternary weights by Algorithm 1 of
+        `tinykernel.training.trainer`). "paper": random features, ternary weights by Algorithm 1 of
         001; quicker for few rows, less accurate in the same memory. What belongs to one of them
         only says so below.
     n_components : int or mapping of str to int
         p, the number of binary features, at most 65536. Memory of the firmware grows in proportion.
-        "learned" also takes a number for each of several storage formats, for instance
+        "learned" also takes a number for each of several layouts, for instance
         ``{"compact": 3072, "phases": 1536}``, and chooses the format on rows held out;
         `tinykernel.measure.capacity.capacity` finds the numbers that fit a budget.
     sigma : float or None
         Width of the Gaussian kernel, in scaled inputs. None chooses it by cross-validation on the
-        training rows (see `tinykernel.training.selection.choose`).
+        training rows (see `tinykernel.papers.ternary.selection.choose`).
     regularization : float or None
         "paper" only: lambda of (7). None chooses it by cross-validation.
     loss : {"squared_hinge", "hinge", "logistic", "squared"}
@@ -90,7 +86,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     coefficients : {"ternary", "binary"}
         "paper" only: weights in {-1, 0, 1} or {-1, 1}.
     init : {"svm", "svm_sign", "random"}
-        "paper" only: where training starts; see `tinykernel.training.coordinate.DescentOptions`.
+        "paper" only: where training starts; see `DescentOptions`.
     intercept : bool
         "paper" only: whether each output has an offset beta. 001 has none; the firmware has one
         anyway.
@@ -111,7 +107,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         "paper" only: S: none, or random lengths, which 001 has.
     permutation : {"orbit", "stored", "identity"}
         "paper" only: P: generated from two numbers, stored, or none.
-    storage : {"compact", "phases", "pruned", "windows"} or None
+    layout : {"compact", "phases", "pruned", "windows"} or None
         "learned" only: which numbers of a feature are learned and stored. "compact": G in 4 bits
         and weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only
         the half of the rows of a block whose weights are largest; "windows": as "phases", but
@@ -128,7 +124,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         all rows.
     search : bool
         "learned" only: choose sigma, noise, slope and dropout by short trainings on part of the
-        rows; without, they take values that are often good, and only a storage format is chosen,
+        rows; without, they take values that are often good, and only a layout is chosen,
         where there is a choice.
     augment : mapping or None
         "learned" only: how rows are varied in training. ``{"shift": 1}`` moves images, of
@@ -164,19 +160,19 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.training.machine.KernelMachine
+    machine_ : tinykernel.model.machine.KernelMachine
         The trained machine, in floats.
     sigma_, regularization_ : float
         Given or chosen.
     n_components_ : int
         p of the machine.
-    storage_ : str or None
+    layout_ : str or None
         Given or chosen; None for "paper".
     n_iter_ : int
         Epochs made, or sweeps, the most of any output.
     cv_results_ : dict of str to ndarray
         What the choice of hyper-parameters tried: for "paper" "sigma", "regularization" and
-        "score", for "learned" the numbers of `tinykernel.training.joint_choice.Trial`.
+        "score", for "learned" the numbers of `tinykernel.training.search.Trial`.
     history_ : dict of str to ndarray
         "learned" only: "loss" and, with rows for validation, "accuracy" of each epoch.
     interrupted_ : bool
@@ -208,7 +204,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         "diagonal": ("sign", "gaussian"),
         "row_scale": ("one", "chi"),
         "permutation": ("orbit", "stored", "identity"),
-        "storage": (None, *FORMATS),
+        "layout": (None, *LAYOUTS),
         "intercept": (True, False),
         "search": (True, False),
     }
@@ -231,7 +227,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         diagonal: str = "sign",
         row_scale: str = "one",
         permutation: str = "orbit",
-        storage: str | None = None,
+        layout: str | None = None,
         epochs: int | None = None,
         patience: int | None = None,
         validation_fraction: float | None = None,
@@ -262,7 +258,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.diagonal = diagonal
         self.row_scale = row_scale
         self.permutation = permutation
-        self.storage = storage
+        self.layout = layout
         self.epochs = epochs
         self.patience = patience
         self.validation_fraction = validation_fraction
@@ -366,7 +362,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         self.sigma_ = result.sigma
         self.regularization_ = result.regularization
         self.n_components_ = result.n_components or options.n_components
-        self.storage_ = result.storage
+        self.layout_ = result.layout
         self.n_iter_ = result.n_iter
         self.cv_results_ = result.cv_results
         self.history_ = result.history
@@ -390,10 +386,10 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
         regularization = self.regularization
         if regularization is not None and regularization != 0:
             regularization = check_positive("regularization", regularization)
-        storage, n_components, capacity = checked_components(self.storage, self.n_components)
+        layout, n_components, capacity = checked_components(self.layout, self.n_components)
         if isinstance(self.n_components, Mapping) and self.method != "learned":
             raise TinykernelError(
-                f'n_components: method "{self.method}" has no storage formats; give a number'
+                f'n_components: method "{self.method}" has no layouts; give a number'
             )
         shift, noise = checked_augmentation(self.augment)
         return TrainingOptions(
@@ -411,7 +407,7 @@ class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
             permutation=self.permutation,
             input_bits=self.input_bits,
             scaler_scope=self.scaler_scope,
-            storage=storage,
+            layout=layout,
             epochs=None if self.epochs is None else check_count("epochs", self.epochs),
             patience=None if self.patience is None else check_count("patience", self.patience),
             validation_fraction=checked_fraction("validation_fraction", self.validation_fraction),

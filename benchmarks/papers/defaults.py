@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.harness import Bench, Page, split_rows
-from tinykernel.features.kernels import gaussian_kernel, neighbour_distance
-from tinykernel.training import (
+from tinykernel.papers.classifiers import (
     CirculantMapClassifier,
     CompactMapClassifier,
     LearnedKernelFeatures,
 )
+from tinykernel.papers.features.kernels import gaussian_kernel, neighbour_distance
 
 RATES = (0.1, 0.3, 1.0)
 TURNS = (0.03, 0.1, 0.3)

@@ -14,15 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.papers.harness import Bench, Data, Page, per_cent, stratified
 from benchmarks.papers.systems import learned_model, table_bytes, train
-from tinykernel.features import (
-    CirculantFeatures,
-    Fastfood,
-    KernelAlignment,
-    RandomFourierFeatures,
-    neighbour_distance,
-)
 from tinykernel.files import write_bytes_atomically
-from tinykernel.training import (
+from tinykernel.papers.classifiers import (
     CirculantMapClassifier,
     CompactMapClassifier,
     FourierLeastSquaresClassifier,
@@ -31,6 +24,13 @@ from tinykernel.training import (
     LearnedKernelFeatures,
     LeastSquaresClassifier,
     PegasosClassifier,
+)
+from tinykernel.papers.features import (
+    CirculantFeatures,
+    Fastfood,
+    KernelAlignment,
+    RandomFourierFeatures,
+    neighbour_distance,
 )
 
 #: What stands between them in docs/methods.md is written here.

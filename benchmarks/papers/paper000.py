@@ -22,14 +22,14 @@ from benchmarks.papers.harness import (
 )
 from benchmarks.papers.linear import fit_linear
 from benchmarks.papers.systems import PUBLISHED, System
-from tinykernel.features import (
+from tinykernel.papers.classifiers import KernelSVC
+from tinykernel.papers.features import (
     RMBCSIK,
     Fastfood,
     KernelAlignment,
     RandomFourierFeatures,
     neighbour_distance,
 )
-from tinykernel.training import KernelSVC
 
 SOURCE = (
     "J. Zhang (2022), *Kernel SVM Based on Binary Embedding and Optimized Random Fourier "

@@ -33,9 +33,9 @@ from benchmarks.papers.systems import (
     train,
     tune,
 )
-from tinykernel.features.kernels import neighbour_distance
-from tinykernel.training import KernelSVC
-from tinykernel.training.bits import pack_features
+from tinykernel.papers.classifiers import KernelSVC
+from tinykernel.papers.features.kernels import neighbour_distance
+from tinykernel.papers.ternary.bits import pack_features
 
 SOURCE = (
     "Z. Lei, L. Lan, *Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary "

@@ -10,9 +10,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from benchmarks.papers.harness import Bench, Page, new_figure, per_cent
-from tinykernel.features.fourier import RandomFourierFeatures
-from tinykernel.features.kernels import gaussian_kernel, laplacian_kernel
-from tinykernel.training import KernelSVC
+from tinykernel.papers.classifiers import KernelSVC
+from tinykernel.papers.features.fourier import RandomFourierFeatures
+from tinykernel.papers.features.kernels import gaussian_kernel, laplacian_kernel
 
 SOURCE = (
     "Z. Qi (2020), *Finite-dimensional Approximation of Kernel SVM with Random Fourier Features*: "

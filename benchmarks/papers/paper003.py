@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.papers.harness import Bench, Page, new_figure, per_cent
-from tinykernel.training import (
+from tinykernel.papers.classifiers import (
     FourierLeastSquaresClassifier,
     KernelLeastSquaresClassifier,
     LeastSquaresClassifier,

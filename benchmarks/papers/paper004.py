@@ -18,16 +18,16 @@ from benchmarks.papers.harness import (
     per_cent,
     stratified,
 )
-from tinykernel.features.circulant import CirculantFeatures
-from tinykernel.features.fourier import RandomFourierFeatures
-from tinykernel.features.kernels import gaussian_kernel, neighbour_distance
-from tinykernel.training import (
+from tinykernel.papers.classifiers import (
     CirculantMapClassifier,
     CompactMapClassifier,
     KernelSVC,
     LearnedKernelFeatures,
     PegasosClassifier,
 )
+from tinykernel.papers.features.circulant import CirculantFeatures
+from tinykernel.papers.features.fourier import RandomFourierFeatures
+from tinykernel.papers.features.kernels import gaussian_kernel, neighbour_distance
 
 SOURCE = (
     "F. X. Yu, S. Kumar, H. Rowley, S.-F. Chang, *Compact Nonlinear Maps and Circulant Extensions* "

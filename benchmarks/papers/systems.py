@@ -11,14 +11,14 @@ import numpy as np
 from benchmarks.papers.harness import Bench, Data, climb, stratified
 from benchmarks.papers.linear import LinearOutputs, fit_linear
 from tinykernel import TernaryKernelClassifier
-from tinykernel.features.binary import BCSIK, BinaryJohnsonLindenstrauss
-from tinykernel.features.fastfood import RMBCSIK, Fastfood
-from tinykernel.features.fourier import RandomFourierFeatures
-from tinykernel.features.kernels import neighbour_distance
 from tinykernel.hadamard import padded_dimension
-from tinykernel.training.bits import pack_features
-from tinykernel.training.coordinate import DescentOptions, TernaryOutputs, fit_outputs
-from tinykernel.training.joint_options import FORMATS, components_within
+from tinykernel.papers.features.binary import BCSIK, BinaryJohnsonLindenstrauss
+from tinykernel.papers.features.fastfood import RMBCSIK, Fastfood
+from tinykernel.papers.features.fourier import RandomFourierFeatures
+from tinykernel.papers.features.kernels import neighbour_distance
+from tinykernel.papers.ternary.bits import pack_features
+from tinykernel.papers.ternary.coordinate import DescentOptions, TernaryOutputs, fit_outputs
+from tinykernel.training.options import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]
 
@@ -205,7 +205,7 @@ def learned_model(data: Data, p: int, epochs: int, seed: int) -> TernaryKernelCl
     """Return the learned trainer with tables as large as those of ours-b with p features."""
     n_outputs = 1 if data.n_classes == 2 else data.n_classes
     d = padded_dimension(data.n_features)
-    fitting = components_within(table_bytes(data, p), FORMATS["compact"], d, n_outputs)
+    fitting = components_within(table_bytes(data, p), LAYOUTS["compact"], d, n_outputs)
     return TernaryKernelClassifier(
         method="learned",
         n_components=max(fitting, 32),

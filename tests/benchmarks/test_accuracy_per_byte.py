@@ -22,7 +22,7 @@ def row(module: ModuleType, kilobytes: int = 8, **changes: Any) -> Any:
     """Return a row of USPS that misses nothing."""
     given = {
         "data": "usps", "kilobytes": kilobytes, "flash": 2000, "source": "linked",
-        "storage": "compact", "components": 64, "accuracy": 95.0, "differences": 0,
+        "layout": "compact", "components": 64, "accuracy": 95.0, "differences": 0,
         "seconds": 1.0, "rows": 9, "test_rows": 9, "measured": "one day, one machine",
     }  # fmt: skip
     return module.Row(**(given | changes))

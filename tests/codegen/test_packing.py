@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.random_models import random_model
 from tinykernel.codegen.packing import PackedModel, pack
-from tinykernel.integer.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
 
 
 def _table(packed: PackedModel, name: str) -> NDArray[Any]:

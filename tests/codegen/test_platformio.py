@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tinykernel import resources
+from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export
-from tinykernel.measure.machines import MACHINES
 from tinykernel.measure.samples import random_model
 
 PLATFORM = Path(__file__).parent / "platform_offline"

@@ -13,8 +13,8 @@ import pytest
 from tinykernel.codegen.projects import export, formats, generated_inputs, render_project
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel
 from tinykernel.measure.samples import random_model
+from tinykernel.model import IntegerModel
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 EVERY_PROJECT = [(name, fw) for name, target in TARGETS.items() for fw in target.frameworks]

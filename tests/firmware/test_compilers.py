@@ -12,7 +12,7 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.verify import write_project
+from tinykernel.parity import write_project
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 CPP = ("-xc++", "-std=c++17")

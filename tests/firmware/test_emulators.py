@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_quantized, random_raw
-from tinykernel.integer.model import IntegerModel
-from tinykernel.measure.emulators import run
+from tinykernel.build.emulators import run
+from tinykernel.model.integer import IntegerModel
 
 TOOLS = {
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),

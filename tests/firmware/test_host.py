@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.verify import build_harness, run_harness, verify, write_project
+from tinykernel.parity import build_harness, run_harness, verify, write_project
 
 SANITISERS = ("-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 WINDOWS = ("rows", "phases", "one width", "two starts", "half turns", "constant")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from tinykernel.build.boards import build, trace_program
+from tinykernel.build.machines import MACHINES
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench, parse_clock
-from tinykernel.measure.boards import build, trace_program
-from tinykernel.measure.machines import MACHINES
 from tinykernel.measure.samples import random_model
 from tinykernel.measure.stages import function_ranges
-from tinykernel.measure.toolchains import find_toolchain
 
 LOOPS = {
     "mps2-an385": ("cortex-m3", "arm-none-eabi-gcc", "qemu-system-arm",

@@ -29,9 +29,9 @@ def test_trained_models_fit_and_use_the_budget(digits, n_classes):
     found = capacity(X, y, {}, budget=BUDGET, target="cortex-m4")
     assert list(found) == ["compact", "phases", "pruned"]
     assert found["compact"] > found["phases"]
-    for storage, p in found.items():
+    for layout, p in found.items():
         model = TernaryKernelClassifier(
-            n_components=p, storage=storage, epochs=2, search=False, random_state=0
+            n_components=p, layout=layout, epochs=2, search=False, random_state=0
         ).fit(X[:300], y[:300])
         assert 0.9 * BUDGET < report(model, "cortex-m4").flash <= BUDGET
 
@@ -43,9 +43,9 @@ def test_estimate_without_a_compiler(digits, monkeypatch):
     monkeypatch.setattr(
         module, "report", lambda model, target: report(model, target, compiler="none")
     )
-    (p,) = capacity(X, y, {"storage": "windows"}, budget=BUDGET, target="cortex-m0").values()
+    (p,) = capacity(X, y, {"layout": "windows"}, budget=BUDGET, target="cortex-m0").values()
     model = TernaryKernelClassifier(
-        n_components=p, storage="windows", epochs=1, search=False, random_state=0
+        n_components=p, layout="windows", epochs=1, search=False, random_state=0
     ).fit(X[:300], y[:300])
     assert 0.9 * BUDGET < report(model, "cortex-m0", compiler="none").flash <= 0.98 * BUDGET
 
@@ -59,16 +59,16 @@ def test_paper(digits):
     assert 0.9 * BUDGET < report(model.fit(X[:300], y[:300]), "cortex-m4").flash <= BUDGET
 
 
-@pytest.mark.parametrize("storage", ["compact", "phases", "windows", "pruned"])
-def test_no_trained_model_is_below_the_least_size(digits, storage):
+@pytest.mark.parametrize("layout", ["compact", "phases", "windows", "pruned"])
+def test_no_trained_model_is_below_the_least_size(digits, layout):
     """Nothing that would fit is refused before its training."""
     X, y = digits
-    given = {"n_components": 1024, "storage": storage}
+    given = {"n_components": 1024, "layout": layout}
     least = least_size(X, y, given, target="cortex-m4")
     model = TernaryKernelClassifier(**given, epochs=2, search=False, random_state=0)
     flash = report(model.fit(X[:300], y[:300]), "cortex-m4").flash
     assert least <= flash
-    assert storage == "windows" or least > 0.9 * flash
+    assert layout == "windows" or least > 0.9 * flash
 
 
 def test_least_size_of_paper(digits):
@@ -89,7 +89,7 @@ def test_budgets_that_are_too_small(digits):
         capacity(X, y, {}, budget=500, target="cortex-m4")
     with pytest.raises(TinykernelError, match="give a larger --budget"):
         paper_components_within(X, y, {}, budget=500, target="cortex-m4")
-    with pytest.raises(TinykernelError, match="storage: 'tiny'"):
-        capacity(X, y, {"storage": "tiny"}, budget=BUDGET, target="cortex-m4")
+    with pytest.raises(TinykernelError, match="layout: 'tiny'"):
+        capacity(X, y, {"layout": "tiny"}, budget=BUDGET, target="cortex-m4")
     with pytest.raises(TinykernelError, match="cortex-m99"):
         capacity(X, y, {}, budget=BUDGET, target="cortex-m99")

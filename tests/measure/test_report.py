@@ -12,9 +12,9 @@ import pytest
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel
 from tinykernel.measure.report import parse_size, report
 from tinykernel.measure.samples import random_model
+from tinykernel.model import IntegerModel
 
 CHIPS = [name for name in TARGETS if name != "host"]
 COMPILER = {name: "arm-none-eabi-gcc" for name in CHIPS if name.startswith("cortex")} | {

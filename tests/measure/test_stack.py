@@ -10,10 +10,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tinykernel import resources
+from tinykernel.build.toolchains import find_toolchains
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
-from tinykernel.measure.toolchains import find_toolchains
 
 TARGETS = ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "esp32c3", "esp8266"]
 COMPILERS = {"cortex": "arm-none-eabi-gcc", "esp32c3": "riscv64-unknown-elf-gcc",

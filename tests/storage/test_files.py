@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.integer.models import make_machine, make_model, quantised_inputs
+from tests.model.models import make_machine, make_model, quantised_inputs
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.features.permutation import Permutation
-from tinykernel.integer import quantize
+from tinykernel.model import quantize
+from tinykernel.model.permutation import Permutation
 from tinykernel.storage import load, save
 from tinykernel.storage.archive import read_archive, write_archive
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integer.models import make_model
+from tests.model.models import make_model
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel
+from tinykernel.model import IntegerModel
 from tinykernel.storage import load
 from tinykernel.storage.pickles import read_pickle
 
@@ -95,7 +95,7 @@ def test_functions_are_refused_by_name(
         b"c__builtin__\nbytes\n(I1000000000000\ntR.",
         b"cnumpy._core.multiarray\n_reconstruct.__globals__\n.",
         b"\x80\x04\x8c\x05numpy\x8c\x0fndarray.__new__\x93.",
-        b"\x80\x04\x8c\x1btinykernel.integer.model.np\x8c\x04load\x93.",
+        b"\x80\x04\x8c\x1btinykernel.model.integer.np\x8c\x04load\x93.",
     ],
 )
 def test_hand_written_pickles_are_refused(tmp_path: Path, code: bytes) -> None:
@@ -106,7 +106,7 @@ def test_hand_written_pickles_are_refused(tmp_path: Path, code: bytes) -> None:
 
 def test_classes_cannot_be_changed_through_a_pickle(tmp_path: Path) -> None:
     """A state given to a class, not to an object, does not reach the real class."""
-    code = b"ctinykernel.integer.model\nIntegerModel\n(N(S'predict'\nI5\ndtb."
+    code = b"ctinykernel.model.integer\nIntegerModel\n(N(S'predict'\nI5\ndtb."
     before = IntegerModel.predict
     with pytest.raises(TinykernelError):
         _load(tmp_path, code)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tinykernel.errors import TinykernelError
+from tinykernel.model.scaling import fit_scaling, raw_dtype_of, to_raw
 from tinykernel.training.canonical import canonical_rows
-from tinykernel.training.problem import fit_scaling, raw_dtype_of, to_raw
 
 
 @settings(max_examples=60, deadline=None)

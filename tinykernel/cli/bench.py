@@ -39,8 +39,8 @@ def bench_command(
     from tinykernel.codegen.targets import TARGETS
 
     names, several = expand_targets(target, [t.name for t in TARGETS.values() if t.machines])
-    from tinykernel.integer import as_integer_model
     from tinykernel.measure.bench import bench, parse_clock
+    from tinykernel.model import as_integer_model
     from tinykernel.storage import load
 
     if clock is not None:

@@ -24,7 +24,7 @@ from tinykernel.cli.output import percent, print_json, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
-    from tinykernel.verify import VerifyResult
+    from tinykernel.parity import VerifyResult
 
 __all__ = [
     "print_report",
@@ -71,10 +71,10 @@ def verify_command(
     names, several = expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
-    from tinykernel.data import load_rows
-    from tinykernel.integer import as_integer_model
+    from tinykernel.data.load import load_rows
+    from tinykernel.model import as_integer_model
+    from tinykernel.parity import verify
     from tinykernel.storage import load
-    from tinykernel.verify import verify
 
     integer = as_integer_model(load(model))
     rows = load_rows(
@@ -189,8 +189,8 @@ def report_command(
         check_output_file(html, (".html", ".htm"))
         if several:
             raise typer.BadParameter("goes with one target", param_hint="--html")
-    from tinykernel.integer import as_integer_model
     from tinykernel.measure.report import report
+    from tinykernel.model import as_integer_model
     from tinykernel.storage import load
 
     integer = as_integer_model(load(model))

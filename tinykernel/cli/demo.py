@@ -16,7 +16,7 @@ from tinykernel.cli.output import percent, print_json, size
 from tinykernel.cli.training import train_model
 
 if TYPE_CHECKING:
-    from tinykernel.data import Dataset
+    from tinykernel.data.load import Dataset
 
 __all__ = ["demo_command"]
 
@@ -51,7 +51,7 @@ def demo_command(
             typer.echo(line)
 
     from tinykernel.measure.report import report
-    from tinykernel.verify import verify
+    from tinykernel.parity import verify
 
     dataset = _digits()
     say(f"1. train on {dataset.source}: {dataset.split}")
@@ -120,7 +120,7 @@ def _digits() -> Dataset:
     """Load the digits as bytes, which is what a firmware would take."""
     from sklearn.datasets import load_digits
 
-    from tinykernel.data import split_data
+    from tinykernel.data.load import split_data
 
     X, y = load_digits(return_X_y=True)
     return split_data(

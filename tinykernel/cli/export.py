@@ -61,7 +61,7 @@ def export_command(
 ) -> None:
     """Write a complete PlatformIO project: C99 sources, self-test, README."""
     from tinykernel.codegen.targets import find_target
-    from tinykernel.integer import as_integer_model
+    from tinykernel.model import as_integer_model
     from tinykernel.storage import load
 
     chosen = find_target(target)
@@ -71,7 +71,7 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        from tinykernel.data import load_rows
+        from tinykernel.data.load import load_rows
 
         rows = load_rows(
             data, label=label, groups=groups, n_features=integer.n_features,

@@ -23,8 +23,8 @@ from tinykernel.cli.output import percent, print_json, print_pairs, print_table,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data import Rows
-    from tinykernel.integer import IntegerModel
+    from tinykernel.data.load import Rows
+    from tinykernel.model import IntegerModel
 
 __all__ = ["inspect_command", "predict_command"]
 
@@ -52,8 +52,8 @@ def predict_command(
     """
     if output is not None:
         check_output_file(output, (".csv",))
-    from tinykernel.data import load_rows
-    from tinykernel.integer import as_integer_model
+    from tinykernel.data.load import load_rows
+    from tinykernel.model import as_integer_model
     from tinykernel.storage import load
 
     integer = as_integer_model(load(model))
@@ -105,7 +105,7 @@ def _print_predictions(
 
 def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
-    from tinykernel.integer import as_integer_model
+    from tinykernel.model import as_integer_model
     from tinykernel.storage import load
 
     integer = as_integer_model(load(model))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from tinykernel.training.progress import Progress
+    from tinykernel.progress import Progress
 
 __all__ = ["PlainLines", "showing_progress"]
 
@@ -29,7 +29,7 @@ def showing_progress(quiet: bool) -> Iterator[None]:
     quiet : bool
         Show nothing.
     """
-    from tinykernel.training.progress import observing
+    from tinykernel.progress import observing
 
     if quiet:
         with observing(None):

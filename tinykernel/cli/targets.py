@@ -52,7 +52,7 @@ def targets_command(
 
 
 def _compilers(target: str) -> list[str]:
-    from tinykernel.measure.toolchains import find_toolchains
+    from tinykernel.build.toolchains import find_toolchains
 
     return [
         chain.title + (" (for a related processor)" if chain.stand_in else "")

@@ -24,7 +24,7 @@ from tinykernel.cli.output import percent, print_json, print_pairs, size
 from tinykernel.cli.training import DEFAULT_METHOD, Training, accuracy_of, train_model
 
 if TYPE_CHECKING:
-    from tinykernel.data import Dataset, Rows
+    from tinykernel.data.load import Dataset, Rows
 
 __all__ = ["train_command"]
 
@@ -35,7 +35,7 @@ _DEFAULT_BUDGET = 30 * 1024
 # Options that only one method has.
 _ONLY = {
     "learned": (
-        "storage",
+        "layout",
         "epochs",
         "patience",
         "validation",
@@ -137,15 +137,15 @@ def train_command(
         str | None,
         _text("height and width of images, e.g. 28x28", _LEARNED, "--image-shape", metavar="HxW"),
     ] = None,
-    storage: Annotated[
+    layout: Annotated[
         str | None,
-        _text("compact, phases, pruned or windows; chosen if not given", _LEARNED, "--storage"),
+        _text("compact, phases, pruned or windows; chosen if not given", _LEARNED, "--layout"),
     ] = None,
     search: Annotated[
         bool | None,
         typer.Option(
             "--search/--no-search",
-            help="choose storage, sigma, noise and slope by short trainings, or take usual values",
+            help="choose layout, sigma, noise and slope by short trainings, or take usual values",
             rich_help_panel=_LEARNED,
             show_default="search",
         ),
@@ -185,16 +185,16 @@ def train_command(
         "regularization": regularization, "loss": loss, "penalty": penalty,
         "coefficients": coefficients, "scaler": scaler, "scaler_scope": scaler_scope,
         "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
-        "class_weight": class_weight, "max_iter": max_iter, "storage": storage, "epochs": epochs,
+        "class_weight": class_weight, "max_iter": max_iter, "layout": layout, "epochs": epochs,
         "patience": patience, "search": search,
         "augment": _augmentation(augment or ()),
         "image_shape": _image_shape(image_shape), "n_jobs": jobs, "random_state": seed,
     }  # fmt: skip
     share = _share(validation)
     _check_method(parameters | {"validation": validation})
-    if search is False and storage is None:
+    if search is False and layout is None:
         # To choose among formats takes short trainings, too.
-        parameters["storage"] = "compact"
+        parameters["layout"] = "compact"
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
     if budget is not None and not on_chip:
@@ -206,7 +206,7 @@ def train_command(
         parameters["validation_fraction"], validation = share, None
     if budget is None and n_components is None and on_chip:
         budget = _DEFAULT_BUDGET
-    from tinykernel.data import load_data
+    from tinykernel.data.load import load_data
 
     dataset = load_data(data, label=label, groups=groups, test_size=test_size, seed=seed)
     extra = None
@@ -244,7 +244,7 @@ def _augmentation(given: Sequence[str]) -> dict[str, float] | None:
         kind, colon, value = text.partition(":")
         try:
             if kind == "noise" and not colon:
-                from tinykernel.training.joint_options import JointOptions
+                from tinykernel.training.options import JointOptions
 
                 found[kind] = JointOptions().noise
             elif kind == "noise":
@@ -321,7 +321,7 @@ def _share(validation: str | None) -> float | None:
 
 
 def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:
-    from tinykernel.data import load_rows
+    from tinykernel.data.load import load_rows
     from tinykernel.errors import TinykernelError
 
     classes = sorted(set(dataset.y_train.tolist()))
@@ -358,7 +358,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         exact, rounded = result[f"{part}_accuracy_float"], result[f"{part}_accuracy"]
         return f"{percent(exact)} in floats, {percent(rounded)} in integers as in the firmware"
 
-    stored = f", storage {result['storage']}" if result["storage"] else ""
+    stored = f", layout {result['layout']}" if result["layout"] else ""
     pairs = [
         ("data", f"{dataset.source}: {dataset.split}"),
         ("model", f"{result['components']} components of {result['features']} inputs, "

@@ -15,10 +15,10 @@ from tinykernel.errors import TinykernelError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data import Dataset, Rows
+    from tinykernel.data.load import Dataset, Rows
     from tinykernel.estimator import TernaryKernelClassifier
-    from tinykernel.integer import IntegerModel
     from tinykernel.measure import Report
+    from tinykernel.model import IntegerModel
 
 __all__ = ["DEFAULT_METHOD", "Training", "accuracy_of", "train_model"]
 
@@ -71,7 +71,7 @@ class Training:
             "features": self.integer.n_features,
             "classes": len(self.integer.classes),
             "method": self.estimator.method,
-            "storage": self.estimator.storage_,
+            "layout": self.estimator.layout_,
             "components": self.estimator.n_components_,
             "sigma": self.estimator.sigma_,
             "regularization": self.estimator.regularization_,
@@ -245,9 +245,9 @@ def _less(estimator: TernaryKernelClassifier, integer: IntegerModel, over: int) 
     words = -(-over * p // max(1, tables) // _WORD) + 1
     fewer = max(p - words * _WORD, _WORD)
     found: dict[str, Any] = {"n_components": fewer, "sigma": estimator.sigma_}
-    if estimator.storage_ is None:
+    if estimator.layout_ is None:
         return found | {"regularization": estimator.regularization_}
-    found |= {"storage": estimator.storage_, "search": False}
+    found |= {"layout": estimator.layout_, "search": False}
     noise = estimator.cv_results_.get("noise")
     if noise is not None and noise.size:
         # The search ends with slope and dropout: its last trial has the noise that was chosen.

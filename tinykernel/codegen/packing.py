@@ -1,4 +1,4 @@
-"""Lossless storage of an `IntegerModel`: which tables the firmware has, bit by bit.
+"""Lossless layout of an `IntegerModel`: which tables the firmware has, bit by bit.
 
 This is the one place that decides formats; ``tk_config.h`` of the runtime names the same macros
 and tables, and its kernels read them. Nothing here changes a value of the arithmetic. The formats,
@@ -42,7 +42,7 @@ from tinykernel.codegen.tables import (
     pair_words,
     smallest_type,
 )
-from tinykernel.integer.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
 
 __all__ = ["PackedModel", "pack"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
-from tinykernel.integer.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
 
 __all__ = ["pack_scaler", "pack_signs"]
 

@@ -22,7 +22,7 @@ from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.codegen.targets import Board, Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import replace_folder_atomically
-from tinykernel.integer import IntegerModel, as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["export", "formats", "generated_inputs", "render_project"]
 

@@ -13,7 +13,7 @@ from tinykernel.codegen.literals import check_name, string_literal, table_rows
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table
 from tinykernel.errors import TinykernelError
-from tinykernel.integer.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
 
 __all__ = ["render_sources", "render_vectors", "runtime_files"]

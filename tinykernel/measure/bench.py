@@ -14,17 +14,17 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tinykernel.build.boards import trace_program
+from tinykernel.build.emulators import ENTRIES, build_model, find_emulation, write_input
+from tinykernel.build.machines import machines_for
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel, as_integer_model
-from tinykernel.measure.boards import trace_program
-from tinykernel.measure.emulators import ENTRIES, build_model, find_emulation, write_input
 from tinykernel.measure.footprint import write_files
-from tinykernel.measure.machines import machines_for
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
-from tinykernel.measure.toolchains import find_toolchain
+from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["BenchResult", "bench", "parse_clock"]
 

@@ -1,6 +1,6 @@
 """How many components fit into a budget of flash, found before the long training.
 
-The size of the firmware depends on the method, the storage format and the number of components, and
+The size of the firmware depends on the method, the layout and the number of components, and
 hardly on what was learned. So an untrained model stands for the trained one: it is cut to a number
 of components, measured, and the number corrected until the budget is used up.
 """
@@ -14,29 +14,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.build.toolchains import find_toolchain
+from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.features.base import check_choice
 from tinykernel.hadamard import padded_dimension
-from tinykernel.integer import quantize
-from tinykernel.integer.arithmetic import FIRMWARE
 from tinykernel.measure.report import report
-from tinykernel.measure.toolchains import find_toolchain
-from tinykernel.training.joint import fit_joint
-from tinykernel.training.joint_options import FORMATS, StorageFormat
-from tinykernel.training.joint_options import components_within as components_by_tables
-from tinykernel.training.learned_checks import checked_components
-from tinykernel.training.machine import KernelMachine
+from tinykernel.model import quantize
+from tinykernel.model.arithmetic import FIRMWARE
+from tinykernel.model.machine import KernelMachine
+from tinykernel.training.options import LAYOUTS, Layout
+from tinykernel.training.options import components_within as components_by_tables
+from tinykernel.training.parameters import checked_components
+from tinykernel.training.trainer import fit_joint
 
-__all__ = ["MOST_CHOSEN", "SEARCHED_FORMATS", "capacity", "least_size", "paper_components_within"]
+__all__ = ["MOST_CHOSEN", "SEARCHED_LAYOUTS", "capacity", "least_size", "paper_components_within"]
 
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768
 #: Formats that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
-SEARCHED_FORMATS = ("compact", "phases", "pruned")
+SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 _MARGIN = 0.97  # without a compiler: the estimate is within 3 % of the linked size
@@ -49,10 +49,10 @@ _MOST_MEASUREMENTS = 6
 def capacity(
     X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, budget: int, target: str
 ) -> dict[str, int]:
-    """Find for each storage format how many components keep to a budget.
+    """Find for each layout how many components keep to a budget.
 
     The result can be given to `TernaryKernelClassifier` as ``n_components`` and to
-    `tinykernel.training.joint.fit_joint` as ``capacity``.
+    `tinykernel.training.trainer.fit_joint` as ``capacity``.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def capacity(
     y : array-like, shape (n_rows,)
         Labels.
     parameters : mapping
-        Parameters of the classifier. Of these ``storage`` (a format; without it all of
-        `SEARCHED_FORMATS` are taken, "pruned" for more than 32 features only), ``scaler_scope``
+        Parameters of the classifier. Of these ``layout`` (a format; without it all of
+        `SEARCHED_LAYOUTS` are taken, "pruned" for more than 32 features only), ``scaler_scope``
         and ``input_bits`` matter for the size.
     budget : int
         Bytes of flash, model and runtime together.
@@ -84,19 +84,19 @@ def capacity(
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = capacity(X, y, {"storage": "compact"}, budget=8192, target="cortex-m4")
+    >>> found = capacity(X, y, {"layout": "compact"}, budget=8192, target="cortex-m4")
     >>> found["compact"] > 4096
     True
     """
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
-    asked = parameters.get("storage")
+    asked = parameters.get("layout")
     found, smallest = {}, []
-    for storage in _searched(rows.shape[1]) if asked is None else (asked,):
-        machine = _untrained(rows, labels, parameters, storage, budget=budget)
-        p, least = _fill(machine, FORMATS[storage], budget, target)
+    for layout in _searched(rows.shape[1]) if asked is None else (asked,):
+        machine = _untrained(rows, labels, parameters, layout, budget=budget)
+        p, least = _fill(machine, LAYOUTS[layout], budget, target)
         smallest.append(least)
         if p > 0:
-            found[storage] = p
+            found[layout] = p
     if not found:
         raise _too_small(budget, target, min(smallest))
     return found
@@ -124,7 +124,7 @@ def paper_components_within(
     """
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
     machine = _untrained_paper(rows, labels, parameters)
-    storage = StorageFormat(
+    layout = Layout(
         name="paper",
         diagonal_top=7 if machine.diagonal_kind == "sign" else 127,
         learns_start=True,
@@ -132,9 +132,9 @@ def paper_components_within(
         scale_per_row=np.unique(machine.row_scale).size > 1,
         ternary=not np.all(machine.weights),
     )
-    most = components_by_tables(budget, storage, machine.dimension, len(machine.weights))
+    most = components_by_tables(budget, layout, machine.dimension, len(machine.weights))
     machine = _enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
-    p, least = _fill(machine, storage, budget, target)
+    p, least = _fill(machine, layout, budget, target)
     if p == 0:
         raise _too_small(budget, target, least)
     return p
@@ -171,7 +171,7 @@ def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, tar
     """
     row = find_target(target)
     given = dict(parameters)
-    storage, p, _ = checked_components(given.pop("storage", None), given.pop("n_components"))
+    layout, p, _ = checked_components(given.pop("layout", None), given.pop("n_components"))
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
     if given.get("method") == "paper":
         machine, prunes = _enlarged(_untrained_paper(rows, labels, given), p), False
@@ -179,8 +179,8 @@ def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, tar
             p = min(p, _WORD)
         ternary = not np.all(machine.weights)
     else:
-        machine = _untrained(rows, labels, given, storage, n_components=p)
-        ternary, prunes = FORMATS[storage].ternary, FORMATS[storage].prunes
+        machine = _untrained(rows, labels, given, layout, n_components=p)
+        ternary, prunes = LAYOUTS[layout].ternary, LAYOUTS[layout].prunes
     components = _component_rows(machine, prunes=prunes)[: max(1, p // 4 if ternary else p)]
     size = report(quantize(_cut(machine, components)), target).flash
     return int(size * _MARGIN) if find_toolchain(row) is None else size - _SLACK
@@ -196,8 +196,8 @@ def _too_small(budget: int, target: str, needed: int) -> TinykernelError:
 def _searched(n_features: int) -> list[str]:
     """Return the formats to weigh against each other: with 32 rows a block nothing is left out."""
     d = padded_dimension(n_features)
-    return [name for name in SEARCHED_FORMATS
-            if not FORMATS[name].prunes or FORMATS[name].leaves_out(d)]  # fmt: skip
+    return [name for name in SEARCHED_LAYOUTS
+            if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
 
 
 # -- models to measure ----------------------------------------------------------------------------
@@ -215,22 +215,22 @@ def _some_rows(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[
 
 
 def _untrained(
-    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], storage: str, *,
+    X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], layout: str, *,
     budget: int = 0, n_components: int | None = None,
 ) -> KernelMachine:  # fmt: skip
     """Make a machine of random values with as many components as its tables alone allow."""
-    if storage not in FORMATS:
-        raise TinykernelError(f"storage: {storage!r}; choose from {', '.join(FORMATS)}")
+    if layout not in LAYOUTS:
+        raise TinykernelError(f"layout: {layout!r}; choose from {', '.join(LAYOUTS)}")
     n_classes = np.unique(y).size
     n_outputs = 1 if n_classes == 2 else n_classes
     dimension = padded_dimension(X.shape[1])
     if n_components is None:
-        most = components_by_tables(budget, FORMATS[storage], dimension, n_outputs)
+        most = components_by_tables(budget, LAYOUTS[layout], dimension, n_outputs)
         n_components = int(np.clip(most, _WORD, MOST_CHOSEN))
     bits = parameters.get("input_bits", "auto")
     check_choice("input_bits", bits, (8, 16, "auto", None))
     machine = fit_joint(
-        X, y, n_components=n_components, storage=storage, epochs=1,
+        X, y, n_components=n_components, layout=layout, epochs=1,
         search=False, n_threads=1, quantise_from=0.0, firmware=FIRMWARE,
         scaler_scope=parameters.get("scaler_scope", "auto"),
         input_bits=None if bits in (None, "auto") else int(bits),
@@ -244,7 +244,7 @@ def _untrained_paper(
     X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any]
 ) -> KernelMachine:
     """Make one block of the method "paper"."""
-    given = {name: value for name, value in parameters.items() if name != "storage"}
+    given = {name: value for name, value in parameters.items() if name != "layout"}
     given |= {"method": "paper", "n_components": padded_dimension(X.shape[1]), "max_iter": 1}
     given |= {"init": "random", "sigma": given.get("sigma") or 1.0, "regularization": 0.1}
     return TernaryKernelClassifier(**given).fit(X, y).machine_
@@ -293,9 +293,7 @@ def _cut(machine: KernelMachine, rows: NDArray[np.int64]) -> KernelMachine:
 # -- the search -----------------------------------------------------------------------------------
 
 
-def _fill(
-    machine: KernelMachine, storage: StorageFormat, budget: int, target: str
-) -> tuple[int, int]:
+def _fill(machine: KernelMachine, layout: Layout, budget: int, target: str) -> tuple[int, int]:
     """Return how many components of a machine fit, and the least size that was measured.
 
     What is not a table of the format grows slowly with the number of components. It is taken from
@@ -306,15 +304,15 @@ def _fill(
         allowed = int(budget * _MARGIN)
     else:
         allowed = budget - min(_SLACK, budget // 32)
-    rows = _component_rows(machine, prunes=storage.prunes)
+    rows = _component_rows(machine, prunes=layout.prunes)
     n_outputs = len(machine.weights)
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
     for _ in range(_MOST_MEASUREMENTS):
-        fitting = components_by_tables(allowed - rest, storage, machine.dimension, n_outputs)
+        fitting = components_by_tables(allowed - rest, layout, machine.dimension, n_outputs)
         p = int(np.clip(fitting, _WORD, rows.size))
         if p in sizes:
             break
         sizes[p] = report(quantize(_cut(machine, rows[:p])), target).flash
-        rest = sizes[p] - storage.table_bytes(p, machine.dimension, n_outputs)
+        rest = sizes[p] - layout.table_bytes(p, machine.dimension, n_outputs)
     return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())

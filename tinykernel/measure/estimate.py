@@ -16,8 +16,8 @@ from typing import Any
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint
+from tinykernel.model import IntegerModel
 
 __all__ = ["code_properties", "estimate_footprint"]
 

@@ -12,13 +12,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel import resources
+from tinykernel.build.toolchains import Toolchain
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import IntegerModel
 from tinykernel.measure.stack import read_functions, worst_case_stack
-from tinykernel.measure.toolchains import Toolchain
+from tinykernel.model import IntegerModel
 
 __all__ = ["FLASH_PARTS", "Footprint", "measure_footprint", "write_files"]
 

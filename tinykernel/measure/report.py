@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.integer import as_integer_model
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
-from tinykernel.measure.toolchains import find_toolchain
+from tinykernel.model import as_integer_model
 
 __all__ = ["Report", "format_size", "parse_size", "report"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.features.permutation import Permutation
 from tinykernel.hadamard import padded_dimension
-from tinykernel.integer import InputScaler, IntegerModel
-from tinykernel.integer.diagonals import LARGEST
+from tinykernel.model import InputScaler, IntegerModel
+from tinykernel.model.diagonals import LARGEST
+from tinykernel.model.permutation import Permutation
 
 __all__ = ["random_model"]
 
@@ -43,7 +43,7 @@ def random_model(
     windows: str = "rows",
     seed: int = 0,
 ) -> IntegerModel:
-    """Make a valid integer model with the shape and the storage formats that are asked for.
+    """Make a valid integer model with the shape and the layouts that are asked for.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.integer.quantize import as_integer_model
+from tinykernel.model.quantize import as_integer_model
 from tinykernel.storage.archive import read_archive, write_archive
 from tinykernel.storage.pickles import read_pickle, write_pickle
 from tinykernel.storage.records import CLASSIFIER, Record, from_record, to_record

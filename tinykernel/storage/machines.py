@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.errors import TinykernelError
-from tinykernel.features.permutation import Permutation
-from tinykernel.integer.scaler import RAW_DTYPES
-from tinykernel.training.machine import KernelMachine
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.scaler import RAW_DTYPES
 
 __all__ = ["checked_machine"]
 

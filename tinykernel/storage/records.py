@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tinykernel.errors import TinykernelError
-from tinykernel.features.permutation import Permutation
-from tinykernel.integer.model import IntegerModel
-from tinykernel.integer.scaler import InputScaler
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.scaler import InputScaler
 from tinykernel.storage.machines import checked_machine
-from tinykernel.training.machine import KernelMachine
 
 __all__ = ["CLASSIFIER", "MODULES", "Record", "from_record", "to_record"]
 

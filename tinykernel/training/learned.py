@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.training.joint import JointResult, fit_joint
-from tinykernel.training.joint_options import JointOptions
+from tinykernel.training.options import JointOptions
 from tinykernel.training.problem import TrainingOptions, TrainingProblem, TrainingResult
+from tinykernel.training.trainer import JointResult, fit_joint
 
 __all__ = ["train_learned"]
 
@@ -17,7 +17,7 @@ _SEARCHED = ("sigma_multiple", "noise", "slope", "dropout")
 
 
 def train_learned(problem: TrainingProblem, options: TrainingOptions) -> TrainingResult:
-    """Learn phase windows, G, S and the weights together, as `tinykernel.training.joint` says.
+    """Learn phase windows, G, S and the weights together, as `tinykernel.training.trainer` says.
 
     The scaler is that of `fit_joint_scaling`, of the scope asked for; of the other options those of
     Algorithm 1 (loss, penalty, start, cross-validation) do not apply.
@@ -42,9 +42,9 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
     """
     named: dict[str, Any] = {}
     if not options.capacity:
-        named["storage"] = options.storage
+        named["layout"] = options.layout
     elif not options.search:
-        # What is given is not searched: then the storage format alone is chosen.
+        # What is given is not searched: then the layout alone is chosen.
         named = {name: getattr(JointOptions(), name) for name in _SEARCHED}
     if options.sigma is not None:
         named |= {"sigma": options.sigma, "sigma_multiple": 1.0}
@@ -76,7 +76,7 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
     if interrupted and not result.history:
         raise KeyboardInterrupt  # before there was anything to keep
     trials = [asdict(trial) for trial in result.trials]
-    numbers = [name for name in (trials[0] if trials else {}) if name != "storage"]
+    numbers = [name for name in (trials[0] if trials else {}) if name != "layout"]
     measured = [name for name in ("loss", "accuracy") if name in result.history[0]]
     return TrainingResult(
         replace(result.machine, classes=problem.classes),
@@ -85,7 +85,7 @@ def train_learned(problem: TrainingProblem, options: TrainingOptions) -> Trainin
         n_iter=len(result.history),
         cv_results={name: np.array([float(t[name]) for t in trials]) for name in numbers},
         n_components=result.options.n_components,
-        storage=result.options.storage,
+        layout=result.options.layout,
         history={name: np.array([entry[name] for entry in result.history]) for name in measured},
         interrupted=interrupted,
     )

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import check_choice, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.features.base import check_choice, check_positive
+from tinykernel.model.scaling import fit_scaling, raw_dtype_of, to_raw
 from tinykernel.training.canonical import canonical_rows
-from tinykernel.training.problem import TrainingProblem, fit_scaling, raw_dtype_of, to_raw
+from tinykernel.training.problem import TrainingProblem
 
 __all__ = ["prepare", "soft_labels"]
 

@@ -9,256 +9,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
-from tinykernel.features.permutation import Permutation
-from tinykernel.training.machine import KernelMachine
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.scaling import InputScaling
 
 __all__ = [
     "FirmwareArithmetic",
-    "InputScaling",
     "TrainingProblem",
     "TrainingResult",
-    "choose_scope",
-    "fit_scaling",
-    "raw_dtype_of",
-    "to_raw",
 ]
-
-_KEPT = ("uint8", "int8", "uint16", "int16")
-_STANDARD_LIMIT = 4.0
-# Below this a range is no range: its reciprocal would not fit into the float32 of the firmware.
-_SMALLEST_RANGE = 1e-30
-
-
-def raw_dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return which raw input type the firmware takes for training data of a dtype.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        A float, an integer or bool.
-
-    Returns
-    -------
-    {"float32", "uint8", "int8", "uint16", "int16", "int32"}
-        Floats become float32, bool becomes uint8, integers that need more than 16 bits int32.
-
-    Raises
-    ------
-    TinykernelError
-        For another kind of dtype.
-
-    Examples
-    --------
-    >>> raw_dtype_of(np.dtype("float64")), raw_dtype_of(np.dtype("int64"))
-    ('float32', 'int32')
-    """
-    if dtype.kind == "f":
-        return "float32"
-    if dtype.kind == "b":
-        return "uint8"
-    if dtype.kind in "iu":
-        return dtype.name if dtype.name in _KEPT else "int32"
-    raise TinykernelError(f"X: values of type {dtype} are not numbers that firmware can take")
-
-
-def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
-    """Convert rows to the raw input type, refusing values that do not fit.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Finite numbers.
-    raw_dtype : str
-        As from `raw_dtype_of`.
-
-    Returns
-    -------
-    ndarray of `raw_dtype`, shape (n, n_features), C order
-
-    Raises
-    ------
-    TinykernelError
-        Names the first row and column whose value does not fit.
-
-    Examples
-    --------
-    >>> to_raw(np.array([[1.5, 2.0]]), "float32").dtype.name
-    'float32'
-    """
-    dtype = np.dtype(raw_dtype)
-    low, high = _limits(dtype)
-    if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):
-        row, column = np.argwhere(np.less(X, low) | np.greater(X, high))[0].tolist()
-        raise TinykernelError(
-            f"X: row {row}, column {column} is {X[row, column]}, which {raw_dtype}, the widest "
-            "type the firmware takes, cannot hold; rescale the column"
-        )
-    return np.ascontiguousarray(X, dtype=dtype)
-
-
-def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    if dtype.kind == "f":
-        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-
-
-# --- scaling -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class InputScaling:
-    """The scaler, in the terms of `KernelMachine`.
-
-    Parameters
-    ----------
-    offset, scale, low, high : ndarray of float64, shape (n_features,)
-        ``x' = clip((x - offset) * scale, low, high)``.
-    """
-
-    offset: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    def apply(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, n_features)
-            Exactly `KernelMachine.scale_inputs`.
-        """
-        scaled = np.subtract(X, self.offset, dtype=np.float64)
-        scaled *= self.scale
-        return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
-
-
-def choose_scope(X: NDArray[Any], scope: str) -> str:
-    """Decide whether features have a scaler each or share one.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Raw rows.
-    scope : {"auto", "feature", "global"}
-        "auto" takes one scaler for all where the features are in one unit: where most of those
-        that vary span at least half of the range of all.
-
-    Returns
-    -------
-    {"feature", "global"}
-
-    Examples
-    --------
-    >>> choose_scope(np.array([[0, 0], [16, 12]]), "auto")
-    'global'
-    >>> choose_scope(np.array([[0, 0], [1, 900]]), "auto")
-    'feature'
-    """
-    if scope != "auto":
-        return scope
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    varies = high > low
-    if not varies.any():
-        return "feature"
-    # Halves, because the range of float64 extremes would overflow.
-    whole = 0.5 * high[varies].max() - 0.5 * low[varies].min()
-    spread = 0.5 * high[varies] - 0.5 * low[varies]
-    return "global" if np.mean(spread >= 0.5 * whole) > 0.5 else "feature"
-
-
-def fit_scaling(
-    X: NDArray[Any], sample_weight: NDArray[np.float64], kind: str, scope: str
-) -> InputScaling:
-    """Find the scaler of a training set.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Raw rows.
-    sample_weight : ndarray of float64, shape (n,)
-        Used by "standard" only.
-    kind : {"minmax", "standard"}
-        The range of the training rows to [-1, 1], or mean 0 and standard deviation 1; the latter
-        saturates at -4 and 4.
-    scope : {"auto", "feature", "global"}
-        Each feature by itself, or one offset and one scale for all of them, which suits features
-        in the same unit, such as pixels, and costs no table in the firmware; "auto" as in
-        `choose_scope`.
-
-    Returns
-    -------
-    InputScaling
-        The scale of a constant feature is 0 with scope "feature". With "global" it is that of all
-        features, unless all features are one and the same constant.
-
-    Examples
-    --------
-    >>> X = np.array([[0, 10], [2, 10]])
-    >>> scaling = fit_scaling(X, np.ones(2), "minmax", "feature")
-    >>> scaling.apply(X).tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
-    """
-    columns = X.shape[1]
-    scope = choose_scope(X, scope)
-    axis = 0 if scope == "feature" else None
-    lowest = X.min(axis=axis).astype(np.float64)
-    highest = X.max(axis=axis).astype(np.float64)
-    if kind == "minmax":
-        offset = 0.5 * lowest + 0.5 * highest
-        spread = 0.5 * highest - 0.5 * lowest
-        limit = 1.0
-    else:
-        offset, spread = _mean_and_deviation(X, sample_weight, scope)
-        limit = _STANDARD_LIMIT
-    constant = highest - lowest < _SMALLEST_RANGE
-    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-    filled = np.full(columns, limit)
-    return InputScaling(
-        np.broadcast_to(offset, columns).copy(),
-        np.broadcast_to(scale, columns).copy(),
-        -filled,
-        filled,
-    )
-
-
-def _mean_and_deviation(
-    X: NDArray[Any], sample_weight: NDArray[np.float64], scope: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    share = sample_weight / sample_weight.sum()
-    mean = np.zeros(X.shape[1])
-    square = np.zeros(X.shape[1])
-    for first in range(0, X.shape[0], 4096):
-        mean += share[first : first + 4096] @ X[first : first + 4096].astype(np.float64)
-    centre = mean if scope == "feature" else np.full(X.shape[1], mean.mean())
-    for first in range(0, X.shape[0], 4096):
-        rows = X[first : first + 4096].astype(np.float64) - centre
-        square += share[first : first + 4096] @ (rows * rows)
-    if scope == "feature":
-        return mean, np.sqrt(square)
-    return np.asarray(mean.mean()), np.asarray(np.sqrt(square.mean()))
-
 
 # --- problem, options, result ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class FirmwareArithmetic:
-    """The arithmetic of the firmware: `tinykernel.integer.arithmetic.FIRMWARE`.
+    """The arithmetic of the firmware: `tinykernel.model.arithmetic.FIRMWARE`.
 
     It is handed to trainers because the integer model stands above them.
 
     Parameters
     ----------
     schedules : callable
-        `tinykernel.integer.ranges.choose_schedules`.
+        `tinykernel.model.ranges.choose_schedules`.
     input_levels : callable
-        `tinykernel.integer.arithmetic.input_levels`.
+        `tinykernel.model.arithmetic.input_levels`.
     """
 
     schedules: Callable[
@@ -329,8 +104,8 @@ class TrainingResult:
         nothing had to be chosen.
     n_components : int or None
         p, where the trainer chose it.
-    storage : str or None
-        Storage format, where the method has one.
+    layout : str or None
+        Layout, where the method has one.
     history : dict of str to ndarray
         One entry an epoch in each array: "loss" and, with validation rows, "accuracy".
     interrupted : bool
@@ -343,7 +118,7 @@ class TrainingResult:
     n_iter: int
     cv_results: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     n_components: int | None = None
-    storage: str | None = None
+    layout: str | None = None
     history: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -357,22 +132,22 @@ class TrainingOptions:
     n_components : int
         p, the number of binary features.
     capacity : mapping of str to int
-        "learned" only: storage formats to choose from, each with its p; empty for none but
-        `storage` with `n_components`.
+        "learned" only: layouts to choose from, each with its p; empty for none but
+        `layout` with `n_components`.
     sigma, regularization : float or None
         None lets the trainer choose.
     loss, penalty, coefficients, init : str
-        As in `tinykernel.training.coordinate.DescentOptions`.
+        As in `tinykernel.papers.ternary.coordinate.DescentOptions`.
     intercept : bool
         As in `DescentOptions`.
     diagonal, row_scale, permutation : str
-        As in `tinykernel.features.RMBCSIK`.
+        As in `tinykernel.papers.features.RMBCSIK`.
     input_bits : {8, 16, "auto"}
         Width of the quantised inputs.
     scaler_scope : {"auto", "feature", "global"}
         As in `fit_scaling`.
-    storage : str
-        "learned" only: a key of `tinykernel.training.joint_options.FORMATS`.
+    layout : str
+        "learned" only: a key of `tinykernel.training.options.LAYOUTS`.
     epochs : int or None
         "learned" only: passes over the rows; None takes a number that suits their number.
     patience : int or None
@@ -385,7 +160,7 @@ class TrainingOptions:
     shift : int
         "learned" only: images are moved by up to this number of pixels.
     noise : float or None
-        "learned" only: as in `tinykernel.training.joint_options.JointOptions`; None searches it.
+        "learned" only: as in `tinykernel.training.options.JointOptions`; None searches it.
     image_shape : pair of int, or None
         Height and width of the images that rows are.
     teacher_share : float
@@ -406,7 +181,7 @@ class TrainingOptions:
         because the quantiser stands above the trainers.)
     firmware : FirmwareArithmetic or None
         "learned" only: what the last part of the training keeps to; see
-        `tinykernel.training.joint.fit_joint`.
+        `tinykernel.training.trainer.fit_joint`.
 
     Examples
     --------
@@ -428,7 +203,7 @@ class TrainingOptions:
     permutation: str = "orbit"
     input_bits: int | str = "auto"
     scaler_scope: str = "auto"
-    storage: str = "compact"
+    layout: str = "compact"
     epochs: int | None = None
     patience: int | None = None
     validation_fraction: float = 0.0

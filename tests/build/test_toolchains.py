@@ -1,0 +1,67 @@
+"""Finding compilers: in the order of preference, and with errors that say what went wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinykernel.build.toolchains import find_toolchain, find_toolchains
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
+
+
+def test_gcc_comes_before_zig(require_tool: Callable[[str], Any]) -> None:
+    """The budget is defined by the compiler that firmware is built with, GCC."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("ziglang")
+    kinds = [chain.kind for chain in find_toolchains("cortex-m4")]
+    assert kinds == ["gcc", "zig"]
+    assert find_toolchain("cortex-m4").name == "arm-none-eabi-gcc"
+
+
+def test_stand_in_says_so(require_tool: Callable[[str], Any]) -> None:
+    """A size measured with the compiler of a related core must not pass for the real one."""
+    require_tool("xtensa-lx106-elf-gcc")
+    assert find_toolchain("esp8266").stand_in == ""
+    assert "LX106" in find_toolchain("esp32").stand_in
+
+
+def test_without_compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without cross compilers has zig at most, and for Xtensa nothing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    for name, target in TARGETS.items():
+        assert {chain.kind for chain in find_toolchains(name)} <= {"zig"}
+        assert target.zig or find_toolchain(name) is None
+
+
+def test_platformio_toolchain_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Someone who has only PlatformIO has a compiler: in its packages folder."""
+    real = require_tool("arm-none-eabi-gcc")
+    folder = tmp_path / "packages" / "toolchain-gccarmnoneeabi" / "bin"
+    folder.mkdir(parents=True)
+    wrapper = folder / "arm-none-eabi-gcc"
+    wrapper.write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    wrapper.write_text(f'#!{shutil.which("sh", path="/bin:/usr/bin")}\nexec {real} "$@"\n')
+    assert find_toolchain("cortex-m0", "gcc").command == (str(wrapper),)
+
+
+def test_error_of_the_compiler_is_one_line(
+    tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The user sees the first complaint of the compiler, not its whole output."""
+    require_tool("gcc")
+    source = tmp_path / "broken.c"
+    source.write_text("int main(void) { return nothing; }\n")
+    with pytest.raises(TinykernelError, match=r"nothing.*undeclared") as caught:
+        find_toolchain("host", "gcc").compile(source, tmp_path / "broken.o")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,493 @@
+"""Data files: what loads, how it is split, and the one line that every bad file gets."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinykernel.data.load import Dataset, Rows, find_data, load_data, load_rows
+from tinykernel.errors import TinykernelError
+
+
+def small(rows: int = 20, features: int = 3, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(rows, features)).astype(np.float32), np.arange(rows) % classes
+
+
+def npz(path: Path, **arrays: np.ndarray) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def refused(path: Path | str, *, load=load_data, **options: object) -> str:
+    """Return the message, which must be one line."""
+    with pytest.raises(TinykernelError) as caught:
+        load(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# ------------------------------------------------------------------------------------ what loads
+
+
+def test_npz_keeps_the_split_of_the_file(tmp_path):
+    """An official test part is taken as it is and never mixed with the training rows."""
+    X, y = small()
+    file = npz(tmp_path / "a.npz", X_train=X, y_train=y, X_test=X[:5], y_test=y[:5])
+    data = load_data(file)
+    assert isinstance(data, Dataset)
+    np.testing.assert_array_equal(data.X_train, X)
+    np.testing.assert_array_equal(data.y_test, y[:5])
+    assert data.split == "20 training rows, 5 test rows (as the file splits them)"
+    assert data.source == "a.npz"
+
+
+def test_split_is_the_one_of_scikit_learn(tmp_path):
+    """Anyone can repeat the split of a file without a test part with scikit-learn."""
+    from sklearn.model_selection import train_test_split
+
+    X, y = small(50, 4, 3)
+    file = npz(tmp_path / "a.npz", X=X, y=y, group=np.arange(50))
+    data = load_data(file, test_size=0.3, seed=7)
+    expected = train_test_split(X, y, test_size=0.3, stratify=y, random_state=7)
+    found = (data.X_train, data.X_test, data.y_train, data.y_test)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(X[data.group_test], data.X_test)
+    np.testing.assert_array_equal(X[data.group_train], data.X_train)
+    assert data.split == (
+        "35 training rows, 15 test rows (stratified 30 % kept aside, seed 7; groups mixed)"
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    counts=st.lists(st.integers(2, 9), min_size=2, max_size=12),
+    test_size=st.floats(0.01, 0.5),
+    seed=st.integers(0, 5),
+)
+def test_split_loses_no_row_and_no_class(tmp_path_factory, counts, test_size, seed):
+    """Every row lands on exactly one side and every class is trained on, however small it is."""
+    y = np.repeat(np.arange(len(counts)), counts)
+    X = np.arange(len(y), dtype=np.float64)[:, None]
+    file = npz(tmp_path_factory.mktemp("split") / "a.npz", X=X, y=y)
+    data = load_data(file, test_size=test_size, seed=seed)
+    rows = np.concatenate([data.X_train, data.X_test])[:, 0]
+    np.testing.assert_array_equal(np.sort(rows), X[:, 0])
+    assert set(data.y_train) == set(y)
+    assert data.X_test is not None
+    assert len(data.X_test) >= len(counts)
+
+
+def test_no_test_part_on_request(tmp_path):
+    """With a test size of 0 every row is for training, even of a class with one row."""
+    X, y = small(5)
+    y[0] = 9
+    data = load_data(npz(tmp_path / "a.npz", X=X, y=y), test_size=0)
+    assert data.X_test is None
+    assert data.y_test is None
+    assert data.split == "5 training rows, no test rows"
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "u1", "i1", "u2", "i2", "i4", "i8", "?"])
+def test_number_types(tmp_path, dtype):
+    """Floats, integers and booleans load; the type is kept, as it decides the type in C."""
+    X = (np.arange(60).reshape(20, 3) % 2).astype(dtype)
+    data = load_data(npz(tmp_path / "a.npz", X=X, y=small()[1]), test_size=0)
+    assert data.X_train.dtype == (np.float32 if dtype == "f2" else X.dtype)
+    np.testing.assert_array_equal(data.X_train, X)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        (np.array([0.0, 1.0, 2.0, 1.0]), [0, 1, 2, 1]),
+        (np.array(["up", "down", "up", "up"]), ["up", "down", "up", "up"]),
+        (np.array([b"up", b"down", b"up", b"up"]), ["up", "down", "up", "up"]),
+        (np.array([[3], [4], [3], [4]], dtype=np.uint8), [3, 4, 3, 4]),
+        (np.array([True, False, True, True]), [True, False, True, True]),
+    ],
+)
+def test_label_types(tmp_path, y, expected):
+    """Labels may be integers, integers written as floats, booleans, text, or one column."""
+    data = load_data(npz(tmp_path / "a.npz", X=small(4)[0], y=y), test_size=0)
+    assert data.y_train.tolist() == expected
+
+
+def test_images_are_flattened_and_key_case_does_not_matter(tmp_path):
+    """The .npz files of Keras (x_train, images of two dimensions) load as they are."""
+    images = np.arange(6 * 4 * 5, dtype=np.uint8).reshape(6, 4, 5)
+    y = np.arange(6) % 2
+    file = npz(tmp_path / "a.npz", x_train=images, y_train=y, x_test=images[:2], y_test=y[:2])
+    data = load_data(file)
+    np.testing.assert_array_equal(data.X_train, images.reshape(6, 20))
+    assert data.X_test is not None
+    assert data.X_test.shape == (2, 20)
+
+
+def test_npy_pairs(tmp_path):
+    """X.npy finds y.npy, NAME_X.npy finds NAME_y.npy, X_train.npy also finds the test part."""
+    X, y = small()
+    for x_name, y_name in [("X", "y"), ("a_X", "a_y"), ("X_train", "y_train")]:
+        np.save(tmp_path / f"{x_name}.npy", X)
+        np.save(tmp_path / f"{y_name}.npy", y)
+    np.save(tmp_path / "X_test.npy", X[:4])
+    np.save(tmp_path / "y_test.npy", y[:4])
+    np.save(tmp_path / "other.npy", y)
+    for name in ("X", "a_X"):
+        assert load_data(tmp_path / f"{name}.npy").X_train.shape == (16, 3)
+    data = load_data(tmp_path / "X_train.npy")
+    assert data.X_train.shape == (20, 3)
+    assert data.X_test is not None
+    assert data.X_test.shape == (4, 3)
+    named = load_data(tmp_path / "X.npy", label=str(tmp_path / "other.npy"), test_size=0)
+    np.testing.assert_array_equal(named.y_train, y)
+    assert load_data(tmp_path / "X.npy", label="other.npy", test_size=0).X_train.shape == (20, 3)
+
+
+def test_csv(tmp_path):
+    """A table keeps its number types, column names and text labels, in any column order."""
+    file = tmp_path / "a.csv"
+    file.write_text("\ufeffax,label,ay\n" + "1,up,2\n3,down,4\n" * 4 + "\n", encoding="utf-8")
+    data = load_data(file, test_size=0)
+    assert data.X_train[:2].tolist() == [[1, 2], [3, 4]]
+    assert data.X_train.dtype.kind == "i"
+    assert data.y_train[:2].tolist() == ["up", "down"]
+    assert data.columns == ("ax", "ay")
+    file.write_text("label;ax\n" + "0;1\n1;2.5\n" * 2)
+    data = load_data(file, test_size=0)
+    assert data.X_train[:, 0].tolist() == [1, 2.5, 1, 2.5]
+    assert data.y_train.tolist() == [0, 1, 0, 1]
+    file.write_text('kind,ax\n"a, b",1\nc,2\n' * 1)
+    assert load_data(file, label="kind", test_size=0).y_train.tolist() == ["a, b", "c"]
+
+
+def test_parquet(tmp_path, require_tool):
+    """A parquet file gives what the same table gives in memory; text labels stay text."""
+    pd = require_tool("pandas")
+    require_tool("pyarrow")
+    X, y = small()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["label"] = np.where(y, "up", "down")
+    frame.to_parquet(tmp_path / "a.parquet")
+    data = load_data(tmp_path / "a.parquet", test_size=0)
+    np.testing.assert_array_equal(data.X_train, X)
+    assert data.X_train.dtype == np.float32
+    assert set(data.y_train) == {"up", "down"}
+    frame.loc[3, "b"] = None
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert "row 4, column 'b'" in refused(tmp_path / "a.parquet")
+    frame["b"] = "text"
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert "row 1, column 'b': 'text' is not a number" in refused(tmp_path / "a.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    """Where pyarrow is missing the message says what to install."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    assert "pip install pyarrow" in refused(tmp_path / "a.parquet")
+
+
+def test_folder_of_shared_data(tmp_path, monkeypatch):
+    """A bare file name is found in TINYKERNEL_DATA, but a file that stands here comes first."""
+    shared, here = tmp_path / "shared", tmp_path / "here"
+    shared.mkdir()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    X, y = small()
+    npz(shared / "a.npz", X=X, y=y)
+    with pytest.raises(TinykernelError, match="no such file"):
+        find_data("a.npz")
+    monkeypatch.setenv("TINYKERNEL_DATA", str(shared))
+    assert find_data("a.npz") == shared / "a.npz"
+    npz(here / "a.npz", X=X, y=y)
+    assert find_data("a.npz") == Path("a.npz")
+    assert "TINYKERNEL_DATA" in refused("b.npz")
+    assert "no such file" in refused("sub/a.npz")
+
+
+# -------------------------------------------------------------------------------- rows to predict
+
+
+def test_rows_of_a_file(tmp_path):
+    """verify and predict take the test part where there is one, all rows otherwise."""
+    X, y = small()
+    both = npz(tmp_path / "both.npz", X_train=X, y_train=y, X_test=X[:5], y_test=y[:5])
+    rows = load_rows(both, n_features=3)
+    assert isinstance(rows, Rows)
+    assert (len(rows.X), rows.part) == (5, "the test part")
+    whole = npz(tmp_path / "whole.npz", X=X, y=y)
+    assert len(load_rows(whole).X) == 20
+    test = npz(tmp_path / "test.npz", X_test=X, y_test=y)
+    assert len(load_rows(test).X) == 20
+    bare = load_rows(npz(tmp_path / "bare.npz", X=X))
+    assert bare.y is None
+
+
+def test_rows_kept_aside_in_training(tmp_path):
+    """The same test size and seed give exactly the rows that training kept aside."""
+    X, y = small(30)
+    file = npz(tmp_path / "a.npz", X=X, y=y)
+    data = load_data(file, test_size=0.25, seed=3)
+    rows = load_rows(file, test_size=0.25, seed=3)
+    np.testing.assert_array_equal(rows.X, data.X_test)
+    np.testing.assert_array_equal(rows.y, data.y_test)
+
+
+def test_rows_kept_aside_by_group_are_those_of_training(tmp_path):
+    """With groups the rows are the whole groups that training kept aside; else none are needed."""
+    X, y = small(60)
+    file = npz(tmp_path / "a.npz", X=X, y=y, who=np.arange(60) // 6)
+    data = load_data(file, groups="who", test_size=0.2, seed=3)
+    rows = load_rows(file, groups="who", test_size=0.2, seed=3)
+    np.testing.assert_array_equal(rows.X, data.X_test)
+    assert rows.part == "whole groups, 20 %, seed 3"
+    other = load_rows(file, test_size=0.2, seed=3)
+    assert other.part == "stratified 20 %, seed 3"
+    assert not np.array_equal(other.X, data.X_test)
+    assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
+
+
+def test_groups_of_two_dimensions_are_refused(tmp_path):
+    """An array that holds no single group a row ends with one line, in both formats."""
+    X, y = small(20)
+    file = npz(tmp_path / "a.npz", X=X, y=y)
+    assert "X has shape (20, 3); --groups needs one dimension" in refused(file, groups="X")
+    for name, array in (("g_X", X), ("g_y", y), ("who", X)):
+        np.save(tmp_path / f"{name}.npy", array)
+    assert "who.npy: the array has shape (20, 3)" in refused(tmp_path / "g_X.npy", groups="who.npy")
+
+
+def test_tables_with_and_without_labels(tmp_path):
+    """A table of bare features is read as such; a label column is told by its name and width."""
+    file = tmp_path / "a.csv"
+    file.write_text("a,b,y\n1,2,3\n4,5,6\n")
+    assert load_rows(file, n_features=3).y is None
+    assert load_rows(file, n_features=2).y.tolist() == [3, 6]
+    file.write_text("a,b\n1,2\n")
+    assert load_rows(file, n_features=2).X.tolist() == [[1, 2]]
+
+
+def test_labels_take_the_type_of_the_classes(tmp_path):
+    """A part whose text labels look like numbers still matches a model with text classes."""
+    file = tmp_path / "a.csv"
+    file.write_text("a,label\n1,3\n4,5\n")
+    assert load_rows(file, classes=("3", "5", "x")).y.tolist() == ["3", "5"]
+    file.write_text("a,label\n1,up\n4,down\n")
+    message = refused(file, load=load_rows, classes=(0, 1))
+    assert "'up'" in message
+    assert "0, 1" in message
+
+
+def test_wrong_number_of_features(tmp_path):
+    """Rows of another width than the model takes are refused, with both numbers."""
+    file = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
+    message = refused(file, load=load_rows, n_features=7)
+    assert "has 3 features" in message
+    assert "takes 7" in message
+
+
+def test_columns_in_another_order_are_refused(tmp_path):
+    """A table whose columns are not those of the training is refused, not read by position."""
+    file = tmp_path / "a.csv"
+    file.write_text("b,a,label\n1,2,0\n4,5,1\n")
+    message = refused(file, load=load_rows, n_features=2, feature_names=("a", "b"))
+    assert "feature 1 is 'b' where the model was trained with 'a'" in message
+    assert "bring the columns into its order" in message
+    message = refused(file, load=load_rows, n_features=2, feature_names=("b", "c"))
+    assert "feature 2 is 'a' where the model was trained with 'c'; rename" in message
+    assert load_rows(file, n_features=2, feature_names=("b", "a")).X.tolist() == [[1, 2], [4, 5]]
+    file.write_text(" b,a ,label\n1,2,0\n")
+    assert load_rows(file, feature_names=("b", "a")).y.tolist() == [0]
+    assert "has 2 features" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
+    bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
+    assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
+
+
+# ------------------------------------------------------------------------------------ what does not
+
+
+def test_missing_files(tmp_path):
+    """A missing file, a folder and an unknown suffix say what is wrong and what is known."""
+    assert "no such file" in refused(tmp_path / "none.npz")
+    assert "folder" in refused(tmp_path)
+    (tmp_path / "a.xls").write_text("")
+    assert ".npz, .npy, .csv, .parquet" in refused(tmp_path / "a.xls")
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinite")])
+def test_not_finite(tmp_path, value, word):
+    """NaN and infinity are refused with row and column, in arrays and in tables."""
+    X, y = small()
+    X[12, 1] = value
+    message = refused(npz(tmp_path / "a.npz", X_train=X, y_train=y))
+    assert "X_train row 12, column 1" in message
+    assert word in message
+    file = tmp_path / "a.csv"
+    file.write_text(f"ax,ay,label\n1,2,a\n\n3,{value},b\n")
+    message = refused(file)
+    assert "row 2 (line 4), column 'ay'" in message
+    assert word in message
+
+
+def test_numbers_that_the_firmware_cannot_hold(tmp_path):
+    """Values beyond a 32-bit float or integer would change silently in C, so they are refused."""
+    X, y = small()
+    wide = X.astype(np.float64)
+    wide[3, 2] = 1e300
+    assert "row 3, column 2" in refused(npz(tmp_path / "a.npz", X=wide, y=y))
+    integers = np.zeros((20, 3), dtype=np.int64)
+    integers[4, 0] = 2**40
+    assert "32-bit integer" in refused(npz(tmp_path / "a.npz", X=integers, y=y))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ax,label\n1,a\nfast,b\n", "row 2 (line 3), column 'ax': 'fast' is not a number"),
+        ("ax,label\n1,a\n,b\n", "row 2 (line 3), column 'ax': the value is missing"),
+        ("ax,label\n1,a\n2,\n", "row 2 (line 3), column 'label': the label is missing"),
+        ("ax,label\n1,a\n2,b,c\n", "row 2 (line 3): has 3 values, the header has 2"),
+        ("ax,label\n1,a\n2\n", "row 2 (line 3): has 1 values, the header has 2"),
+        ("ax,ay\n1,2\n", "--label COLUMN; columns: ax, ay"),
+        ("y,label\n1,2\n", "--label COLUMN; columns: y, label"),
+        ("1.5,2,3\n1,2,3\n", "needs a header line"),
+        (",ax,label\n0,1,a\n", "column 1 has no name"),
+        ("", "is empty"),
+        ("ax,label\n", "is empty (0 rows"),
+        ("label\na\nb\n", "is empty (2 rows, 0 features)"),
+        ("ax,label\n1,a\n2,a\n", "one class only"),
+        ("ax,label\n1,a\n2,b\n3,b\n", "the class a has one row"),
+        ("ax,label\n1,0.5\n2,0.7\n3,0.5\n4,0.7\n", None),
+    ],
+)
+def test_bad_tables(tmp_path, text, expected):
+    """Every way in which a table can be wrong has its own line that names the place."""
+    file = tmp_path / "a.csv"
+    file.write_text(text)
+    if expected is None:
+        assert load_data(file).X_train.shape[1] == 1
+    else:
+        assert expected in refused(file)
+
+
+def test_label_column_that_is_not_there(tmp_path):
+    """A wrong --label lists the columns, shortened where there are many."""
+    file = tmp_path / "a.csv"
+    file.write_text(",".join(f"c{i}" for i in range(50)) + "\n")
+    message = refused(file, label="activity")
+    assert "no column called 'activity'" in message
+    assert "(50 in all)" in message
+    assert len(message.replace(str(file), "")) < 160
+
+
+def test_not_text(tmp_path):
+    """A .csv that is not UTF-8 text says so."""
+    (tmp_path / "a.csv").write_bytes(b"a,label\n\xff\xfe,1\n")
+    assert "UTF-8" in refused(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        ({"X": np.zeros((4, 2))}, "has no labels; add y"),
+        ({"X_train": np.zeros((4, 2))}, "has no labels; add y_train"),
+        ({"data": np.zeros((4, 2))}, "it holds data"),
+        ({}, "it holds nothing"),
+        ({"X": np.zeros(4), "y": np.zeros(4)}, "must have two dimensions"),
+        ({"X": np.zeros((0, 2)), "y": np.zeros(0)}, "is empty"),
+        ({"X": np.zeros((4, 0)), "y": np.zeros(4)}, "is empty"),
+        ({"X": np.zeros((4, 2)), "y": np.zeros(3)}, "has 4 rows but there are 3 labels"),
+        ({"X": np.zeros((4, 2)), "y": np.zeros(4)}, "one class only"),
+        ({"X": np.zeros((4, 2)), "y": np.array([0, 0.5, 1, 1])}, "row 1 has 0.5"),
+        ({"X": np.zeros((4, 2)), "y": np.eye(4)}, "argmax"),
+        ({"X": np.full((4, 2), "a"), "y": np.arange(4)}, "holds text"),
+        ({"X": np.full((4, 2), 1j), "y": np.arange(4)}, "complex"),
+        ({"X_test": np.zeros((4, 2)), "y_test": np.arange(4)}, "test rows only"),
+        (
+            {"X": np.zeros((4, 2)), "y": np.arange(4) % 2, "group": np.zeros(3)},
+            "there are 3 groups",
+        ),
+        (
+            {
+                "X_train": np.zeros((4, 2)),
+                "y_train": np.arange(4),
+                "X_test": np.zeros((4, 3)),
+                "y_test": np.arange(4),
+            },
+            "X_test has 3 features, X_train has 2",
+        ),
+    ],
+)
+def test_bad_arrays(tmp_path, arrays, expected):
+    """Every way in which arrays can be wrong has its own line that names the array."""
+    assert expected in refused(npz(tmp_path / "a.npz", **arrays))
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    """Arrays of Python objects are refused without running what they hold."""
+
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "owned",))
+
+    X = np.array([[Evil(), 1]], dtype=object)
+    np.savez(tmp_path / "a.npz", X=X, y=np.zeros(1))
+    assert "Python objects" in refused(tmp_path / "a.npz")
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.zeros(1))
+    assert "Python objects" in refused(tmp_path / "X.npy")
+    (tmp_path / "b.npz").write_bytes(pickle.dumps(Evil()))
+    assert "not a readable .npz" in refused(tmp_path / "b.npz")
+    assert not (tmp_path / "owned").exists()
+
+
+def test_damaged_files(tmp_path, require_tool):
+    """Truncated and mislabelled files are told apart from bad content."""
+    X, y = small(200)
+    np.savez_compressed(tmp_path / "a.npz", X=X, y=y)
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    assert "not a readable .npz" in refused(tmp_path / "cut.npz")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    assert "not a readable .npz" in refused(tmp_path / "empty.npz")
+    broken = bytearray(whole)
+    broken[400:420] = bytes(20)
+    (tmp_path / "broken.npz").write_bytes(broken)
+    assert "cannot be read" in refused(tmp_path / "broken.npz")
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "X.npy").rename(tmp_path / "c.npz")
+    assert "not an .npz file" in refused(tmp_path / "c.npz")
+    (tmp_path / "d.parquet").write_bytes(b"no parquet")
+    require_tool("pyarrow")
+    assert "not a readable .parquet" in refused(tmp_path / "d.parquet")
+    with zipfile.ZipFile(tmp_path / "e.npz", "w") as archive:
+        archive.writestr("X.txt", "hello")
+    assert "it holds X.txt" in refused(tmp_path / "e.npz")
+
+
+def test_missing_labels_of_npy(tmp_path):
+    """An .npy without labels says how to name them."""
+    np.save(tmp_path / "X.npy", small()[0])
+    np.save(tmp_path / "readings.npy", small()[0])
+    assert "y.npy" in refused(tmp_path / "X.npy")
+    assert "--label" in refused(tmp_path / "readings.npy")
+    assert "--label" in refused(tmp_path / "X.npy", label="none.npy")
+    assert load_rows(tmp_path / "readings.npy").y is None
+
+
+def test_split_that_cannot_be(tmp_path):
+    """A test part that leaves a class without training rows is refused."""
+    X, y = small(6, classes=3)
+    assert "smaller --test-size" in refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.9)
+    assert "below 1" in refused(tmp_path / "a.npz", test_size=1.0)

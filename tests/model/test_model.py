@@ -1,0 +1,222 @@
+"""IntegerModel: the compiled execution against the specification, and the checks of its fields."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from tests.model.models import (
+    make_model,
+    models,
+    quantised_inputs,
+    raw_inputs,
+    slow_quantise,
+    slow_scores,
+)
+from tinykernel.errors import TinykernelError
+from tinykernel.model import InputScaler, IntegerModel
+from tinykernel.model.permutation import Permutation
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(models(), seeds)
+def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None:
+    """The compiled scores are those of the specification in unbounded integers."""
+    q = quantised_inputs(model, seed)
+    expected = [slow_scores(model, row) for row in q]
+    assert_array_equal(model.features_quantized(q), [z for z, _ in expected])
+    scores = model.scores_quantized(q)
+    assert scores.dtype == np.int32
+    assert_array_equal(scores, [s for _, s in expected])
+
+
+@settings(max_examples=60, deadline=None)
+@given(models(), seeds)
+def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> None:
+    """Raw values of every type are quantised as specified: NaN, infinities, ends of the type."""
+    raw = raw_inputs(model, seed)
+    q = model.quantize_inputs(raw)
+    assert q.dtype == model.input_dtype
+    assert_array_equal(q, [slow_quantise(model, row) for row in raw])
+    assert_array_equal(model.scores(raw), model.scores_quantized(q))
+
+
+@settings(max_examples=20, deadline=None)
+@given(models(), seeds)
+def test_result_does_not_depend_on_other_rows(model: IntegerModel, seed: int) -> None:
+    """A row gives the same scores alone, among others and in Fortran order, as on the chip."""
+    q = quantised_inputs(model, seed, rows=50)
+    together = model.scores_quantized(np.asfortranarray(q))
+    assert_array_equal(together[7:8], model.scores_quantized(q[7:8]))
+    assert model.scores_quantized(q[:0]).shape == (0, model.n_classes)
+
+
+def test_constant_features_are_ignored_through_both_entries() -> None:
+    """A constant feature cannot change a score, whatever comes through the quantised entry."""
+    model = make_model(3, "uint8")
+    scaler = model.scaler
+    multiplier = np.full(model.n_features, 1 << 16)
+    multiplier[::2] = 0
+    scaler = InputScaler("uint8", 8, [0], multiplier, [255])
+    sign = np.where(multiplier > 0, 1, 0)
+    model = dataclasses.replace(model, scaler=scaler, sign=sign)
+    q = quantised_inputs(model, 1)
+    other = q.copy()
+    other[:, ::2] = 55
+    assert_array_equal(model.scores_quantized(q), model.scores_quantized(other))
+
+
+def test_smallest_16_bit_input_counts_as_its_neighbour() -> None:
+    """-32768 has no negative in 16 bits, so it is taken for -32767."""
+    model = make_model(5, "int16", 16)
+    q = np.full((1, model.n_features), -32768, dtype=np.int16)
+    assert_array_equal(model.scores_quantized(q), model.scores_quantized(q + np.int16(1)))
+
+
+def test_first_of_equal_scores_wins() -> None:
+    """Ties go to the first class, the rule of the C code."""
+    model = make_model(0)
+    while model.n_classes == 2:
+        model = make_model(model.n_features + 100)
+    zero = np.zeros(model.n_outputs, dtype=int)
+    model = dataclasses.replace(model, multiplier=zero, offset=zero)
+    assert model.predict(np.zeros((1, model.n_features)))[0] == model.classes[0]
+
+
+def test_two_classes_have_opposite_scores() -> None:
+    """A binary model has one output and gives two scores, at the ends of 32 bits, too."""
+    model = next(m for m in map(make_model, range(50)) if m.n_classes == 2)
+    model = dataclasses.replace(model, multiplier=[0], offset=[-(2**31) + 1])
+    assert_array_equal(model.scores(np.zeros((1, model.n_features))), [[2**31 - 1, -(2**31) + 1]])
+    with pytest.raises(TinykernelError, match="score can reach"):
+        dataclasses.replace(model, multiplier=[0], offset=[-(2**31)])
+
+
+def test_equality_is_by_content() -> None:
+    """Equal content gives equal models, hashes and fingerprints; one changed value does not."""
+    one, same = make_model(7), make_model(7)
+    other = dataclasses.replace(one, offset=one.offset + 1)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one.fingerprint() == same.fingerprint() != other.fingerprint()
+    assert one != other
+    assert one != "model"
+    assert dataclasses.replace(one, classes=tuple(map(str, one.classes))) != one
+
+
+def test_arrays_cannot_be_changed() -> None:
+    """A model is immutable, and a later change of what it was made from does not reach it."""
+    weights = make_model(7).weights.copy()
+    model = dataclasses.replace(make_model(7), weights=weights)
+    before = model.fingerprint()
+    weights[:] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        model.weights[0, 0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        model.phase_shift = 3  # type: ignore[misc]
+    assert dataclasses.replace(model).fingerprint() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_features": 0}, "n_features is 0"),
+        ({"n_features": 2.5}, "not an integer"),
+        ({"phase_shift": 32}, "allowed are 0..31"),
+        ({"decision_scale": np.nan}, "decision_scale"),
+        ({"decision_scale": "a"}, "decision_scale"),
+        ({"halve_first": (True,)}, "has 1 stages"),
+        ({"classes": (1,)}, "two or more"),
+        ({"classes": (1, True)}, "two or more"),
+        ({"classes": (1, None)}, "labels are"),
+        ({"classes": (1.0, np.inf)}, "not a finite"),
+        ({"scaler": None}, "not an InputScaler"),
+        ({"sign": [2]}, "sign has shape"),
+        ({"diagonal_kind": "float"}, "unknown diagonal kind"),
+        ({"permutation": None}, "not a Permutation"),
+        ({"permutation": Permutation("stored", table=np.zeros(64, np.uint16))}, "permut"),
+        ({"scale": [1]}, "scale has shape"),
+        ({"weights": [["a"]]}, "not an array of numbers"),
+        ({"offset": [[1], [2, 3]]}, "not an array of numbers"),
+    ],
+)
+def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> None:
+    """Each wrong field is refused with a message that names it."""
+    with pytest.raises(TinykernelError, match=message):
+        dataclasses.replace(make_model(1), **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("diagonal", -128, "-128"),
+        ("diagonal", 200, "finite int8"),
+        ("scale", 0, "scale 0"),
+        ("width", 0, "width 0"),
+        ("width", 256, "finite uint8"),
+        ("weights", 2, "not -1, 0 or"),
+        ("offset", 2**31, "finite int32"),
+        ("sign", 0, "sign must be 0"),
+        ("row_kept", 0, "no row is kept"),
+    ],
+)
+def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
+    """Values outside the range of a field are refused, not wrapped around."""
+    model = next(m for m in map(make_model, range(50)) if m.diagonal_kind == "int8")
+    array = np.full(getattr(model, name).shape, value)
+    with pytest.raises(TinykernelError, match=message):
+        dataclasses.replace(model, **{name: array})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("int64", 8, [0], [1], [1]), "unknown raw type"),
+        (("uint8", 12, [0], [1], [1]), "12 bits"),
+        (("float32", 8, [0], [-1.0]), "negative"),
+        (("float32", 8, [np.nan], [1.0]), "finite float32"),
+        (("float32", 8, [0.0], [1.0], [1]), "raw integers only"),
+        (("uint8", 8, [0], [1]), "need the span"),
+        (("uint8", 8, [0], [65537], [255]), "beyond 8 bits"),
+        (("uint8", 8, [0], [1], [255], [32]), "pre_shift"),
+    ],
+)
+def test_wrong_scalers_are_refused(arguments: tuple[object, ...], message: str) -> None:
+    """A scaler whose products could wrap around, or of unknown types, is refused."""
+    if message == "beyond 8 bits":
+        InputScaler("uint8", 8, [0], [65536], [255])  # the largest that is allowed
+        arguments = ("uint8", 8, [0], [65794], [255])
+    with pytest.raises(TinykernelError, match=message):
+        InputScaler(*arguments)  # type: ignore[arg-type]
+
+
+def test_wrong_inputs_are_refused() -> None:
+    """Inputs of the wrong shape or outside their type give a message with row and column."""
+    model = make_model(2, "uint8")
+    rows = np.zeros((2, model.n_features))
+    with pytest.raises(TinykernelError, match="takes rows of"):
+        model.scores(rows[:, 1:])
+    with pytest.raises(TinykernelError, match="takes rows of"):
+        model.scores(rows[0])
+    rows[1, 0] = 0.5
+    with pytest.raises(TinykernelError, match=r"row 1, column 0 is 0\.5, which is no uint8"):
+        model.scores(rows)
+    with pytest.raises(TinykernelError, match="not an array of numbers"):
+        model.scores([["a"] * model.n_features])
+    with pytest.raises(TinykernelError, match="does not fit int8"):
+        model.scores_quantized(np.full((1, model.n_features), 128))
+    with pytest.raises(TinykernelError, match="float64 instead of int8"):
+        model.scores_quantized(rows)
+
+
+def test_large_inputs_run_in_threads_with_the_same_result() -> None:
+    """Enough rows for several threads give what few rows give."""
+    model = make_model(11)
+    q = quantised_inputs(model, 0, rows=20000)
+    scores = model.scores_quantized(q)
+    assert_array_equal(scores[-5:], model.scores_quantized(q[-5:]))

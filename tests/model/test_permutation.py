@@ -1,0 +1,58 @@
+"""The permutation of a Fastfood block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.permutation import Permutation
+
+
+@given(log_d=st.integers(0, 16), a=st.integers(0, 16383), c=st.integers(0, 32767))
+@settings(max_examples=60, deadline=None)
+def test_orbit_is_the_recurrence(log_d: int, a: int, c: int) -> None:
+    """The orbit is what the firmware computes step by step, and visits every index once."""
+    d, multiplier, increment = 2**log_d, 4 * a + 1, 2 * c + 1
+    got = Permutation("orbit", multiplier=multiplier, increment=increment).indices(d)
+    assert got.dtype == np.uint16
+    assert got.size == d
+    state = 0
+    for j in range(d):
+        assert got[j] == state
+        state = (multiplier * state + increment) % d
+    assert np.unique(got).size == d
+
+
+def test_identity_and_table() -> None:
+    """Identity counts up, and a stored table comes back."""
+    np.testing.assert_array_equal(Permutation().indices(4), [0, 1, 2, 3])
+    table = np.array([2, 0, 3, 1], dtype=np.uint16)
+    np.testing.assert_array_equal(Permutation("stored", table=table).indices(4), table)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "random"}, "unknown kind"),
+        ({"kind": "orbit", "multiplier": 3}, "full period"),
+        ({"kind": "orbit", "multiplier": 5, "increment": 2}, "full period"),
+        ({"kind": "orbit", "multiplier": -3}, r"must lie in 0\.\.65535"),
+        ({"kind": "orbit", "multiplier": 5, "increment": 65537}, r"must lie in 0\.\.65535"),
+        ({"kind": "stored"}, "table"),
+        ({"kind": "identity", "table": np.zeros(2, dtype=np.uint16)}, "table"),
+    ],
+)
+def test_refuses_what_is_no_permutation(arguments: dict[str, object], message: str) -> None:
+    """Parameters that describe no permutation are one clear line."""
+    with pytest.raises(TinykernelError, match=message):
+        Permutation(**arguments)  # type: ignore[arg-type]
+
+
+def test_refuses_tables_that_do_not_permute() -> None:
+    """A table with an index twice, or of another length, is found when it is used."""
+    for table in ([0, 0], [0, 1, 2]):
+        with pytest.raises(TinykernelError, match="does not permute"):
+            Permutation("stored", table=np.array(table, dtype=np.uint16)).indices(2)

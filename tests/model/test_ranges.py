@@ -1,0 +1,223 @@
+"""The proof of the ranges: never exceeded, nearly attained, and the schedules made by it."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.linalg import hadamard
+
+from tests.model.models import make_model, models, quantised_inputs, slow_rows
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import padded_dimension
+from tinykernel.model import IntegerModel, Range, choose_schedules
+from tinykernel.model.diagonals import LARGEST, SHIFTS
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.ranges import _prove_transforms
+from tinykernel.model.rounding import mean_rounding_errors
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def _stages(values: np.ndarray, halve: tuple[bool, ...]) -> list[np.ndarray]:
+    """Return the values after each stage of a transform, in int64; shape (..., d)."""
+    stages = []
+    for k, halved in enumerate(halve):
+        pairs = values.reshape(*values.shape[:-1], -1, 2, 2**k)
+        a, b = pairs[..., 0, :], pairs[..., 1, :]
+        values = np.stack([a + b, a - b], axis=-2).reshape(values.shape) >> int(halved)
+        stages.append(values)
+    return stages
+
+
+def _all_values(model: IntegerModel, q: np.ndarray) -> tuple[list, np.ndarray, list]:
+    """Return stages of the first transform, product, stages of the second, in int64."""
+    u = np.zeros((len(q), model.dimension), dtype=np.int64)
+    u[:, : model.n_features] = model.sign.astype(int) * np.maximum(q.astype(np.int64), -32767)
+    first = _stages(u, model.halve_first)
+    mixed = first[-1][:, model.permutation.indices(model.dimension)]
+    shift = SHIFTS[model.diagonal_kind]
+    product = (model.diagonal.astype(np.int64) * mixed[:, np.newaxis]) >> shift
+    return first, product, _stages(product, model.halve_second)
+
+
+def _prove(model: IntegerModel):
+    return _prove_transforms(
+        model.sign, model.scaler.bits, model.permutation, model.diagonal, model.diagonal_kind,
+        model.halve_first, model.halve_second,
+    )  # fmt: skip
+
+
+def _unrounded_rows(model: IntegerModel) -> np.ndarray:
+    """Return the coefficients of ``H G P H B`` by dense matrices; shape (n_blocks, d, n)."""
+    h = hadamard(model.dimension)
+    mixed = h[:, : model.n_features] * model.sign
+    mixed = mixed[model.permutation.indices(model.dimension)]
+    return np.stack([h @ (g[:, None].astype(np.int64) * mixed) for g in model.diagonal])
+
+
+def _worst_inputs(model: IntegerModel, rows: np.ndarray) -> np.ndarray:
+    """Return for each row of coefficients the inputs of its largest value."""
+    limits = np.iinfo(model.input_dtype)
+    return np.where(rows > 0, limits.max, limits.min).astype(model.input_dtype)
+
+
+@settings(max_examples=50, deadline=None)
+@given(models(), seeds)
+def test_no_value_leaves_its_range(model: IntegerModel, seed: int) -> None:
+    """Random and adversarial inputs, run in 64 bits, stay inside the bound of every value."""
+    rng = np.random.default_rng(seed)
+    rows = _unrounded_rows(model).reshape(-1, model.n_features)
+    worst = _worst_inputs(model, rows[rng.integers(0, len(rows), 20)])
+    worst = np.concatenate([worst, ~worst, quantised_inputs(model, seed, 20)])
+    first, product, second = _all_values(model, worst)
+    proof = _prove(model)
+    proved = [*proof.first, proof.product, *proof.second]
+    for values, bound in zip([*first, product, *second], proved, strict=True):
+        assert np.all(values >= bound.low)
+        assert np.all(values <= bound.high)
+        assert np.all(np.abs(values) <= 32767)
+
+
+@settings(max_examples=40, deadline=None)
+@given(models(), seeds)
+def test_bounds_are_attained_up_to_rounding(model: IntegerModel, seed: int) -> None:
+    """The inputs that match the signs of a row reach its bound within the budget for rounding."""
+    rows = _unrounded_rows(model)
+    block, row = (int(np.random.default_rng(seed).integers(0, s)) for s in rows.shape[:2])
+    q = _worst_inputs(model, rows[block, row][np.newaxis])
+    *_, second = _all_values(model, q)
+    bound = _prove(model).second[-1]
+    budget = bound.error_high[block, row] - bound.error_low[block, row]
+    assert bound.high[block, row] - second[-1][0, block, row] <= budget + 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(models(), seeds)
+def test_rounding_errors_stay_in_their_interval(model: IntegerModel, seed: int) -> None:
+    """The difference to the transforms without rounding is inside the proved error interval."""
+    q = quantised_inputs(model, seed, 10)
+    *_, second = _all_values(model, q)
+    bound = _prove(model).second[-1]
+    u = np.maximum(q.astype(np.int64), -32767)
+    exact = np.einsum("bjn,rn->rbj", _unrounded_rows(model), u).astype(np.float64)
+    exact /= 2.0 ** (sum(model.halve_first) + sum(model.halve_second))
+    exact /= 2 ** SHIFTS[model.diagonal_kind]
+    error = second[-1] - exact
+    assert np.all(error >= bound.error_low)
+    assert np.all(error <= bound.error_high)
+
+
+def test_first_transform_bounds_are_exact() -> None:
+    """For few inputs, trying all their extremes finds exactly the bounds of the first transform."""
+    model = make_model(0)
+    n, sign = 4, np.array([1, -1, 1, 1])
+    proof = _prove_transforms(
+        sign, 8, Permutation(), np.ones((1, 32)), "sign", (True, False, True, False, True), None
+    )
+    q = np.array(list(itertools.product([-128, 127], repeat=n)))
+    u = np.zeros((len(q), 32), dtype=np.int64)
+    u[:, :n] = sign * q
+    for values, bound in zip(_stages(u, proof.halve_first), proof.first, strict=True):
+        assert_array_equal(values.min(axis=0), bound.low)
+        assert_array_equal(values.max(axis=0), bound.high)
+    assert model.ranges()[0].low == -128
+
+
+@settings(max_examples=30, deadline=None)
+@given(models())
+def test_ranges_list_every_stage_and_fit(model: IntegerModel) -> None:
+    """`ranges` names every stage of the computation once, each inside its limits."""
+    ranges = model.ranges()
+    names = [r.stage for r in ranges]
+    stages = 2 * model.log2_dimension
+    assert len(set(names)) == len(names) == stages + (6 if model.diagonal_kind == "sign" else 7)
+    assert all(r.fits for r in ranges)
+    assert sum("halved" in name for name in names) == sum(model.halve_first + model.halve_second)
+
+
+def test_a_schedule_that_could_overflow_is_refused() -> None:
+    """A model whose schedule halves too little cannot be made; the message names the stage."""
+    model = next(m for m in map(make_model, range(99)) if any(m.halve_second))
+    never = (False,) * model.log2_dimension
+    with pytest.raises(TinykernelError, match=r"second transform, stage \d+ can reach"):
+        dataclasses.replace(model, halve_second=never)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("n", [1, 31, 33, 100, 256])
+def test_schedules_halve_as_late_as_possible(n: int, bits: int, kind: str) -> None:
+    """Leaving out any halving of a chosen schedule, keeping those before it, can overflow."""
+    rng = np.random.default_rng(n)
+    d = padded_dimension(n)
+    sign = rng.choice([-1, 1], n)
+    diagonal = rng.choice([-1, 1], (2, d)) * rng.integers(kind == "sign", LARGEST[kind] + 1, (2, d))
+    permutation = Permutation("orbit", multiplier=5, increment=3)
+    first, second = choose_schedules(sign, bits, permutation, diagonal, kind)
+    for k in np.flatnonzero(second):
+        fewer = tuple(h and i != k for i, h in enumerate(second))
+        proof = _prove_transforms(sign, bits, permutation, diagonal, kind, first, fewer)
+        values = proof.second[k]
+        assert max(values.high.max(), -values.low.min()) > 32767
+    for k in np.flatnonzero(first):
+        fewer = tuple(h and i != k for i, h in enumerate(first))
+        proof = _prove_transforms(sign, bits, permutation, diagonal, kind, fewer, None)
+        values = proof.first[k]
+        assert max(values.high.max(), -values.low.min()) > 32767
+
+
+def test_constant_features_do_not_widen_the_ranges() -> None:
+    """Constant inputs are constant and padding is zero: one varying feature needs no halving."""
+    sign = np.zeros(1000, dtype=np.int8)
+    sign[500] = 1
+    first, _ = choose_schedules(sign, 8, Permutation(), np.ones((1, 1024)), "sign")
+    assert not any(first)
+    assert choose_schedules(np.zeros(3), 8, Permutation(), np.ones((1, 32)), "sign") == (
+        (False,) * 5, (False,) * 5,
+    )  # fmt: skip
+
+
+def test_row_bounds_beat_interval_arithmetic() -> None:
+    """The L1 bound frees bits: at d = 1024 the second transform halves half the stages."""
+    rng = np.random.default_rng(0)
+    diagonal = rng.choice([-1, 1], (2, 1024))
+    permutation = Permutation("orbit", multiplier=5, increment=3)
+    first, second = choose_schedules(rng.choice([-1, 1], 784), 8, permutation, diagonal, "sign")
+    assert sum(first) == 2
+    assert first[-2:] == (True, True)
+    assert sum(second) <= 5
+
+
+def test_extreme_inputs_of_16_bits_average_without_overflow() -> None:
+    """All inputs at the end of int16 with equal signs: the tightest case of the first transform."""
+    model = make_model(5, "int16", 16)
+    model = dataclasses.replace(model, sign=np.abs(model.sign))
+    for end in (-32768, 32767):
+        slow_rows(model, np.full(model.n_features, end))
+
+
+def test_range_fits() -> None:
+    """A range fits when both its ends are inside the limits."""
+    assert Range("x", -3, 3, -3, 3).fits
+    assert not Range("x", -4, 3, -3, 3).fits
+    assert not Range("x", -3, 4, -3, 3).fits
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
+def test_mean_rounding_error_is_what_random_inputs_show(kind: str) -> None:
+    """The constants that take out the bias of rounding agree with the mean over many inputs."""
+    rng = np.random.default_rng(1)
+    n, d = 64, 64
+    diagonal = rng.choice([-1, 1], (1, d)) * rng.integers(1, LARGEST[kind] + 1, (1, d))
+    first, second = (True,) * 6, (True, False, True, False, False, True)
+    expected = mean_rounding_errors(first, second, Permutation(), diagonal, kind)
+    q = rng.integers(-32767, 32768, (20000, n))
+    u = _stages(q, first)[-1]
+    v = _stages((diagonal * u) >> SHIFTS[kind], second)[-1]
+    exact = q.astype(float) @ hadamard(d) * diagonal @ hadamard(d) / 2.0**9
+    error = (v - exact / 2 ** SHIFTS[kind]).mean(axis=0)
+    assert np.abs(error - expected[0]).max() < 0.15

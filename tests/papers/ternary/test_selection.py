@@ -1,0 +1,106 @@
+"""Choosing sigma and lambda."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from tinykernel.model.scaling import fit_scaling
+from tinykernel.papers.ternary import selection
+from tinykernel.papers.ternary.selection import assign_folds, choose
+from tinykernel.training.canonical import canonical_rows
+from tinykernel.training.problem import TrainingOptions, TrainingProblem
+
+
+def problem_of(X, y, **more):
+    rows, codes, weight, _ = canonical_rows(
+        np.asarray(X, dtype=np.float32), np.asarray(y, dtype=np.int64), np.ones(len(y))
+    )
+    scaling = fit_scaling(rows, weight, "minmax", "feature")
+    classes = tuple(np.unique(codes).tolist())
+    return TrainingProblem(rows, codes, weight, classes, "float32", scaling, **more)
+
+
+def test_folds_are_stratified_and_leave_out_every_row_once():
+    """Protects cross-validation: classes in proportion, the only row of a class never left out."""
+    codes = np.array([0] * 30 + [1] * 9 + [2])
+    folds = assign_folds(codes, 3, np.random.default_rng(0))
+    assert folds[-1] == -1
+    assert np.bincount(folds[:30]).tolist() == [10, 10, 10]
+    assert np.bincount(folds[30:39]).tolist() == [3, 3, 3]
+
+
+def test_choice_is_the_best_of_what_was_tried():
+    """Protects the search: what is chosen scores within half a standard error of the best."""
+    X, y = load_digits(n_class=4, return_X_y=True)
+    options = TrainingOptions(n_components=128, n_threads=2)
+    choice = choose(problem_of(X, y), options)
+    tried = choice.cv_results
+    match = (tried["sigma"] == choice.sigma) & (tried["regularization"] == choice.regularization)
+    assert match.sum() == 1
+    top = tried["score"].max()
+    error = np.sqrt(top * (1 - top) / len(y))
+    # Two searches, one after the other, each of which may give away half an error.
+    assert tried["score"][match][0] >= top - error
+    assert top > 0.95
+
+
+def test_what_is_given_is_not_chosen():
+    """Protects sigma and lambda that the user gives."""
+    X, y = load_digits(n_class=3, return_X_y=True)
+    problem = problem_of(X[:90], y[:90])
+    both = choose(problem, TrainingOptions(n_components=32, sigma=3.0, regularization=0.5))
+    assert (both.sigma, both.regularization, both.cv_results) == (3.0, 0.5, {})
+    sigma = choose(problem, TrainingOptions(n_components=32, sigma=3.0))
+    assert sigma.sigma == 3.0
+    assert set(sigma.cv_results["sigma"]) == {3.0}
+    assert sigma.cv_results["regularization"].size == 5
+    penalty = choose(problem, TrainingOptions(n_components=32, regularization=0.5))
+    assert penalty.regularization == 0.5
+    assert set(penalty.cv_results["regularization"]) == {0.5}
+
+
+@pytest.mark.parametrize("multiple", [0.2, 0.7, 1.0, 2.0, 4.0, 11.0])
+def test_sigma_is_found_inside_and_beyond_the_grid(multiple, monkeypatch):
+    """Protects sets whose best sigma is far from the neighbour distance: the search goes on."""
+
+    def hits(self, sigma, regularization, part):
+        far = abs(np.log(sigma / (multiple * self.distance))) + abs(np.log(regularization / 0.03))
+        return part.left_out.sum() * np.exp(-0.3 * far)
+
+    monkeypatch.setattr(selection._Validation, "hits", hits)
+    X, y = load_digits(n_class=3, return_X_y=True)
+    choice = choose(problem_of(X, y), TrainingOptions(n_components=64, n_threads=2))
+    distance = choice.cv_results["sigma"][0] / 1.4
+    assert abs(np.log(choice.sigma / (multiple * distance))) < 0.2
+    assert choice.regularization == 0.03
+
+
+def test_splits_of_the_user_are_used():
+    """Protects grouped data: only the weights of the given parts count."""
+    X, y = load_digits(n_class=2, return_X_y=True)
+    training = np.zeros(len(y))
+    left_out = np.zeros(len(y))
+    training[:100] = 1.0
+    left_out[100:107] = 1.0
+    problem = problem_of(X, y, splits=((training, left_out),))
+    choice = choose(problem, TrainingOptions(n_components=32))
+    scores = 7 * choice.cv_results["score"]
+    assert scores == pytest.approx(np.round(scores))
+
+
+def test_scores_that_round_to_more_than_1(monkeypatch):
+    """Protects the choice between values of which one gets every row right, with float weights.
+
+    The standard error was the root of a negative number, and with NaN the first value was taken.
+    """
+
+    def hits(self, sigma, regularization, part):
+        share = 1 + 1e-15 if regularization == 0.3 else 0.1
+        return share * part.left_out.sum()
+
+    monkeypatch.setattr(selection._Validation, "hits", hits)
+    X, y = load_digits(n_class=2, return_X_y=True)
+    choice = choose(problem_of(X, y), TrainingOptions(n_components=32, sigma=1.0))
+    assert choice.regularization == 0.3

@@ -1,0 +1,111 @@
+"""C against Python on this computer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel.codegen import sources
+from tinykernel.errors import TinykernelError
+from tinykernel.parity import verify
+
+
+def test_counts_and_accuracy(require_tool: Callable[[str], str]) -> None:
+    """The result says how much was compared, and the accuracy is that of the C."""
+    require_tool("gcc")
+    model = random_model(1, n_classes=4)
+    model = dataclasses.replace(model, classes=("a", "b", "c", "d"))
+    X = random_raw(model, 1, 30)
+    y = model.predict(X)
+    y[:3] = "z"
+    result = verify(model, X, y)
+    assert result.ok
+    assert (result.rows, result.scores, result.differences) == (30, 120, 0)
+    assert result.accuracy == pytest.approx(0.9)
+    assert "gcc" in result.compiler.lower() or "clang" in result.compiler.lower()
+
+
+@pytest.mark.parametrize("table", ["tk_weights", "tk_windows", "tk_diagonal"])
+def test_one_wrong_bit_is_found(
+    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str], table: str
+) -> None:
+    """The comparison bites: one flipped bit of a table shows as a difference."""
+    require_tool("gcc")
+    model = random_model(1, n_classes=4, zero_weights=False)
+    true_pack = sources.pack
+
+    def wrong_pack(given: Any) -> Any:
+        packed = true_pack(given)
+        tables = []
+        for one in packed.tables:
+            values = one.values.copy()
+            if one.name == table:
+                # A bit that many rows feel: of a weight, a start, a factor.
+                values[1 if table == "tk_windows" else 0] ^= np.uint32(0x40)
+            tables.append(dataclasses.replace(one, values=values))
+        return dataclasses.replace(packed, tables=tuple(tables))
+
+    monkeypatch.setattr(sources, "pack", wrong_pack)
+    result = verify(model, random_raw(model, 1, 60))
+    assert not result.ok
+    assert result.first_difference is not None
+    assert "score of class" in str(result.first_difference)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "z80"}, "unknown target"),
+        ({"compiler": "no-such-compiler"}, "cannot be started"),
+        ({"X": np.zeros((2, 19), np.uint8)}, "shape"),
+        ({"X": np.zeros((0, 20), np.uint8)}, "no rows"),
+        ({"X": np.full((2, 20), 0.5)}, "no uint8"),
+        ({"X": np.full((2, 20), 256)}, "no uint8"),
+        ({"y": np.zeros(3)}, "labels"),
+        ({"flags": ["-DTK_FEATURES=7"]}, "does not compile"),
+    ],
+)
+def test_errors_are_one_line(
+    require_tool: Callable[[str], str], options: dict[str, Any], message: str
+) -> None:
+    """What the user can mend is said in one line."""
+    require_tool("gcc")
+    arguments: dict[str, Any] = {"X": np.zeros((2, 20), np.uint8), **options}
+    with pytest.raises(TinykernelError, match=message) as error:
+        verify(random_model(1), **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any compiler the message says how to get one."""
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(TinykernelError, match="pip install ziglang"):
+        verify(random_model(1), np.zeros((2, 20), np.uint8))
+
+
+def test_zig_stands_in(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no compiler on the PATH, the one from PyPI is used."""
+    zig = require_tool("zig")
+    monkeypatch.setattr("shutil.which", lambda name, **_: zig if name == "zig" else None)
+    model = random_model(1)
+    assert verify(model, random_raw(model, 1, 5)).ok
+
+
+def test_a_classifier_is_verified_like_its_integer_model(
+    require_tool: Callable[[str], str], digits: Any
+) -> None:
+    """verify takes a fitted classifier, as export and report do."""
+    require_tool("gcc")
+    from tinykernel import TernaryKernelClassifier
+
+    classifier = TernaryKernelClassifier(
+        method="paper", n_components=64, sigma=20.0, regularization=0.1, max_iter=2, random_state=0
+    ).fit(digits.X_train[:200], digits.y_train[:200])
+    assert verify(classifier, digits.X_test[:20]) == verify(
+        classifier.quantize(), digits.X_test[:20]
+    )

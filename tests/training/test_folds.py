@@ -1,0 +1,63 @@
+"""Rows that the joint trainer holds out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel.errors import TinykernelError
+from tinykernel.training.folds import keep_aside, trial_folds
+
+
+def test_groups_are_never_on_both_sides():
+    """No person is learned from and judged by."""
+    rng = np.random.default_rng(0)
+    codes, groups = rng.integers(0, 3, 2000), rng.integers(0, 17, 2000)
+    folds = trial_folds(codes, groups, 0)
+    assert len(folds) == 3
+    for fold in folds:
+        assert not set(groups[fold.inside]) & set(groups[fold.outside])
+        assert 0.1 < fold.outside.size / codes.size < 0.4
+    out = keep_aside(codes, groups, 0.2, 0)
+    assert not set(groups[out]) & set(groups[~out])
+    assert 0.2 <= out.mean() < 0.32
+
+
+def test_folds_hold_out_other_rows_of_every_class():
+    """Three folds of a quarter each; one where there are many rows."""
+    codes = np.arange(3000) % 5
+    folds = trial_folds(codes, None, 0)
+    held = [set(fold.outside.tolist()) for fold in folds]
+    assert [len(rows) for rows in held] == [750, 750, 750]
+    assert not held[0] & held[1]
+    for fold in folds:
+        assert np.bincount(codes[fold.outside]).tolist() == [150] * 5
+        assert not set(fold.inside) & set(fold.outside)
+    assert len(trial_folds(np.arange(20000) % 2, None, 0)) == 1
+
+
+def test_tiny_classes_stay_in_training():
+    """A class with fewer rows than parts is never held out."""
+    codes = np.append(np.zeros(100, int), [1, 1])
+    for fold in trial_folds(codes, None, 0):
+        assert np.sum(codes[fold.inside] == 1) == 2
+    assert trial_folds(np.array([0, 1]), None, 0) == []
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.4, 0.45])
+def test_the_share_asked_for_is_kept_aside(share):
+    """Shares above a third once became a half."""
+    codes = np.arange(1000) % 4
+    out = keep_aside(codes, None, share, 0)
+    assert out.mean() == pytest.approx(share, abs=0.01)
+    assert np.ptp(np.bincount(codes[out])) <= 1
+
+
+def test_too_few_rows_are_refused():
+    """A clear line where nothing could be kept aside, or a class would be lost."""
+    with pytest.raises(TinykernelError, match="validation: 8 rows are too few"):
+        keep_aside(np.arange(8) % 2, None, 1e-9, 0)
+    with pytest.raises(TinykernelError, match="groups: all rows"):
+        trial_folds(np.arange(8) % 2, np.zeros(8), 0)
+    with pytest.raises(TinykernelError, match="too few groups"):
+        keep_aside(np.repeat([0, 1], 4), np.repeat([0, 1], 4), 0.3, 0)

@@ -1,0 +1,181 @@
+"""The compiled kernels of the joint trainer against slow and obvious versions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+
+from tinykernel.training.kernels import LANES, backward_group, forward_group, gather_group
+from tinykernel.training.steps import _loss_group, adam, ternarise
+
+D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
+NO_DROPOUT = (np.zeros(LANES, dtype=np.uint32), np.uint32(0), np.float32(1.0))
+
+
+def _surrogate(s: np.ndarray) -> np.ndarray:
+    """Integral of k / (1 + (k s)^2 / 2)^2."""
+    x = SLOPE * s
+    return 0.5 * x / (1 + 0.5 * x * x) + np.sqrt(0.5) * np.arctan(np.sqrt(0.5) * x)
+
+
+def _sums(u, diagonal, rate, centre, level, weights, activation):
+    """W z of rows u (LANES, d) in float64; shape (outputs, LANES)."""
+    y = np.stack([(u * g) @ hadamard(D).astype(float) for g in diagonal], axis=1)
+    s = np.cos(2 * np.pi * (y.reshape(LANES, -1) * rate + centre)) + level
+    return weights.T @ activation(s).T
+
+
+@pytest.fixture
+def group():
+    """Random parameters and one group of rows."""
+    rng = np.random.default_rng(3)
+    return {
+        "u": rng.standard_normal((LANES, D)),
+        "diagonal": rng.standard_normal((M, D)),
+        "rate": 0.05 * rng.random(M * D) + 0.02,
+        "centre": rng.random(M * D),
+        "level": rng.uniform(-1, 1, M * D),
+        "weights": rng.standard_normal((M * D, OUTPUTS)),
+        "dsums": rng.standard_normal((OUTPUTS, LANES)),
+    }
+
+
+def _forward(group, smooth):
+    f = {k: v.astype(np.float32) for k, v in group.items()}
+    y = np.empty((M, D * LANES), dtype=np.float32)
+    sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
+    flat = np.ascontiguousarray(f["u"].T).ravel()
+    parameters = (flat, f["diagonal"], f["rate"], f["centre"], f["level"], f["weights"])
+    forward_group(*parameters, *NO_DROPOUT, y, sums, np.float32(smooth))
+    return f, parameters, y, sums
+
+
+@pytest.mark.parametrize("smooth", [0.0, SLOPE])
+def test_forward_pass_equals_the_formulas(group, smooth):
+    """Projections, windows and sums are those of the module's docstring."""
+    activation = _surrogate if smooth else np.sign
+    expected = _sums(*[group[k] for k in list(group)[:6]], activation)
+    np.testing.assert_allclose(_forward(group, smooth)[3], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_gradients_equal_finite_differences(group):
+    """The backward pass is the derivative of the forward pass with the surrogate for the sign."""
+    f, parameters, y, _ = _forward(group, SLOPE)
+    names = ("diagonal", "rate", "centre", "level", "weights")
+    gradients = {name: np.zeros_like(f[name]) for name in names}
+    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"],
+                   *gradients.values())  # fmt: skip
+
+    def value(changed, activation):
+        keys = ("u", *names)
+        return float(np.sum(group["dsums"] * _sums(*[changed[k] for k in keys], activation)))
+
+    rng = np.random.default_rng(0)
+    for name in names:
+        # The sums are linear in W, whose gradient takes the bits themselves.
+        activation = np.sign if name == "weights" else _surrogate
+        for i in rng.choice(group[name].size, 12, replace=False):
+            difference = []
+            for step in (1e-5, -1e-5):
+                moved = group[name].copy()
+                moved.flat[i] += step
+                difference.append(value({**group, name: moved}, activation))
+            slope = (difference[0] - difference[1]) / 2e-5
+            assert gradients[name].flat[i] == pytest.approx(slope, rel=2e-3, abs=2e-2), name
+
+
+def test_dropout_scales_what_it_keeps(group):
+    """About the wanted share of features is left out, the same ones forward and backward."""
+    f, parameters, y, _ = _forward(group, 0.0)
+    sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
+    seeds = np.arange(LANES, dtype=np.uint32) * np.uint32(2654435761)
+    dropout = (seeds, np.uint32(2**30), np.float32(4 / 3))
+    ones = np.ones_like(f["weights"])
+    parameters = (*parameters[:4], np.full(M * D, 5.0, dtype=np.float32), ones)
+    forward_group(*parameters, *dropout, y, sums, np.float32(0.0))
+    kept = sums[0] * 3 / 4
+    np.testing.assert_allclose(kept, np.rint(kept), atol=1e-3)
+    assert 0.65 < kept.mean() / (M * D) < 0.85
+    d_weights = np.zeros_like(ones)
+    dsums = np.ones((OUTPUTS, LANES), dtype=np.float32)
+    others = [np.zeros_like(p) for p in parameters[1:5]]
+    backward_group(*parameters, *dropout, np.float32(SLOPE), y, dsums, *others, d_weights)
+    assert d_weights[:, 0].sum() == pytest.approx(sums[0].sum(), rel=1e-4)
+
+
+def test_gather_adds_noise_of_the_pool():
+    """A group holds its rows side by side, plus noise from the given places of the pool."""
+    rng = np.random.default_rng(1)
+    mixed = rng.standard_normal((50, D)).astype(np.float32)
+    pool = rng.standard_normal(500).astype(np.float32)
+    rows, starts = rng.integers(0, 50, LANES), rng.integers(0, 400, LANES)
+    u = np.empty(D * LANES, dtype=np.float32)
+    gather_group(mixed, rows, pool, starts, np.float32(0.5), u)
+    noise = pool[starts[:, None] + np.arange(D)]
+    np.testing.assert_allclose(u.reshape(D, LANES).T, mixed[rows] + 0.5 * noise, rtol=1e-6)
+
+
+def _loss(sums, targets, kind):
+    """Loss of one group in float64, summed over its rows."""
+    f = 0.3 * sums + np.arange(sums.shape[0])[:, None] * 0.1
+    if kind == 1:
+        wanted = 2 * targets.T - 1
+        return float(np.sum(np.maximum(0, 1 - wanted * f) ** 2))
+    if sums.shape[0] == 1:
+        return float(np.sum(np.logaddexp(0, f[0]) - targets[:, 0] * f[0]))
+    log_total = np.log(np.exp(f).sum(axis=0))
+    return float(np.sum(targets.T * (log_total - f)))
+
+
+@pytest.mark.parametrize(("n_real", "kind"), [(3, 0), (1, 0), (3, 1)])
+def test_loss_gradients_equal_finite_differences(n_real, kind):
+    """Softmax cross-entropy, logistic loss and squared hinge, with soft labels."""
+    rng = np.random.default_rng(2)
+    sums = 3 * rng.standard_normal((OUTPUTS, LANES))
+    targets = rng.dirichlet(np.ones(3), LANES)[:, :n_real]
+    dsums = np.empty((OUTPUTS, LANES), dtype=np.float32)
+    offset = (np.arange(OUTPUTS) * 0.1).astype(np.float32)
+    loss, _, d_scale = _loss_group(
+        sums.astype(np.float32), np.float32(0.3), offset, targets.astype(np.float32),
+        np.ones(LANES, dtype=np.float32), np.arange(LANES), n_real, kind, dsums,
+        np.zeros(OUTPUTS, dtype=np.float32),
+    )  # fmt: skip
+    sums = sums[:n_real]
+    assert loss == pytest.approx(_loss(sums, targets, kind), rel=1e-4)
+    assert d_scale == pytest.approx(float(np.sum(dsums[:n_real] / 0.3 * sums)), rel=1e-3)
+    for o, k in ((0, 0), (n_real - 1, 5)):
+        moved = [sums.copy(), sums.copy()]
+        moved[0][o, k] += 1e-4
+        moved[1][o, k] -= 1e-4
+        slope = (_loss(moved[0], targets, kind) - _loss(moved[1], targets, kind)) / 2e-4
+        assert dsums[o, k] == pytest.approx(slope, rel=1e-2, abs=1e-4)
+    assert not dsums[n_real:].any()
+
+
+def test_ternary_weights_follow_the_threshold():
+    """Weights below 0.7 of the mean magnitude of their output are 0; threshold 0 gives signs."""
+    shadow = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
+    out = np.empty_like(shadow)
+    ternarise(shadow, np.float32(0.7), np.float32(len(shadow)), out)
+    expected = np.sign(shadow) * (np.abs(shadow) > 0.7 * np.abs(shadow).mean(axis=0))
+    np.testing.assert_array_equal(out, expected)
+    ternarise(shadow, np.float32(0.0), np.float32(len(shadow)), out)
+    np.testing.assert_array_equal(out, np.sign(shadow))
+
+
+def test_adam_adds_the_parts_of_the_gradient():
+    """Two steps of Adam equal the formulas of Kingma & Ba."""
+    rng = np.random.default_rng(0)
+    value = rng.standard_normal(10).astype(np.float32)
+    expected, m, v = value.astype(float), np.zeros(10), np.zeros(10)
+    moments = np.zeros((2, 10), dtype=np.float32)
+    for t in (1, 2):
+        parts = rng.standard_normal((4, 10)).astype(np.float32)
+        adam(value, parts, moments[0], moments[1], np.float32(0.01), np.float32(0.0),
+             np.float32(1 / (1 - 0.9**t)), np.float32(1 / (1 - 0.999**t)),
+             np.float32(0.5))  # fmt: skip
+        g = 0.5 * parts.sum(axis=0)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        expected -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    np.testing.assert_allclose(value, expected, rtol=1e-4)

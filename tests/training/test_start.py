@@ -1,0 +1,72 @@
+"""Blocks, permutations and rows that the joint trainer keeps because of the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from tinykernel.hadamard import fwht
+from tinykernel.training.inputs import draw_transform, fit_joint_scaling
+from tinykernel.training.start import aligned_blocks, aligned_permutation, block_scores
+from tinykernel.training.trainer import fit_joint
+
+QUICK = {"n_components": 128, "epochs": 4, "search": False}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Eight-bit images of digits."""
+    X, y = load_digits(return_X_y=True)
+    return X.astype(np.uint8), y
+
+
+def _signs(_, projections):
+    return np.sign(projections)
+
+
+def test_block_scores_equal_the_double_sum():
+    """The score of a block is the mean over its features of the double sum of 000 (16)."""
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((20, 32)).astype(np.float32)
+    codes = np.arange(20) % 2
+    diagonal = rng.standard_normal((3, 32))
+    labels = 2 * codes - 1
+    kernels = [_signs(0, fwht(mixed * g.astype(np.float32))) for g in diagonal]
+    slow = [labels @ (z @ z.T) @ labels / 32 for z in kernels]
+    np.testing.assert_allclose(block_scores(mixed, codes, diagonal, _signs), slow, rtol=1e-5)
+
+
+def test_blocks_that_see_the_labels_are_kept():
+    """A block whose G is blind to the feature that decides is left out."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(600) % 2
+    mixed = 0.1 * rng.standard_normal((600, 32)).astype(np.float32)
+    mixed[:, 0] += 2 * codes - 1
+    diagonal = rng.standard_normal((4, 32))
+    diagonal[[0, 2], 0] = 0
+    chosen = aligned_blocks(mixed, codes, diagonal, _signs, 2, np.random.default_rng(1))
+    assert chosen.tolist() == [1, 3]
+
+
+def test_permutation_is_one_of_the_candidates(digits):
+    """The best permutation depends on the seed only, and one candidate changes nothing."""
+    X, y = digits
+    transform = draw_transform(fit_joint_scaling(X, 8), 8, np.random.default_rng(0))
+    same = aligned_permutation(transform, X, y, 1, np.random.default_rng(1))
+    assert same == transform
+    first, second = (
+        aligned_permutation(transform, X, y, 4, np.random.default_rng(1)) for _ in range(2)
+    )
+    assert first.permutation.multiplier == second.permutation.multiplier
+    assert np.array_equal(np.sort(first.permutation.indices(64)), np.arange(64))
+
+
+@pytest.mark.parametrize("layout", ["compact", "windows", "pruned"])
+def test_candidates_learn_digits(digits, layout):
+    """A start that was chosen by alignment learns in every format."""
+    X, y = digits
+    machine = fit_joint(X, y, layout=layout, candidates=3,
+                        **{**QUICK, "epochs": 20}).machine  # fmt: skip
+    assert machine.label_indices(X[:500]).tolist() != [0] * 500
+    assert np.mean(machine.label_indices(X) == y) > 0.8

@@ -1,0 +1,1 @@
+"""From sources to a running program: compilers, programs, emulated boards."""

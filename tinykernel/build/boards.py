@@ -1,0 +1,331 @@
+"""Building a program for an emulated board and running it, in QEMU or in Unicorn."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+
+from tinykernel import resources
+from tinykernel.build.machines import Machine
+from tinykernel.build.toolchains import Toolchain
+from tinykernel.errors import TinykernelError
+
+__all__ = ["EXIT_FAULT", "build", "emulator_name", "run_program", "trace_program"]
+
+#: Exit status of a program that its processor stopped, see firmware/boards/semihost.h.
+EXIT_FAULT = 77
+_FLAGS = ("-Os", "-std=gnu99")
+_SOURCES = {"arm": ("start.c",), "riscv": ("start.c",), "xtensa": ("start.c", "rom.c")}
+_EBREAK = 0x00100073
+_ARM_BREAKPOINT = 7  # Unicorn's number of the exception
+# Semihosting operations, see Arm's "Semihosting for AArch32 and AArch64", chapter 5.
+_OPEN, _WRITE0, _WRITE, _READ, _EXIT_EXTENDED = 0x01, 0x04, 0x05, 0x06, 0x20
+
+
+def build(
+    machine: Machine,
+    chain: Toolchain,
+    sources: Sequence[Path],
+    folder: Path,
+    *,
+    include: Sequence[Path] = (),
+    flags: Sequence[str] = ("-Os", "-std=c99"),
+) -> Path:
+    """Compile sources with the start-up code of a machine and link them to a program.
+
+    Parameters
+    ----------
+    machine : Machine
+    chain : Toolchain
+    sources : sequence of Path
+        With a `main`.
+    folder : Path
+        Where the objects and the program go.
+    include : sequence of Path
+        Folders of headers.
+    flags : sequence of str
+        For `sources`; the start-up code has flags of its own.
+
+    Returns
+    -------
+    Path
+        The ELF file.
+
+    Raises
+    ------
+    TinykernelError
+        If a source does not compile, or the program does not fit the machine.
+    """
+    boards = resources.folder("firmware") / "boards"
+    objects = []
+    for name in _SOURCES[machine.family]:
+        objects.append(folder / f"board-{name}.o")
+        chain.compile(boards / machine.family / name, objects[-1], include=[boards], flags=_FLAGS)
+    for source in sources:
+        objects.append(folder / f"{source.stem}.o")
+        chain.compile(source, objects[-1], include=[boards, *include], flags=[*flags, "-g"])
+    script = folder / "board.ld"
+    text = (boards / "board.ld").read_text(encoding="utf-8")
+    for name, value in zip(
+        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
+    ):
+        text = text.replace(f"@{name}@", hex(value))
+    script.write_text(text, encoding="utf-8")
+    program = folder / "program.elf"
+    entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
+    chain.link(objects, program, script=script, flags=entry)
+    return program
+
+
+def emulator_name(machine: Machine, back_end: str) -> str | None:
+    """Find an emulator and its version.
+
+    Parameters
+    ----------
+    machine : Machine
+    back_end : {"qemu", "unicorn"}
+
+    Returns
+    -------
+    str or None
+        Name and version for a report; None when it is not installed or lacks the machine.
+    """
+    if back_end == "unicorn":
+        if not machine.unicorn or importlib.util.find_spec("unicorn") is None:
+            return None
+        return f"Unicorn {importlib.import_module('unicorn').__version__}"
+    program = shutil.which(machine.qemu[0])
+    if program is None:
+        return None
+    banner = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout
+    words = banner.split()
+    return f"QEMU {words[3]}" if len(words) > 3 and words[2] == "version" else "QEMU"
+
+
+def run_program(
+    machine: Machine,
+    program: Path,
+    folder: Path,
+    *,
+    back_end: str = "qemu",
+    options: Sequence[str] = (),
+    timeout: float = 600.0,
+) -> tuple[int, str]:
+    """Run a program to its end.
+
+    Parameters
+    ----------
+    machine : Machine
+    program : Path
+        An ELF file from `build`.
+    folder : Path
+        Where the program's files are.
+    back_end : {"qemu", "unicorn"}, default="qemu"
+    options : sequence of str
+        Further options of QEMU.
+    timeout : float, default=600
+        Seconds.
+
+    Returns
+    -------
+    status : int
+        What the program returned; `EXIT_FAULT` after an illegal instruction or access.
+    text : str
+        What it printed.
+
+    Raises
+    ------
+    TinykernelError
+        If it did not end in time.
+    """
+    if back_end == "unicorn":
+        return _Unicorn(machine, program, folder).run(timeout)
+    arguments = ["-nographic", "-monitor", "none", "-serial", "none", "-kernel", str(program)]
+    if machine.family == "xtensa":
+        hosting = ["-semihosting"]
+    else:
+        hosting = ["-semihosting-config", "enable=on,target=native"]
+    try:
+        finished = subprocess.run(
+            [*machine.qemu, *arguments, *hosting, *options],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        raise TinykernelError(
+            f"{machine.name}: the program did not end within {timeout:.0f} seconds"
+        ) from None
+    return finished.returncode, finished.stderr + finished.stdout
+
+
+def trace_program(
+    machine: Machine, program: Path, folder: Path, *, back_end: str = "qemu"
+) -> list[int]:
+    """Run a program to its end and list the address of every instruction that it executed.
+
+    Parameters
+    ----------
+    machine, program, folder, back_end
+        As for `run_program`.
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    TinykernelError
+        If the program does not end well.
+    """
+    addresses: list[int] = []
+    if back_end == "unicorn":
+        emulator = _Unicorn(machine, program, folder)
+        emulator.trace(addresses)
+        status, _ = emulator.run(600.0)
+    else:
+        # One translated block an instruction, and none chained to the next: each one is logged.
+        log = folder / "trace.log"
+        options = ["-singlestep", "-d", "exec,nochain", "-D", str(log)]
+        status, _ = run_program(machine, program, folder, options=options)
+        with log.open("rb") as stream:
+            for line in stream:
+                fields = line.split(b"/", 2)
+                if line.startswith(b"Trace") and len(fields) == 3:
+                    addresses.append(int(fields[1], 16))
+        log.unlink()
+    if status != 0:
+        raise TinykernelError(f"{machine.name}: the program ended with status {status}")
+    return addresses
+
+
+class _Unicorn:
+    """Runs a program in Unicorn and serves its semihosting calls from Python."""
+
+    def __init__(self, machine: Machine, program: Path, folder: Path) -> None:
+        self.machine, self.folder = machine, folder
+        self.files: list[Any] = []
+        self.text, self.status = "", -1
+        uc: Any = importlib.import_module("unicorn")
+        arm = machine.family == "arm"
+        names = importlib.import_module(f"unicorn.{'arm' if arm else 'riscv'}_const")
+        kind = "ARM" if arm else "RISCV"
+        mode = uc.UC_MODE_THUMB | uc.UC_MODE_MCLASS if arm else uc.UC_MODE_RISCV32
+        self.emulator = uc.Uc(getattr(uc, f"UC_ARCH_{kind}"), mode)
+        cpu = f"UC_CPU_{'ARM' if arm else 'RISCV32'}_{machine.unicorn}"
+        self.emulator.ctl_set_cpu_model(getattr(names, cpu))
+        first, second = ("R0", "R1") if arm else ("A0", "A1")
+        self.registers = {
+            "first": getattr(names, f"UC_{kind}_REG_{first}"),
+            "second": getattr(names, f"UC_{kind}_REG_{second}"),
+            "pc": getattr(names, f"UC_{kind}_REG_PC"),
+            "sp": getattr(names, f"UC_{kind}_REG_SP"),
+        }
+        for start, size in (machine.rom, machine.ram):
+            self.emulator.mem_map(start, size)
+        with program.open("rb") as stream:
+            elf = ELFFile(stream)
+            self.entry = elf["e_entry"] | (1 if arm else 0)
+            for segment in elf.iter_segments():
+                if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
+                    self.emulator.mem_write(segment["p_paddr"], segment.data())
+        self.emulator.reg_write(self.registers["sp"], sum(machine.ram))
+        self.emulator.hook_add(uc.UC_HOOK_INTR, self._interrupt)
+        self.error = uc.UcError
+
+    def trace(self, addresses: list[int]) -> None:
+        """Append the address of every instruction from now on."""
+
+        def note(_emulator: object, address: int, _size: int, _data: object) -> None:
+            addresses.append(address)
+
+        uc = importlib.import_module("unicorn")
+        self.emulator.hook_add(uc.UC_HOOK_CODE, note)
+
+    def run(self, timeout: float) -> tuple[int, str]:
+        """Run from the reset function until the program exits."""
+        at: int | None = self.entry
+        try:
+            while at is not None:
+                at = self._start(at, timeout)
+        finally:
+            for file in self.files:
+                file.close()
+        if self.status < 0:
+            raise TinykernelError(
+                f"{self.machine.name}: the program did not end within {timeout:.0f} seconds"
+            )
+        return self.status, self.text
+
+    def _start(self, at: int, timeout: float) -> int | None:
+        """Run until the program ends, or return where to resume after a semihosting call."""
+        try:
+            self.emulator.emu_start(at, 0xFFFFFFFF, timeout=int(timeout * 1e6))
+        except self.error:
+            # Unicorn takes the ebreak of a RISC-V semihosting call for an invalid instruction.
+            pc: int = self.emulator.reg_read(self.registers["pc"])
+            if self.machine.family == "riscv" and self._words(pc, 1)[0] == _EBREAK:
+                self._call()
+                return None if self.status >= 0 else pc + 4
+            self.status = EXIT_FAULT
+        return None
+
+    def _interrupt(self, emulator: Any, number: int, _data: object) -> None:
+        if self.machine.family == "riscv" or number != _ARM_BREAKPOINT:
+            self.status = EXIT_FAULT
+            emulator.emu_stop()
+            return
+        pc = emulator.reg_read(self.registers["pc"])
+        self._call()
+        if self.status >= 0:
+            emulator.emu_stop()
+        else:
+            emulator.reg_write(self.registers["pc"], (pc + 2) | 1)
+
+    def _call(self) -> None:
+        """Serve the semihosting call in the argument registers."""
+        operation = self.emulator.reg_read(self.registers["first"])
+        result = self._serve(operation, self.emulator.reg_read(self.registers["second"]))
+        self.emulator.reg_write(self.registers["first"], result & 0xFFFFFFFF)
+
+    def _words(self, address: int, count: int) -> tuple[int, ...]:
+        return struct.unpack(f"<{count}I", self.emulator.mem_read(address, 4 * count))
+
+    def _serve(self, operation: int, argument: int) -> int:
+        """Do one semihosting call and return its result."""
+        if operation == _EXIT_EXTENDED:
+            self.status = self._words(argument, 2)[1]
+            return 0
+        if operation == _WRITE0:
+            text = bytearray()
+            while (byte := self.emulator.mem_read(argument + len(text), 1)[0]) != 0:
+                text.append(byte)
+            self.text += text.decode("ascii", "replace")
+            return 0
+        first, address, size = self._words(argument, 3)
+        if operation == _OPEN:
+            name = bytes(self.emulator.mem_read(first, size)).decode()
+            self.files.append((self.folder / name).open("wb" if address == 5 else "rb"))
+            return len(self.files)
+        file = self.files[first - 1]
+        if operation == _READ:
+            data = file.read(size)
+            self.emulator.mem_write(address, data)
+            return size - len(data)
+        if operation == _WRITE:
+            file.write(bytes(self.emulator.mem_read(address, size)))
+            return 0
+        return -1

@@ -1,0 +1,91 @@
+"""Checks of the values that a user gives for parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["check_choice", "check_count", "check_positive"]
+
+
+def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Refuse a parameter that is not one of `choices`.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+    choices : tuple
+
+    Raises
+    ------
+    TinykernelError
+        If `value` is none of them.
+
+    Examples
+    --------
+    >>> check_choice("kernel", "gaussian", ("gaussian",))
+    """
+    if not any(value is choice or value == choice for choice in choices):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
+
+
+def check_count(name: str, value: object, low: int = 1) -> int:
+    """Return a whole number that is at least `low`.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+    low : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TinykernelError
+        If it is something else.
+
+    Examples
+    --------
+    >>> check_count("n_components", 5)
+    5
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise TinykernelError(f"{name} must be a whole number of at least {low}; got {value!r}")
+    return int(value)
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return a finite number greater than 0.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TinykernelError
+        If it is something else.
+
+    Examples
+    --------
+    >>> check_positive("sigma", 2)
+    2.0
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not number or not 0 < value < np.inf:  # type: ignore[operator]
+        raise TinykernelError(f"{name} must be a positive number; got {value!r}")
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,194 @@
+"""What must hold for the rows and labels of a data file; each fault is one line that names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.formats import Part
+from tinykernel.errors import TinykernelError
+
+__all__ = [
+    "as_classes",
+    "at_least_two_classes",
+    "check_columns",
+    "checked_part",
+    "needed_labels",
+]
+
+_LARGEST = float(np.finfo(np.float32).max)
+_INT32 = np.iinfo(np.int32)
+_LARGEST_LABEL = 2.0**53  # up to here floats are exact integers
+_ROWS_AT_ONCE = 16384
+
+
+def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -> Part:
+    """Check a part and bring it into one form.
+
+    Parameters
+    ----------
+    part : Part
+        As read from a file.
+    n_features : int, optional
+        The width that the rows must have.
+    like : str
+        What has that width, for the message.
+
+    Returns
+    -------
+    Part
+        X has two dimensions and holds numbers that fit the firmware's types; y, where there is
+        one, has one dimension and holds integers, booleans or text.
+
+    Raises
+    ------
+    TinykernelError
+        Names the array and, for a bad value, its row and column.
+    """
+    what = f"{part.file}: {part.name}".rstrip(": ")
+    X = part.X
+    if X.dtype.kind not in "biuf":
+        kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
+        raise TinykernelError(f"{what} holds {kind}; it must hold numbers")
+    if X.ndim < 2:
+        raise TinykernelError(
+            f"{what} has shape {X.shape}; it must have two dimensions, rows and features"
+        )
+    X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
+    X = X.astype(np.float32) if X.dtype == np.float16 else X
+    if not X.size:
+        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} features)")
+    if n_features is not None and X.shape[1] != n_features:
+        verb = "takes" if like == "the model" else "has"
+        raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
+    _all_representable(part, X)
+    y = None if part.y is None else _clean_labels(part, part.y)
+    for name, array in (("labels", y), ("groups", part.group)):
+        if array is not None and array.shape[:1] != X.shape[:1]:
+            count = len(array) if array.ndim else 1
+            raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
+    return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
+
+
+def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
+    """Refuse a table whose columns are not those that a model was trained with.
+
+    Parameters
+    ----------
+    part : Part
+        Of as many features as there are names.
+    feature_names : sequence of str, optional
+        In the order of the model's inputs, without spaces around them; without names nothing is
+        checked.
+
+    Raises
+    ------
+    TinykernelError
+        Names the first column that differs.
+    """
+    if feature_names is None or part.columns is None:
+        return
+    columns = [column.strip() for column in part.columns]
+    for number, (found, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
+        if found != name:
+            advice = "rename or replace it, or name the column of the labels with --label"
+            if sorted(columns) == sorted(feature_names):
+                advice = "bring the columns into its order"
+            raise TinykernelError(
+                f"{part.file}: feature {number} is {found!r} where the model was trained with "
+                f"{name!r}; {advice}"
+            )
+
+
+def _all_representable(part: Part, X: NDArray[Any]) -> None:
+    """Refuse the first value that is NaN, infinite or beyond what the firmware's types hold."""
+    if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
+        return
+    low, high = (-_LARGEST, _LARGEST) if X.dtype.kind == "f" else (_INT32.min, _INT32.max)
+    for first in range(0, len(X), _ROWS_AT_ONCE):
+        rows = X[first : first + _ROWS_AT_ONCE]
+        good = (rows >= low) & (rows <= high)  # False for NaN
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            value = rows[row, column]
+            where = f"{part.file}: {part.place(first + row, column)}"
+            if np.isnan(value):
+                raise TinykernelError(f"{where} is NaN; fill the gap or remove the row")
+            if np.isinf(value):
+                raise TinykernelError(f"{where} is infinite; correct it or remove the row")
+            kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"
+            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
+
+
+def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
+    what = f"{part.file}: the labels" + (f" of {part.name}" if part.name else "")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise TinykernelError(
+            f"{what} have shape {y.shape}; give one label a row (one-hot labels: use argmax)"
+        )
+    if y.dtype.kind == "S":
+        try:
+            y = np.char.decode(y, "utf-8")
+        except UnicodeDecodeError:
+            raise TinykernelError(f"{what} are bytes that are no text in UTF-8") from None
+    if y.dtype.kind == "f":
+        whole = (np.abs(y) < _LARGEST_LABEL) & (y == np.floor(y))  # False for NaN
+        if not whole.all():
+            row = int(np.flatnonzero(~whole)[0])
+            raise TinykernelError(
+                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text"
+            )
+        y = y.astype(np.int64)
+    if y.dtype.kind not in "biuU":
+        raise TinykernelError(f"{what} have type {y.dtype}; give integers or text")
+    return y
+
+
+def needed_labels(part: Part) -> NDArray[Any]:
+    """Return the labels of a part; TinykernelError where it has none."""
+    if part.y is None:
+        raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
+    return part.y
+
+
+def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
+    """Raise TinykernelError where all labels are the same."""
+    if (y == y[0]).all():
+        raise TinykernelError(
+            f"{part.file}: one class only, all {len(y)} training rows have the label {y[0]}; "
+            "training needs two"
+        )
+
+
+def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
+    """Give the labels the type of the model's classes; TinykernelError where they cannot have it.
+
+    Parameters
+    ----------
+    part : Part
+        Where the labels come from, for the message.
+    y : ndarray, shape (n_rows,)
+    classes : sequence
+        Of the model: all text, or none.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+        Text where the classes are text.
+    """
+    text = isinstance(classes[0], str)
+    if text and y.dtype.kind != "U":
+        return y.astype(np.str_)
+    if not text and y.dtype.kind == "U":
+        known = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        raise TinykernelError(
+            f"{part.file}: the labels are text (the first is {y[0]!r}), the model's classes are "
+            f"numbers ({known})"
+        )
+    return y

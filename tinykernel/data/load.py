@@ -1,0 +1,407 @@
+"""Load and check the DATA files of the command line.
+
+Rows for training come from `load_data`, rows to run a finished model on from `load_rows`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.data.checks import (
+    as_classes,
+    at_least_two_classes,
+    check_columns,
+    checked_part,
+    needed_labels,
+)
+from tinykernel.data.formats import Part, read_parts
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Dataset", "Rows", "find_data", "load_data", "load_rows", "split_data"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows to train on and rows to test on.
+
+    Parameters
+    ----------
+    X_train : ndarray, shape (n_train, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y_train : ndarray, shape (n_train,)
+        Integers, booleans or strings; at least two classes.
+    X_test, y_test : ndarray or None
+        The same for the rows kept aside; None where there are none.
+    source : str
+        Name of the file.
+    split : str
+        How the two parts came about, in words, to be printed beside every accuracy.
+    group_train, group_test : ndarray or None
+        Which person, record or batch each row belongs to, where the file says so.
+    columns : tuple of str or None
+        Names of the features of a table.
+    """
+
+    X_train: NDArray[Any]
+    y_train: NDArray[Any]
+    X_test: NDArray[Any] | None
+    y_test: NDArray[Any] | None
+    source: str
+    split: str
+    group_train: NDArray[Any] | None = None
+    group_test: NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to run a finished model on.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_rows, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y : ndarray, shape (n_rows,), or None
+        Labels, where the file has them.
+    source : str
+        Name of the file.
+    part : str
+        Which rows of the file these are, in words.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    source: str
+    part: str
+
+
+def find_data(path: str | os.PathLike[str]) -> Path:
+    """Find a data file: as it is given or, for a bare file name, in the folder TINYKERNEL_DATA.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, e.g. ``readings/gesture.csv`` or ``usps.npz``.
+
+    Returns
+    -------
+    pathlib.Path
+        An existing file.
+
+    Raises
+    ------
+    TinykernelError
+        If there is none.
+    """
+    given = Path(path)
+    if given.is_file():
+        return given
+    if given.is_dir():
+        raise TinykernelError(f"{given}: is a folder; give a data file")
+    folder = os.environ.get("TINYKERNEL_DATA")
+    if folder and given.name == str(given):
+        shared = Path(folder) / given
+        if shared.is_file():
+            return shared
+        raise TinykernelError(f"{given}: no such file here or in {folder} (TINYKERNEL_DATA)")
+    raise TinykernelError(f"{given}: no such file")
+
+
+def load_data(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    test_size: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    r"""Load a data file to train on, and keep rows aside to test on.
+
+    ============  ===================================================================
+    ``.npz``      ``X_train, y_train, X_test, y_test``, or ``X, y``; optionally
+                  ``group_train, group_test`` or ``group``
+    ``.npy``      ``NAME_X.npy`` beside ``NAME_y.npy``, or with `label` the file of labels;
+                  ``X_train.npy`` takes ``X_test.npy`` as its test part where that exists
+    ``.csv``      a header and one column of labels
+    ``.parquet``  the same; needs pyarrow
+    ============  ===================================================================
+
+    A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
+    test_size=test_size, stratify=y, random_state=seed)``, so that anyone can repeat the split.
+    Where that would be fewer test rows than classes, as many rows as classes are kept aside.
+    Arrays of more than two dimensions (images) are flattened in row-major order.
+
+    Parameters
+    ----------
+    path : path-like
+        See `find_data`.
+    label : str, optional
+        The column of labels of a table, the array of labels beside ``X`` in an ``.npz``, or the
+        file of labels of an ``.npy``. A table takes its only column called label, target, class
+        or y when this is not given.
+    groups : str, optional
+        The column of a table, the array of an ``.npz`` (e.g. ``group_train``) or the ``.npy`` file
+        that tells which person, record or batch a row belongs to. A file without a test part is
+        then split by whole groups, of ``StratifiedGroupKFold(round(1 / test_size), shuffle=True,
+        random_state=seed)`` the first part.
+    test_size : float, default=0.2
+        Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
+        With 0 all rows are for training and `X_test` is None.
+    seed : int, default=0
+        Decides which rows are kept aside.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TinykernelError
+        If the file is missing, unreadable, empty, without labels, holds anything but finite
+        numbers or has one class only. The message names row and column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name) / "gesture.csv"
+    >>> _ = file.write_text("ax,ay,label\n" + "1,2,up\n3,4,down\n" * 5)
+    >>> data = load_data(file)
+    >>> data.X_train.shape, data.split
+    ((8, 2), '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)')
+    >>> folder.cleanup()
+    """
+    file = find_data(path)
+    if not 0 <= test_size < 1:
+        raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
+    parts = read_parts(file, label=label, labels_needed=True, groups=groups)
+    if parts.train is None:
+        raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
+    train = checked_part(parts.train)
+    X, y = train.X, needed_labels(train)
+    at_least_two_classes(train, y)
+    if parts.test is not None:
+        test = checked_part(
+            parts.test, n_features=X.shape[1], like=train.name or "the training part"
+        )
+        y_test = needed_labels(test)
+        split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
+        return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
+    return _split(train, y, test_size, seed, by_group=groups is not None)
+
+
+def split_data(
+    X: ArrayLike, y: ArrayLike, *, source: str, test_size: float = 0.2, seed: int = 0
+) -> Dataset:
+    """Check arrays and keep rows aside to test on, as `load_data` does with a file.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_features)
+        Finite numbers.
+    y : array-like, shape (n_rows,)
+        Labels.
+    source : str
+        What the data are called in messages.
+    test_size, seed
+        As in `load_data`.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TinykernelError
+        As in `load_data`.
+
+    Examples
+    --------
+    >>> split_data([[0.0], [1.0]] * 5, [0, 1] * 5, source="made up").split
+    '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)'
+    """
+    part = checked_part(Part(Path(source), "X", np.asarray(X), np.asarray(y)))
+    labels = needed_labels(part)
+    at_least_two_classes(part, labels)
+    return _split(part, labels, test_size, seed)
+
+
+def load_rows(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    classes: Sequence[object] | None = None,
+    test_size: float | None = None,
+    seed: int = 0,
+) -> Rows:
+    """Load rows to run a finished model on: the test part of the file, else all its rows.
+
+    Parameters
+    ----------
+    path : path-like
+        See `find_data`.
+    label : str, optional
+        As in `load_data`. Labels are used where the file has them and are not needed.
+    groups : str, optional
+        As in `load_data`. The column of a table is no feature; with `test_size` whole groups are
+        taken.
+    n_features : int, optional
+        The number of features that the model takes; other widths are refused.
+    feature_names : sequence of str, optional
+        The columns that the model was trained with; a table with others, or with these in another
+        order, is refused.
+    classes : sequence, optional
+        The classes of the model. Number labels are turned into text where these are text.
+    test_size : float, optional
+        For a file without a test part: only the rows that `load_data` keeps aside for the same
+        `groups`, `test_size` and `seed`. All rows by default.
+    seed : int, default=0
+        See `test_size`.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    TinykernelError
+        As in `load_data`, and if the number of columns is not `n_features`, or the first column
+        that is not the one of `feature_names`.
+    """
+    if n_features is None and feature_names is not None:
+        n_features = len(feature_names)
+    file = find_data(path)
+    # An array of groups is needed for a split only; a column must be told from the features.
+    needed = test_size is not None or file.suffix.lower() in (".csv", ".parquet")
+    parts = read_parts(
+        file,
+        label=label,
+        labels_needed=False,
+        n_features=n_features,
+        groups=groups if needed else None,
+    )
+    part = parts.test or parts.train
+    assert part is not None  # read_parts never returns two empty parts
+    part = checked_part(part, n_features=n_features, like="the model")
+    check_columns(part, feature_names)
+    X, y = part.X, part.y
+    which = "the test part" if parts.test is not None else "all rows"
+    if parts.test is None and test_size is not None:
+        labels = needed_labels(part)
+        _, aside, kind = _kept_aside(part, labels, test_size, seed, by_group=groups is not None)
+        X, y = X[aside], labels[aside]
+        which = f"{kind}{',' if groups is not None else ''} "
+        which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
+    if y is not None and classes is not None:
+        y = as_classes(part, y, classes)
+    return Rows(X, y, file.name, which)
+
+
+# ---------------------------------------------------------------------------------------- split
+
+
+def _split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool = False
+) -> Dataset:
+    """Keep rows of a checked part aside."""
+    X, group, source = part.X, part.group, part.file.name
+    if test_size == 0:
+        split = f"{len(y)} training rows, no test rows"
+        return Dataset(X, y, None, None, source, split, group, None, part.columns)
+    kept, aside, kind = _kept_aside(part, y, test_size, seed, by_group=by_group)
+    percent = f"{100 * len(aside) / len(y):.3g} %"
+    if by_group:
+        share = f"{kind} kept aside, {percent}, seed {seed}"
+    else:
+        share = f"{kind} {percent} kept aside, seed {seed}"
+        share += "" if group is None else "; groups mixed"
+    return Dataset(
+        X[kept],
+        y[kept],
+        X[aside],
+        y[aside],
+        source,
+        f"{len(kept)} training rows, {len(aside)} test rows ({share})",
+        None if group is None else group[kept],
+        None if group is None else group[aside],
+        part.columns,
+    )
+
+
+def _kept_aside(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
+    """Return the rows to train on, those to keep aside, and in words how they were told apart."""
+    if by_group:
+        return *_group_split(part, y, test_size, seed), "whole groups"
+    return *_stratified_split(part, y, test_size, seed), "stratified"
+
+
+def _stratified_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indices of the rows to train on and of those to keep aside."""
+    from sklearn.model_selection import train_test_split
+
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise TinykernelError(
+            f"{part.file}: the class {labels[counts.argmin()]} has one row, too few to keep a test "
+            "part aside; give it more rows, or use --test-size 0"
+        )
+    n_test = max(int(np.ceil(test_size * len(y))), len(labels))
+    if len(y) - n_test < len(labels):
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
+            f"the {len(labels)} classes; use a smaller --test-size"
+        )
+    kept, aside = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
+    )
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _group_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Keep whole groups aside."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    names, group = np.unique(np.asarray(part.group), return_inverse=True)
+    n_parts = min(max(2, round(1 / test_size)), names.size)
+    if n_parts < 2:
+        raise TinykernelError(
+            f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
+        )
+    if np.unique(y, return_counts=True)[1].max() < n_parts:
+        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test-size 0")
+    splitter = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
+        kept, aside = next(splitter.split(part.X, y, group))
+    if not len(aside):
+        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test-size 0")
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: int) -> None:
+    missing = np.setdiff1d(y, y[kept])
+    if missing.size:
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
+            f"class {missing[0]}; use a smaller --test-size"
+        )

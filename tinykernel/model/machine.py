@@ -1,0 +1,186 @@
+"""The float result of training: what every trainer produces and the quantiser reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.hadamard import fwht, padded_dimension
+from tinykernel.model.permutation import Permutation
+
+__all__ = ["KernelMachine"]
+
+_TURN = 2.0 * np.pi
+_ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMachine:
+    """A trained kernel machine with binary features and ternary weights, in floats.
+
+    With ``x' = clip((x - input_offset) * input_scale, input_low, input_high)`` padded by zeros to
+    d values (Lei & Lan 2021, (3)-(5), written with phase windows instead of a cosine)::
+
+        theta = row_scale * (H G P H B x')          H: unnormalised Walsh-Hadamard matrix
+        z     = +1 if (theta + start) mod 2 pi < width else -1
+        f     = output_scale * (weights @ z) + output_offset
+
+    ``sign(cos(theta + b) + t)`` is the same feature: with ``h = arccos(-t)`` it is +1 exactly where
+    the phase ``theta + b + h`` lies in ``[0, 2 h)``, so ``start = b + h`` and ``width = 2 h``.
+
+    Parameters
+    ----------
+    classes : tuple
+        The c class labels in ascending order.
+    raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
+        The type of the raw sensor values that the firmware takes.
+    input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
+        The scaler. ``input_scale`` is 0 for a constant feature. Values outside
+        ``[input_low, input_high]`` saturate.
+    sign : ndarray of int8, shape (n_features,)
+        Diagonal of B, +-1. The padding is zero, so its signs do not matter.
+    permutation : Permutation
+        P, shared by all blocks.
+    diagonal : ndarray of float64, shape (n_blocks, d)
+        Diagonals of G, one row a block.
+    diagonal_kind : {"gaussian", "int8", "int4", "sign"}
+        Whether G holds any real numbers, whole multiples from -127 to 127 or from -7 to 7 of one
+        number for each block, or only +-1.
+    row_scale : ndarray of float64, shape (n_blocks, d)
+        Radians per unit: ``S / (sigma sqrt(d))`` of (3), where S already holds ``1 / ||G||``.
+    start, width : ndarray of float64, shape (n_blocks, d)
+        Phase windows in radians. ``width <= 0`` is never on, ``width >= 2 pi`` always.
+    weights : ndarray of int8, shape (n_outputs, n_blocks * d)
+        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c.
+    output_scale, output_offset : ndarray of float64, shape (n_outputs,)
+        The scale (alpha of (6)) and the offset of each output.
+    input_bits : {8, 16}
+        Width of the quantised inputs that the firmware works on.
+    trained_in_integers : bool
+        Whether training kept to the arithmetic of the firmware: the windows are then those of its
+        integers, and quantisation leaves them where they are.
+    """
+
+    classes: tuple[object, ...]
+    raw_dtype: str
+    input_offset: NDArray[np.float64]
+    input_scale: NDArray[np.float64]
+    input_low: NDArray[np.float64]
+    input_high: NDArray[np.float64]
+    sign: NDArray[np.int8]
+    permutation: Permutation
+    diagonal: NDArray[np.float64]
+    diagonal_kind: str
+    row_scale: NDArray[np.float64]
+    start: NDArray[np.float64]
+    width: NDArray[np.float64]
+    weights: NDArray[np.int8]
+    output_scale: NDArray[np.float64]
+    output_offset: NDArray[np.float64]
+    input_bits: int = 8
+    trained_in_integers: bool = False
+
+    @property
+    def n_features(self) -> int:
+        """Number of raw inputs."""
+        return int(self.input_offset.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """Length d of the transforms: `n_features` padded to a power of two."""
+        return padded_dimension(self.n_features)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of Fastfood blocks."""
+        return int(self.diagonal.shape[0])
+
+    def scale_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Scale and clip raw inputs.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float32, shape (n_rows, n_features)
+        """
+        scaled = (np.asarray(X, dtype=np.float64) - self.input_offset) * self.input_scale
+        return np.clip(scaled, self.input_low, self.input_high).astype(np.float32)
+
+    def mixed_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Compute ``P H B x'``, which all blocks share.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float32, shape (n_rows, d)
+        """
+        scaled = self.scale_inputs(X)
+        mixed = np.zeros((scaled.shape[0], self.dimension), dtype=np.float32)
+        mixed[:, : self.n_features] = scaled * self.sign
+        fwht(mixed)
+        return mixed[:, self.permutation.indices(self.dimension)]
+
+    def features(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Compute the binary features; True stands for +1.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_blocks * d)
+        """
+        mixed = self.mixed_inputs(X)
+        bits = np.empty((mixed.shape[0], self.n_blocks, self.dimension), dtype=bool)
+        for block in range(self.n_blocks):
+            projected = mixed * self.diagonal[block].astype(np.float32)
+            fwht(projected)
+            phase = projected * self.row_scale[block] + self.start[block]
+            bits[:, block] = np.mod(phase, _TURN) < self.width[block]
+        return bits.reshape(mixed.shape[0], -1)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the decision values, block by block of rows to bound the memory.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
+        X = np.asarray(X)
+        weights = self.weights.astype(np.float32).T
+        decisions = np.empty((X.shape[0], self.weights.shape[0]))
+        for first in range(0, X.shape[0], _ROWS_AT_ONCE):
+            bits = self.features(X[first : first + _ROWS_AT_ONCE])
+            sums = (2.0 * bits.astype(np.float32) - 1.0) @ weights
+            decisions[first : first + _ROWS_AT_ONCE] = sums
+        return decisions * self.output_scale + self.output_offset
+
+    def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Compute the positions of the predicted labels in `classes`.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows,)
+            The first of the largest decision values; for two classes 1 where the one is positive.
+        """
+        decisions = self.decision_function(X)
+        if decisions.shape[1] == 1:
+            return (decisions[:, 0] > 0).astype(np.int64)
+        return np.asarray(decisions.argmax(axis=1), dtype=np.int64)

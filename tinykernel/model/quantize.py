@@ -1,0 +1,325 @@
+"""From the float machine to the integer model: `quantize`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import fwht
+from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.quantize_inputs import QuantisedInputs, quantize_scaler
+from tinykernel.model.quantize_windows import (
+    LARGEST_SCALE,
+    STEPS_PER_TURN,
+    QuantisedWindows,
+    quantize_windows,
+)
+from tinykernel.model.ranges import choose_schedules
+from tinykernel.model.rounding import mean_rounding_errors
+
+__all__ = ["as_integer_model", "quantize", "snap_windows"]
+
+_INT32_MAX = 2**31 - 1
+_LARGEST_MULTIPLIER = 4095
+_EQUAL_MULTIPLIER = 256
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The quantised linear part: ``H G P H B x' = unit * (v - error) + centre``.
+
+    `index` says which blocks of the machine remain, `unit` has shape (n_blocks, 1). `centre` is
+    what the inputs ``q = 0`` give, `error` the mean of the rounding errors.
+    """
+
+    index: NDArray[np.int64]
+    diagonal: NDArray[np.int8]
+    kind: str
+    halve_first: tuple[bool, ...]
+    halve_second: tuple[bool, ...]
+    unit: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = None) -> IntegerModel:
+    """Turn a float machine into the integer model that the firmware computes.
+
+    Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
+    rows whose feature never changes become part of the class offsets.
+
+    What all rows have in common stays in common, so that it takes no table:
+
+    * the width, where all are equal;
+    * the start, where it depends on the parity of the row only, all widths are equal, no
+      `row_scale` is negative, and the quantised input 0 stands for 0 (see `quantize_scaler`), at
+      least nearly: the starts that would take that up must differ by less than one of their
+      256 steps;
+    * the scale of a block, where all rows of a block have the same `row_scale`.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    feature_names : tuple of str, optional
+        What the inputs are; the model remembers it.
+
+    Returns
+    -------
+    IntegerModel
+        Proved not to overflow for any input.
+
+    Raises
+    ------
+    TinykernelError
+        If the machine holds values that are not finite.
+
+    Examples
+    --------
+    >>> from tinykernel.model.permutation import Permutation
+    >>> row = np.ones((1, 32))
+    >>> machine = KernelMachine(
+    ...     classes=("off", "on"), raw_dtype="uint8", input_offset=np.array([127.5]),
+    ...     input_scale=np.array([1 / 127.5]), input_low=np.array([-1.0]),
+    ...     input_high=np.array([1.0]), sign=np.ones(1, np.int8), permutation=Permutation(),
+    ...     diagonal=row, diagonal_kind="sign", row_scale=row / 32, start=0 * row,
+    ...     width=np.pi * row, weights=np.eye(1, 32, dtype=np.int8), output_scale=np.ones(1),
+    ...     output_offset=np.zeros(1))
+    >>> quantize(machine).predict([[3], [250]]).tolist()
+    ['off', 'on']
+    """
+    _check(machine)
+    weighed = np.any(machine.weights != 0, axis=0).reshape(machine.diagonal.shape)
+    inputs = _quantize_inputs(machine, weighed)
+    blocks = _quantize_blocks(machine, inputs, weighed)
+    windows = _windows(machine, blocks, weighed)
+    kept = weighed[blocks.index] & (windows.constant == 0)
+    if not kept.any():
+        # The firmware has at least one component; this one has no weight.
+        kept[0, 0] = True
+    weights = _weights_by_row(machine)[:, blocks.index]
+    multiplier, offset, decision_scale = _quantize_outputs(
+        machine, np.where(kept, weights, 0), np.sum(weights * windows.constant, axis=(1, 2))
+    )
+    remaining = kept.any(axis=1)
+    return IntegerModel(
+        n_features=machine.n_features,
+        scaler=inputs.scaler,
+        sign=_signs(machine, inputs),
+        permutation=machine.permutation,
+        diagonal=blocks.diagonal[remaining],
+        diagonal_kind=blocks.kind,
+        halve_first=blocks.halve_first,
+        halve_second=blocks.halve_second,
+        row_kept=kept[remaining],
+        scale=np.maximum(windows.scale, 1)[kept],
+        start=windows.start[kept],
+        width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
+        phase_shift=windows.phase_shift,
+        weights=weights[:, kept].astype(np.int8),
+        multiplier=multiplier,
+        offset=offset,
+        classes=machine.classes,
+        decision_scale=decision_scale,
+        feature_names=feature_names,
+    )
+
+
+def snap_windows(machine: KernelMachine) -> KernelMachine:
+    """Move start and width of every row to the nearest values that the integer model can hold.
+
+    The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Random
+    windows that are snapped **before** the weights are trained, and learned ones that are snapped
+    while they are learned, cost nothing, and quantisation then leaves them where they are.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+        Its weights and outputs are not read.
+
+    Returns
+    -------
+    KernelMachine
+        The same but for `start` and `width`.
+
+    Raises
+    ------
+    TinykernelError
+        If the machine holds values that are not finite.
+    """
+    _check(machine)
+    every = np.ones(machine.diagonal.shape, dtype=bool)
+    blocks = _quantize_blocks(machine, _quantize_inputs(machine, every), every)
+    windows = _windows(machine, blocks, every)
+    turn = 2 * np.pi
+    width = windows.width.astype(np.float64) * (turn / STEPS_PER_TURN)
+    start = windows.start.astype(np.float64) * (turn / STEPS_PER_TURN)
+    start = np.where(windows.falls, width - start, start) - turn * windows.shift
+    return replace(machine, start=np.mod(start, turn), width=width)
+
+
+def as_integer_model(obj: object) -> IntegerModel:
+    """Return the integer model of anything that has one.
+
+    Parameters
+    ----------
+    obj : IntegerModel, KernelMachine or fitted TernaryKernelClassifier
+
+    Returns
+    -------
+    IntegerModel
+
+    Raises
+    ------
+    TinykernelError
+        If `obj` is something else.
+    """
+    if isinstance(obj, KernelMachine):
+        return quantize(obj)
+    # By method, because the estimator lies above this package.
+    model = obj.quantize() if hasattr(obj, "quantize") else obj
+    if isinstance(model, IntegerModel):
+        return model
+    raise TinykernelError(
+        f"a {type(obj).__name__} is no model; give an IntegerModel, a KernelMachine or a fitted "
+        "TernaryKernelClassifier"
+    )
+
+
+def _check(machine: KernelMachine) -> None:
+    names = ("input_offset", "input_scale", "input_low", "input_high", "diagonal", "row_scale",
+             "start", "width", "output_scale", "output_offset")  # fmt: skip
+    for name in names:
+        if not np.all(np.isfinite(getattr(machine, name))):
+            raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
+    if np.any(machine.input_scale < 0):
+        raise TinykernelError("the machine's input_scale is negative; turn the sign B instead")
+
+
+def _weights_by_row(machine: KernelMachine) -> NDArray[np.int64]:
+    """Return the weights as (n_outputs, n_blocks, d)."""
+    return machine.weights.astype(np.int64).reshape(-1, *machine.diagonal.shape)
+
+
+def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantisedInputs:
+    """Quantise the scaler, with the step that suits the slopes of signs as G."""
+    inputs = quantize_scaler(machine)
+    if machine.diagonal_kind != "sign":
+        return inputs
+    # The input step is the one free number that can make a slope common to all rows exact.
+    stretch = _stretches(np.abs(machine.row_scale) / (2 * np.pi) * inputs.step, weighed)
+    if np.ptp(stretch) > 1e-12:
+        return inputs
+    return quantize_scaler(machine, float(stretch[0]))
+
+
+def _signs(machine: KernelMachine, inputs: QuantisedInputs) -> NDArray[np.int8]:
+    """Return B, 0 for constant features."""
+    constant = inputs.scaler.constant(machine.n_features)
+    return np.where(constant, 0, machine.sign).astype(np.int8)
+
+
+def _quantize_blocks(
+    machine: KernelMachine, inputs: QuantisedInputs, weighed: NDArray[np.bool_]
+) -> _Blocks:
+    """Quantise G block by block and choose the shift schedules."""
+    index = np.flatnonzero(weighed.any(axis=1))
+    if index.size == 0:
+        index = np.zeros(1, dtype=np.int64)
+    exact = machine.diagonal[index]
+    kind = {"gaussian": "int8"}.get(machine.diagonal_kind, machine.diagonal_kind)
+    if kind == "sign":
+        diagonal, unit = exact.astype(np.int8), np.ones((index.size, 1))
+    elif kind == machine.diagonal_kind:
+        diagonal, unit = levels_of(exact, kind)
+    else:
+        largest = np.abs(exact).max(axis=1, keepdims=True)
+        unit = np.where(largest > 0, largest / LARGEST[kind], 1.0)
+        slopes = np.abs(machine.row_scale[index]) / (2 * np.pi) * inputs.step * unit
+        unit = unit * _stretches(slopes, weighed[index])[:, np.newaxis]
+        diagonal = to_int8(exact, unit)
+    sign = _signs(machine, inputs)
+    first, second = choose_schedules(sign, machine.input_bits, machine.permutation, diagonal, kind)
+    unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
+    centre = _project(machine, exact, inputs.centre)
+    error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
+    if machine.trained_in_integers:
+        centre, error = np.zeros_like(centre), np.zeros_like(error)
+    return _Blocks(index, diagonal, kind, first, second, unit, centre, error)
+
+
+def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return by how much to stretch each block so that one 8-bit scale serves it exactly.
+
+    That can be had where all rows of a block have the same slope; elsewhere the factor is 1. It is
+    at most 1 + 1/32, which costs the stretched numbers less than it saves.
+
+    Parameters
+    ----------
+    slopes : ndarray of float64, shape (n_blocks, d)
+        Turns per unit, up to a common power of two.
+    weighed : ndarray of bool, shape (n_blocks, d)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_blocks,)
+    """
+    largest = np.where(weighed, slopes, 0).max(axis=1)
+    smallest = np.where(weighed, slopes, np.inf).min(axis=1)
+    if largest.max() == 0:
+        return np.ones(largest.size)
+    exponent = np.ceil(np.log2(largest.max() / (LARGEST_SCALE + 0.5)))
+    scale = np.maximum(largest / 2.0**exponent, 1e-300)
+    whole = np.ceil(scale - 1e-9)
+    alike = (largest - smallest <= 1e-9 * largest) & (whole <= LARGEST_SCALE)
+    return np.where(alike & (scale >= 32), whole / scale, 1.0)
+
+
+def _project(
+    machine: KernelMachine, diagonal: NDArray[np.float64], scaled: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compute ``H G P H B x'`` of one input in float64; shape (n_blocks, d)."""
+    mixed = np.zeros(machine.dimension)
+    mixed[: machine.n_features] = machine.sign * scaled
+    gather = machine.permutation.indices(machine.dimension)
+    return fwht(diagonal * fwht(mixed)[gather])
+
+
+def _windows(
+    machine: KernelMachine, blocks: _Blocks, weighed: NDArray[np.bool_]
+) -> QuantisedWindows:
+    """Quantise the windows of the remaining blocks."""
+    turns = machine.row_scale[blocks.index] / (2 * np.pi)
+    return quantize_windows(
+        start=machine.start[blocks.index] / (2 * np.pi),
+        width=machine.width[blocks.index] / (2 * np.pi),
+        slope=turns * blocks.unit,
+        centre=turns * blocks.centre,
+        error=turns * blocks.unit * blocks.error,
+        weighed=weighed[blocks.index],
+    )
+
+
+def _quantize_outputs(
+    machine: KernelMachine, weights: NDArray[np.int64], constant: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
+    """Return multiplier, offset and decision units per score unit."""
+    scale = machine.output_scale
+    offset = machine.output_offset + scale * constant
+    largest = float(np.abs(scale).max())
+    if largest == 0:
+        unit = max(float(np.abs(offset).max()), 1.0) / _INT32_MAX
+    elif np.all(scale == scale[0]) and scale[0] > 0:
+        whole = np.all(np.abs(offset / largest - np.rint(offset / largest)) < 1e-6)
+        unit = largest if whole else largest / _EQUAL_MULTIPLIER
+    else:
+        unit = largest / _LARGEST_MULTIPLIER
+    sums = np.count_nonzero(weights, axis=(1, 2))
+    while np.any(np.rint(np.abs(scale) / unit) * sums + np.rint(np.abs(offset) / unit)
+                 > _INT32_MAX):  # fmt: skip
+        unit *= 2
+    return np.rint(scale / unit).astype(np.int32), np.rint(offset / unit).astype(np.int32), unit

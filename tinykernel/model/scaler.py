@@ -1,0 +1,195 @@
+"""Raw sensor values to quantised inputs, in the arithmetic of the firmware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import checked_array
+
+__all__ = ["RAW_DTYPES", "InputScaler"]
+
+#: Types of raw input that the firmware can take.
+RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
+
+
+@dataclass(frozen=True, eq=False)
+class InputScaler:
+    """How a raw value x of feature i becomes the quantised value q.
+
+    Every array has length ``n_features``, or length 1 where one value serves all features (each
+    array for itself). With ``top = 2**bits - 1`` and ``half = 2**(bits - 1)``:
+
+    * ``multiplier_i == 0`` marks a constant feature: ``q = 0``, whatever x is.
+    * raw float32: ``t = (x - offset_i) * multiplier_i``, two IEEE 754 binary32 operations, each
+      rounded to nearest even on its own (never contracted). Then, by comparisons in this order,
+      ``t = 0 unless t > 0`` (so that NaN gives 0) and ``t = top if t > top``. ``q = int(t) - half``
+      where ``int`` truncates; t is not negative, so that is the floor.
+    * raw integer: ``u = 0 if x <= offset_i``, ``u = span_i if x - offset_i >= span_i``, else
+      ``u = x - offset_i``; the differences are mathematical ones (compare before subtracting in
+      C; with int32 they need 33 bits). ``q = (((u >> pre_shift_i) * multiplier_i) >> 16) - half``
+      in uint32, where the product is below 2**(16 + bits) <= 2**32 and cannot wrap.
+
+    The result is in ``[-half, half - 1]``: int8 for 8 bits, int16 for 16.
+
+    Parameters
+    ----------
+    raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
+        Type of x.
+    bits : {8, 16}
+        Width of q.
+    offset : ndarray of float32 (raw float32) or int32 (raw integer), shape (n_features,) or (1,)
+    multiplier : ndarray of float32 or uint32, shape (n_features,) or (1,)
+        Levels per raw unit; for raw integers times ``2**(16 + pre_shift)``. Not negative.
+    span : ndarray of uint32, shape (n_features,) or (1,), or None
+        Raw integers only: where the range ends above the offset.
+    pre_shift : ndarray of uint8, shape (n_features,) or (1,)
+        Raw integers only (zero for float32): 0 unless the span needs more than 16 bits.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type or shape, or a product could leave its range.
+
+    Examples
+    --------
+    >>> scaler = InputScaler("uint8", 8, [0], [65536], [255])
+    >>> scaler.quantize(np.array([[0, 1, 255]], dtype=np.uint8)).tolist()
+    [[-128, -127, 127]]
+    """
+
+    raw_dtype: str
+    bits: int
+    offset: NDArray[Any]
+    multiplier: NDArray[Any]
+    span: NDArray[np.uint32] | None = None
+    pre_shift: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
+
+    def __post_init__(self) -> None:
+        """Check every field and make the arrays read-only."""
+        if self.raw_dtype not in RAW_DTYPES:
+            raise TinykernelError(f"integer model: unknown raw type {self.raw_dtype!r}")
+        if self.bits not in (8, 16):
+            raise TinykernelError(f"integer model: inputs of {self.bits} bits; 8 or 16 are known")
+        offset_type, multiplier_type = ("float32", "float32") if self.is_float else (
+            "int32", "uint32")  # fmt: skip
+        self._set("offset", self.offset, offset_type)
+        self._set("multiplier", self.multiplier, multiplier_type)
+        self._set("pre_shift", self.pre_shift, "uint8")
+        if self.is_float:
+            self._check_float()
+        else:
+            self._check_integer()
+
+    def _set(self, name: str, value: object, dtype: str) -> None:
+        object.__setattr__(self, name, checked_array(f"scaler {name}", value, dtype, (None,)))
+
+    def _check_float(self) -> None:
+        if self.span is not None or np.any(self.pre_shift):
+            raise TinykernelError("integer model: span and pre_shift go with raw integers only")
+        if np.any(self.multiplier < 0):
+            raise TinykernelError("integer model: a scaler multiplier is negative")
+
+    def _check_integer(self) -> None:
+        if self.span is None:
+            raise TinykernelError("integer model: raw integers need the span of each feature")
+        self._set("span", self.span, "uint32")
+        if np.any(self.pre_shift > 31):
+            raise TinykernelError("integer model: a scaler pre_shift is above 31")
+        largest = (self.span.astype(np.int64) >> self.pre_shift.astype(np.int64)).astype(object)
+        if np.any(largest * self.multiplier.astype(object) >= 2 ** (16 + self.bits)):
+            raise TinykernelError(
+                f"integer model: a scaler multiplier takes its span beyond {self.bits} bits"
+            )
+
+    @property
+    def is_float(self) -> bool:
+        """Whether raw values are floats."""
+        return self.raw_dtype == "float32"
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """Type of the quantised values: int8 or int16."""
+        return np.dtype(np.int8 if self.bits == 8 else np.int16)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by field name, `span` only where there is one."""
+        named = {"offset": self.offset, "multiplier": self.multiplier}
+        if self.span is not None:
+            named["span"] = self.span
+        return {**named, "pre_shift": self.pre_shift}
+
+    def constant(self, n_features: int) -> NDArray[np.bool_]:
+        """Return which features are constant, hence ignored; shape (n_features,)."""
+        return np.broadcast_to(self.multiplier == 0, (n_features,)).copy()
+
+    def quantize(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """Quantise raw values that already have the type `raw_dtype`.
+
+        Parameters
+        ----------
+        raw : ndarray of `raw_dtype`, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of int8 or int16, shape (n_rows, n_features)
+        """
+        half = 1 << (self.bits - 1)
+        if self.is_float:
+            level = self._float_level(raw)
+        else:
+            above = raw.astype(np.int64) - self.offset
+            assert self.span is not None
+            clamped = np.clip(above, 0, self.span.astype(np.int64)).astype(np.uint64)
+            level = ((clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier) >> np.uint64(
+                16
+            )
+        quantised = level.astype(np.int32) - half
+        return np.where(self.multiplier == 0, 0, quantised).astype(self.input_dtype)
+
+    def _float_level(self, raw: NDArray[Any]) -> NDArray[np.float32]:
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            level: NDArray[np.float32] = (raw - self.offset) * self.multiplier
+            level[~(level > 0)] = 0
+            level[level > 2**self.bits - 1] = 2**self.bits - 1
+        return level
+
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to the raw type of the firmware.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+            Numbers. Floats are rounded to float32, as the firmware would receive them; for a raw
+            integer type every value must be one of its integers.
+
+        Returns
+        -------
+        ndarray of `raw_dtype`, shape (n_rows, n_features)
+
+        Raises
+        ------
+        TinykernelError
+            If a value is not one that `raw_dtype` can hold; names its row and column.
+        """
+        given = np.asarray(X)
+        if given.dtype.kind not in "biuf":
+            try:
+                given = given.astype(np.float64)
+            except (TypeError, ValueError):
+                raise TinykernelError("inputs: not an array of numbers") from None
+        with np.errstate(invalid="ignore", over="ignore"):
+            raw = given.astype(self.raw_dtype)
+            wrong = np.zeros(1, dtype=bool) if self.is_float else raw != given
+        if np.any(wrong):
+            row, column = np.argwhere(wrong)[0]
+            raise TinykernelError(
+                f"inputs: row {row}, column {column} is {given[row, column]}, which is no "
+                f"{self.raw_dtype}; the model was trained on {self.raw_dtype} values"
+            )
+        return np.ascontiguousarray(raw)

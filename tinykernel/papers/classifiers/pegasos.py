@@ -1,0 +1,290 @@
+"""Pegasos: linear support vector machines by stochastic sub-gradients (004, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.errors import TinykernelError
+from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, label_targets
+
+__all__ = [
+    "PegasosClassifier",
+    "active_targets",
+    "draw_batch",
+    "hinge_gradient",
+    "hinge_objective",
+    "pegasos",
+    "with_constant",
+]
+
+#: Features and targets of some rows.
+Batch = tuple[NDArray[Any], NDArray[Any]]
+
+
+def draw_batch(
+    n_rows: int, batch_size: int, rng: np.random.RandomState
+) -> NDArray[np.int64] | slice:
+    """Sample the M points of one step: with replacement, or all rows where there are no more.
+
+    Parameters
+    ----------
+    n_rows, batch_size : int
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int64, shape (batch_size,), or slice
+
+    Examples
+    --------
+    >>> draw_batch(5, 10, np.random.RandomState(0))
+    slice(None, None, None)
+    """
+    if n_rows <= batch_size:
+        return slice(None)
+    return rng.randint(0, n_rows, batch_size)
+
+
+def with_constant(Z: NDArray[Any], wanted: bool = True) -> NDArray[Any]:
+    """Append a feature that is always 1, whose weight is then the intercept.
+
+    Parameters
+    ----------
+    Z : ndarray, shape (n, k)
+    wanted : bool
+        Return `Z` itself when false.
+
+    Returns
+    -------
+    ndarray of the dtype of `Z`, shape (n, k + 1)
+
+    Examples
+    --------
+    >>> with_constant(np.zeros((1, 2)))
+    array([[0., 0., 1.]])
+    """
+    if not wanted:
+        return Z
+    return np.hstack([Z, np.ones((Z.shape[0], 1), dtype=Z.dtype)])
+
+
+def active_targets(W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
+    """Return the targets of the points with non-zero loss, A+ of 004 (7), and 0 for the others.
+
+    Parameters
+    ----------
+    W : ndarray, shape (k, n_outputs)
+    Z : ndarray, shape (n, k)
+    Y : ndarray, shape (n, n_outputs)
+        +1 or -1.
+
+    Returns
+    -------
+    ndarray of the dtype of `Y`, shape (n, n_outputs)
+
+    Examples
+    --------
+    >>> active_targets(np.ones((1, 1)), np.array([[0.5], [2.0]]), np.ones((2, 1))).tolist()
+    [[1.0], [0.0]]
+    """
+    return np.where(Y * (Z @ W) < 1, Y, Y.dtype.type(0))
+
+
+def hinge_objective(
+    W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any], regularization: float
+) -> float:
+    """Compute ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.z)``, summed over outputs (004 (5)).
+
+    Parameters
+    ----------
+    W : ndarray, shape (k, n_outputs)
+    Z : ndarray, shape (n, k)
+    Y : ndarray, shape (n, n_outputs)
+        +1 or -1.
+    regularization : float
+        lambda.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> hinge_objective(np.ones((1, 1)), np.array([[0.5]]), np.ones((1, 1)), 0.1)
+    0.55
+    """
+    loss = np.maximum(1 - Y * (Z @ W), 0).sum(dtype=np.float64) / Z.shape[0]
+    return float(0.5 * regularization * np.sum(W * W, dtype=np.float64) + loss)
+
+
+def hinge_gradient(
+    W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any], regularization: float
+) -> NDArray[Any]:
+    """Differentiate `hinge_objective` with respect to the weights (004 (7)).
+
+    ``lambda w - 1/|A| sum_{A+} y z``, where A+ are the points with non-zero loss.
+
+    Parameters
+    ----------
+    W, Z, Y, regularization
+        As in `hinge_objective`.
+
+    Returns
+    -------
+    ndarray of the dtype of `W`, shape (k, n_outputs)
+
+    Examples
+    --------
+    >>> hinge_gradient(np.ones((1, 1)), np.array([[0.5]]), np.ones((1, 1)), 0.1)
+    array([[-0.4]])
+    """
+    pull = Z.T @ active_targets(W, Z, Y)
+    pull *= W.dtype.type(-1.0 / Z.shape[0])
+    pull += W.dtype.type(regularization) * W
+    return np.asarray(pull)
+
+
+def pegasos(
+    W: NDArray[Any],
+    draw: Callable[[], Batch],
+    regularization: float,
+    n_steps: int,
+    *,
+    first: int = 1,
+    average: bool = False,
+) -> NDArray[Any]:
+    """Optimise linear weights with fixed features: Algorithm 1 of 004.
+
+    Step t subtracts ``1 / (lambda t)`` times the gradient (7) of a batch and shrinks each output to
+    ``||w|| <= 1 / sqrt(lambda)``, a ball that holds the optimum. (Line 6 of Algorithm 1 prints
+    ``min{1, 1 / lambda ||w||}`` for the factor; with the ball of line 1, and in Shalev-Shwartz et
+    al. 2011, it is ``min{1, 1 / (sqrt(lambda) ||w||)}``.)
+
+    Parameters
+    ----------
+    W : ndarray, shape (k, n_outputs)
+        Where to start; not changed.
+    draw : callable
+        Returns features and targets of a new batch, shapes (M, k) and (M, n_outputs).
+    regularization : float
+        lambda.
+    n_steps : int
+        T1.
+    first : int
+        Number t of the first step. The step of t = 1 forgets the start altogether, so that a run
+        that is to go on where another ended must continue to count.
+    average : bool
+        Return the mean of the weights after the second half of the steps in place of the last.
+
+    Returns
+    -------
+    ndarray of the dtype of `W`, shape (k, n_outputs)
+
+    Examples
+    --------
+    >>> Z, Y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])
+    >>> pegasos(np.zeros((1, 1)), lambda: (Z, Y), 0.1, 1000, average=True).round(1)
+    array([[1.]])
+    """
+    as_type = W.dtype.type
+    W = W.copy()
+    total = np.zeros(W.shape)
+    for t in range(first, first + n_steps):
+        Z, Y = draw()
+        W -= as_type(1.0 / (regularization * t)) * hinge_gradient(W, Z, Y, regularization)
+        squares = np.einsum("ij,ij->j", W, W, dtype=np.float64)
+        W /= np.sqrt(np.maximum(regularization * squares, 1.0)).astype(as_type)
+        if t - first >= n_steps // 2:
+            total += W
+    return (total / (n_steps - n_steps // 2)).astype(W.dtype) if average else W
+
+
+class PegasosClassifier(OneVersusRest):
+    """Linear support vector machine, trained by Pegasos; several classes one versus rest.
+
+    Minimises ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.x)`` for each output (004 (6), Algorithm
+    1), all outputs at once by matrix products. The linear baseline of 004, and the classifier on
+    top of a random feature map there: ``make_pipeline(RandomFourierFeatures(), ...)``.
+
+    Parameters
+    ----------
+    regularization : float
+        lambda, greater than 0.
+    max_iter : int
+        Number of steps. Good accuracy takes some ``10 / lambda`` points, `batch_size` a step.
+    batch_size : int
+        M, points a step.
+    average : bool
+        Whether the weights are the mean of those after the second half of the steps.
+    fit_intercept : bool
+        Append a feature that is always 1; its weight is penalised like the others.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in ascending order.
+    coef_ : ndarray, shape (n_outputs, n_features)
+    intercept_ : ndarray, shape (n_outputs,)
+    n_iter_ : int
+        Steps made.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> PegasosClassifier(random_state=0).fit(X, [0, 0, 1, 1]).predict([[0.5, 0.0], [3.5, 0.0]])
+    array([0, 1])
+    """
+
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any]
+    n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        regularization: float = 1e-4,
+        max_iter: int = 2000,
+        batch_size: int = 500,
+        average: bool = True,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
+        penalty = check_positive("regularization", self.regularization)
+        size = check_count("batch_size", self.batch_size)
+        steps = check_count("max_iter", self.max_iter)
+        for name in ("average", "fit_intercept"):
+            check_choice(name, getattr(self, name), (True, False))
+        Y = label_targets(codes, self.classes_.size, X.dtype)
+
+        def draw() -> Batch:
+            rows = draw_batch(X.shape[0], size, rng)
+            return with_constant(X[rows], self.fit_intercept), Y[rows]
+
+        W = np.zeros((X.shape[1] + bool(self.fit_intercept), Y.shape[1]), dtype=X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = pegasos(W, draw, penalty, steps, average=self.average)
+        if not np.isfinite(W).all():
+            raise TinykernelError(
+                "PegasosClassifier: the weights overflowed; scale the features to about [-1, 1]"
+            )
+        self.coef_ = np.ascontiguousarray(W[: X.shape[1]].T)
+        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros_like(W[0])
+        self.n_iter_ = steps
+
+    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype))

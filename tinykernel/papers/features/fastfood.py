@@ -1,0 +1,394 @@
+"""Fastfood: random Fourier features through the fast Walsh-Hadamard transform, and their signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.checks import check_choice
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import fwht_row, padded_dimension, run_on_rows, useful_threads
+from tinykernel.model.permutation import Permutation
+from tinykernel.papers.features.base import FeatureMap, cosine_of_turns, find_sigma
+
+__all__ = ["RMBCSIK", "Fastfood"]
+
+_TURN = 2.0 * np.pi
+# Degrees of freedom of the multivariate t distribution that is the spectral density of each kernel.
+_DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}
+
+
+# --- compiled loops: one row at a time, so that its d values stay in the first-level cache ------
+
+
+@njit(cache=True, nogil=True)
+def _mix(x, sign, order, buffer, mixed):  # type: ignore[no-untyped-def]
+    """Compute ``mixed = P H B x``, with x padded by zeros."""
+    for j in range(x.shape[0]):
+        buffer[j] = x[j] * sign[j]
+    for j in range(x.shape[0], buffer.shape[0]):
+        buffer[j] = 0
+    fwht_row(buffer)
+    for j in range(buffer.shape[0]):
+        mixed[j] = buffer[order[j]]
+
+
+@njit(cache=True, nogil=True)
+def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
+    """Compute ``buffer = H G mixed``."""
+    for j in range(buffer.shape[0]):
+        buffer[j] = mixed[j] * diagonal[j]
+    fwht_row(buffer)
+
+
+# The two innermost loops take slices: an index that numba cannot see to be positive, such as
+# ``block * d + j``, costs a comparison each time and keeps the loop from being vectorised.
+
+
+@njit(cache=True, nogil=True)
+def _cosine_part(projected, scale, offset, amplitude, out):  # type: ignore[no-untyped-def]
+    for j in range(out.shape[0]):
+        out[j] = amplitude * cosine_of_turns(projected[j] * scale[j] + offset[j])
+
+
+@njit(cache=True, nogil=True)
+def _window_part(projected, scale, start, width, out):  # type: ignore[no-untyped-def]
+    for j in range(out.shape[0]):
+        phase = np.float64(projected[j]) * scale[j] + start[j]
+        out[j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
+
+
+@njit(cache=True, nogil=True)
+def _cosine_rows(  # type: ignore[no-untyped-def]
+    begin, end, x, sign, order, diagonal, scale, offset, amplitude, out
+):
+    """Write ``amplitude cos(2 pi (scale * (H G P H B x) + offset))``; all of one float dtype."""
+    n_blocks, d = diagonal.shape
+    buffer = np.empty(d, x.dtype)
+    mixed = np.empty(d, x.dtype)
+    for i in range(begin, end):
+        for block in range(n_blocks):
+            if block < sign.shape[0]:
+                _mix(x[i], sign[block], order[block], buffer, mixed)
+            _project(mixed, diagonal[block], buffer)
+            part = out[i, block * d : (block + 1) * d]
+            _cosine_part(buffer, scale[block], offset[block], amplitude, part)
+
+
+@njit(cache=True, nogil=True)
+def _window_rows(  # type: ignore[no-untyped-def]
+    begin, end, x, sign, order, diagonal, scale, start, width, out
+):
+    """Write +1 where the phase in turns lies in the window, else -1.
+
+    Projections in float32, phases in float64, as in `KernelMachine.features`.
+    """
+    n_blocks, d = diagonal.shape
+    buffer = np.empty(d, np.float32)
+    mixed = np.empty(d, np.float32)
+    for i in range(begin, end):
+        for block in range(n_blocks):
+            if block < sign.shape[0]:
+                _mix(x[i], sign[block], order[block], buffer, mixed)
+            _project(mixed, diagonal[block], buffer)
+            part = out[i, block * d : (block + 1) * d]
+            _window_part(buffer, scale[block], start[block], width[block], part)
+
+
+@njit(cache=True, nogil=True)
+def _scale_part(projected, scale, out):  # type: ignore[no-untyped-def]
+    for j in range(out.shape[0]):
+        out[j] = projected[j] * scale[j]
+
+
+@njit(cache=True, nogil=True)
+def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignore[no-untyped-def]
+    """Write ``scale * (H G P H B x)``; all of one float dtype."""
+    n_blocks, d = diagonal.shape
+    buffer = np.empty(d, x.dtype)
+    mixed = np.empty(d, x.dtype)
+    for i in range(begin, end):
+        for block in range(n_blocks):
+            if block < sign.shape[0]:
+                _mix(x[i], sign[block], order[block], buffer, mixed)
+            _project(mixed, diagonal[block], buffer)
+            _scale_part(buffer, scale[block], out[i, block * d : (block + 1) * d])
+
+
+# --- drawing -------------------------------------------------------------------------------------
+
+
+def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutation:
+    """Draw P. An orbit takes a multiplier of 5 modulo 8, which mixes the low bits best."""
+    if kind == "identity":
+        return Permutation()
+    if kind == "stored":
+        return Permutation("stored", table=rng.permutation(d).astype(np.uint16))
+    multiplier = 8 * rng.randint(0, d // 8) + 5
+    return Permutation(
+        "orbit", multiplier=int(multiplier), increment=2 * rng.randint(0, d // 2) + 1
+    )
+
+
+def _draw_lengths(
+    kernel: str, row_scale: str, shape: tuple[int, int], rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Draw the lengths of the rows of V, in units of 1 / sigma."""
+    d = shape[1]
+    degrees = _DEGREES[kernel]
+    if row_scale == "one":
+        if degrees is not None:
+            raise TinykernelError(
+                f"row_scale 'one' gives the Gaussian kernel only; use 'chi' with kernel {kernel!r}"
+            )
+        return np.full(shape, np.sqrt(d))
+    squares = rng.chisquare(d, shape)
+    if degrees is not None:
+        squares *= degrees / rng.chisquare(degrees, shape)
+    return np.asarray(np.sqrt(squares))
+
+
+class _FastfoodMap(FeatureMap):
+    """Draw the blocks ``S H G P H B / (sigma sqrt(d))`` and hand them to the compiled loops."""
+
+    sign_: NDArray[np.int8]
+    permutation_: Permutation | tuple[Permutation, ...]
+    diagonal_: NDArray[np.float64]
+    row_scale_: NDArray[np.float64]
+    offset_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 256,
+        sigma: float | str = 1.0,
+        kernel: str = "gaussian",
+        diagonal: str = "gaussian",
+        row_scale: str = "chi",
+        shared: bool = True,
+        permutation: str = "orbit",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.sigma = sigma
+        self.kernel = kernel
+        self.diagonal = diagonal
+        self.row_scale = row_scale
+        self.shared = shared
+        self.permutation = permutation
+        self.random_state = random_state
+
+    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
+        check_choice("kernel", self.kernel, tuple(_DEGREES))
+        check_choice("diagonal", self.diagonal, ("gaussian", "sign"))
+        check_choice("row_scale", self.row_scale, ("chi", "one"))
+        check_choice("shared", self.shared, (True, False))
+        check_choice("permutation", self.permutation, ("orbit", "stored", "identity"))
+        n_features = X.shape[1]
+        d = padded_dimension(n_features)
+        shape = (-(-int(self.n_components) // d), d)
+        n_mixers = 1 if self.shared else shape[0]
+        self.sigma_ = find_sigma(self.sigma, X, rng)
+        sign = (2 * rng.randint(0, 2, (n_mixers, n_features)) - 1).astype(np.int8)
+        mixers = tuple(_draw_permutation(self.permutation, d, rng) for _ in range(n_mixers))
+        self.sign_ = sign[0] if self.shared else sign
+        self.permutation_ = mixers[0] if self.shared else mixers
+        if self.diagonal == "gaussian":
+            self.diagonal_ = rng.standard_normal(shape)
+        else:
+            self.diagonal_ = np.where(rng.randint(0, 2, shape) == 1, 1.0, -1.0)
+        lengths = _draw_lengths(self.kernel, self.row_scale, shape, rng)
+        norm = np.sqrt((self.diagonal_**2).sum(axis=1, keepdims=True))
+        self.row_scale_ = lengths / (norm * (self.sigma_ * np.sqrt(d)))
+        self.offset_ = rng.uniform(0.0, _TURN, shape)
+
+    def _mixers(self) -> tuple[NDArray[np.int8], NDArray[np.uint16]]:
+        """Return B and P of every block, or of the one pair that all share."""
+        permutations = self.permutation_
+        if isinstance(permutations, Permutation):
+            permutations = (permutations,)
+        d = self.diagonal_.shape[1]
+        orders = np.stack([permutation.indices(d) for permutation in permutations])
+        return self.sign_.reshape(orders.shape[0], -1), orders
+
+    def turns(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi).
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape (n, n_features)
+            Not checked.
+
+        Returns
+        -------
+        ndarray of the dtype of X, shape (n, n_components)
+        """
+        sign, order = self._mixers()
+        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=X.dtype)
+        run_on_rows(
+            _turn_rows,
+            X.shape[0],
+            self._threads(X.shape[0]),
+            np.ascontiguousarray(X),
+            sign,
+            order,
+            self.diagonal_.astype(X.dtype),
+            (self.row_scale_ / _TURN).astype(X.dtype),
+            out,
+        )
+        return out
+
+    def _threads(self, n_rows: int) -> int:
+        """Return how many threads pay for the transform of `n_rows` rows."""
+        return useful_threads(n_rows * self.diagonal_.size * 10)
+
+
+class Fastfood(_FastfoodMap):
+    """Random Fourier features of the Gaussian kernel in O(p log d) time and O(p) memory.
+
+    ``z(x) = sqrt(2 / p) cos(R x + b)``, so that ``z(x) . z(y)`` approximates
+    ``exp(-||x - y||^2 / (2 sigma^2))``. R stacks blocks of d rows (Lei & Lan 2021 (3)-(4), after
+    Le, Sarlos & Smola 2013)::
+
+        V = S H G P H B / (sigma sqrt(d))
+
+    with the input padded by zeros to d values, d a power of two and at least 32.
+
+    The rows of ``H G P H B`` all have the length ``sqrt(d) ||G||``. S gives them the lengths that
+    rows of a Gaussian matrix have: ``S_ii = s_i / ||G||`` with s_i from the chi distribution with d
+    degrees of freedom, so that row i has length ``s_i / sigma``. Each row of V is then exactly
+    N(0, I / sigma^2) (with Gaussian G), and z . z' is unbiased. (000, below (9) and in its code,
+    takes Uniform(0, 1) for S without the division by ||G||: the lengths would then be uniform
+    between 0 and ``||G|| / sigma``, half of what they should be on average, and the kernel wider
+    than sigma says and not Gaussian.)
+
+    Parameters
+    ----------
+    n_components : int
+        p, the number of features. Any number; the last block is cut.
+    sigma : float or "neighbour"
+        Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
+    kernel : {"gaussian", "matern12", "matern32", "matern52"}
+        The Matern kernels of order 1/2 (``exp(-||x - y|| / sigma)``), 3/2 and 5/2 differ only in
+        the lengths of the rows: those of a multivariate t distribution with 1, 3, 5 degrees of
+        freedom.
+    diagonal : {"gaussian", "sign"}
+        Entries of G: normal, or random signs, which need one bit each.
+    row_scale : {"chi", "one"}
+        "chi" as above; "one" gives every row the root mean square of those lengths,
+        ``S_ii = sqrt(d) / ||G||`` (which is S = 1 for sign G), so that the kernel keeps its width:
+        its curvature at 0 is the same, and the difference vanishes as d grows.
+    shared : bool
+        Whether all blocks share B and P, so that ``P H B x`` is computed once; else each block has
+        its own.
+    permutation : {"orbit", "stored", "identity"}
+        P: generated from two numbers, a random table, or none.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    sigma_ : float
+        The width used.
+    sign_ : ndarray of int8, shape (n_features,), or (m, n_features) when not shared
+        Diagonal of B.
+    permutation_ : Permutation, or tuple of m of them when not shared
+    diagonal_ : ndarray of float64, shape (m, d)
+        Diagonals of G.
+    row_scale_ : ndarray of float64, shape (m, d)
+        ``S / (sigma sqrt(d))``, radians per unit.
+    offset_ : ndarray of float64, shape (m, d)
+        b, radians in [0, 2 pi).
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0]])
+    >>> Z = Fastfood(n_components=20000, sigma=1.0, random_state=0).fit_transform(X)
+    >>> bool(abs(Z[0] @ Z[1] - np.exp(-0.5)) < 0.03)
+    True
+    """
+
+    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+        as_type = X.dtype.type
+        sign, order = self._mixers()
+        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=as_type)
+        run_on_rows(
+            _cosine_rows,
+            X.shape[0],
+            self._threads(X.shape[0]),
+            np.ascontiguousarray(X),
+            sign,
+            order,
+            self.diagonal_.astype(as_type),
+            (self.row_scale_ / _TURN).astype(as_type),
+            (self.offset_ / _TURN).astype(as_type),
+            as_type(np.sqrt(2.0 / out.shape[1])),
+            out,
+        )
+        return out
+
+
+class RMBCSIK(_FastfoodMap):
+    """Reduced-memory binary codes for shift-invariant kernels: the signs of Fastfood features.
+
+    ``z(x) = sign(cos(R x + b) + t)`` with R as in `Fastfood`, ``b ~ Uniform(0, 2 pi)`` and
+    ``t ~ Uniform(-1, 1)`` (Lei & Lan 2021 (5)). The share of differing features of two rows is a
+    function of their kernel value, `expected_hamming`, within the bounds of Lemma 1.
+
+    Features are computed without a cosine: with ``h = arccos(-t)``, z is +1 exactly where
+    ``(R x + b + h) mod 2 pi < 2 h``. The fitted attributes are the fields of
+    `tinykernel.model.machine.KernelMachine` of the same names (when B and P are shared), and the
+    features are those of its method ``features``: projections in float32 whatever the input.
+
+    Parameters
+    ----------
+    n_components, sigma, kernel, diagonal, row_scale, shared, permutation, random_state
+        As in `Fastfood`.
+
+    Attributes
+    ----------
+    sigma_, sign_, permutation_, diagonal_, row_scale_, offset_
+        As in `Fastfood`.
+    threshold_ : ndarray of float64, shape (m, d)
+        t.
+    start_, width_ : ndarray of float64, shape (m, d)
+        ``b + h`` and ``2 h``, radians.
+
+    Examples
+    --------
+    >>> codes = RMBCSIK(n_components=8, random_state=0).fit_transform([[0.0, 1.0], [0.1, 1.0]])
+    >>> codes.dtype, codes.shape
+    (dtype('int8'), (2, 8))
+    """
+
+    _dtype_out = np.int8
+    threshold_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    width_: NDArray[np.float64]
+
+    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
+        super()._draw(X, y, rng)
+        self.threshold_ = rng.uniform(-1.0, 1.0, self.diagonal_.shape)
+        half = np.arccos(-self.threshold_)
+        self.start_ = self.offset_ + half
+        self.width_ = 2.0 * half
+
+    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+        sign, order = self._mixers()
+        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=np.int8)
+        run_on_rows(
+            _window_rows,
+            X.shape[0],
+            self._threads(X.shape[0]),
+            np.ascontiguousarray(X, dtype=np.float32),
+            sign,
+            order,
+            self.diagonal_.astype(np.float32),
+            self.row_scale_ / _TURN,
+            self.start_ / _TURN,
+            self.width_ / _TURN,
+            out,
+        )
+        return out

@@ -1,0 +1,365 @@
+"""Algorithm 1 of Lei & Lan 2021: ternary weights by alternating minimisation, one versus rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel import progress
+from tinykernel.errors import TinykernelError
+from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
+from tinykernel.papers.ternary.descent import sweep
+from tinykernel.papers.ternary.linear import linear_svm, ternary_start
+from tinykernel.papers.ternary.losses import LOSSES
+
+__all__ = ["DescentOptions", "TernaryOutputs", "fit_outputs", "stratified_rows"]
+
+_START_ROWS = 2000
+_START_EPOCHS = 10
+# Twice this is the l2 penalty of the SVM that only gives the start; it need not be tuned.
+_START_PENALTY = 0.1
+_CUT = 0.7
+_PENALTIES = {"l2": 2, "l1": 1}
+
+
+@dataclass(frozen=True)
+class DescentOptions:
+    """What is minimised, from where, and for how long.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic", "squared"}
+    penalty : {"l2", "l1"}
+        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``.
+    regularization : float
+        lambda, not negative.
+    coefficients : {"ternary", "binary"}
+        Weights in {-1, 0, 1} or {-1, 1}.
+    init : {"svm", "svm_sign", "random"}
+        Start from a linear SVM on 2000 random rows: "svm" gives ternary weights by a threshold
+        (see `ternary_start`), "svm_sign" takes the signs, which is (12).
+        They end equally accurate, the former sooner and with fewer weights. Binary coefficients
+        always take the signs. "random" draws the weights.
+    intercept : bool
+        Whether each output has an offset that is minimised with alpha. (7) has none.
+    max_iter : int
+        Most sweeps over all weights; each begins with (8).
+    tol : float
+        An output is finished when a sweep lowers its objective by less than this share.
+
+    Raises
+    ------
+    TinykernelError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> DescentOptions(loss="hinge").power
+    2
+    """
+
+    loss: str = "squared_hinge"
+    penalty: str = "l2"
+    regularization: float = 0.1
+    coefficients: str = "ternary"
+    init: str = "svm"
+    intercept: bool = True
+    max_iter: int = 20
+    tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Refuse what is not allowed."""
+        for name, value, allowed in (
+            ("loss", self.loss, LOSSES),
+            ("penalty", self.penalty, tuple(_PENALTIES)),
+            ("coefficients", self.coefficients, ("ternary", "binary")),
+            ("init", self.init, ("svm", "svm_sign", "random")),
+        ):
+            if value not in allowed:
+                listed = ", ".join(repr(choice) for choice in allowed)
+                raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
+        if not 0 <= self.regularization < np.inf:
+            raise TinykernelError(
+                f"regularization must be a number of at least 0; got {self.regularization!r}"
+            )
+        if self.max_iter < 1 or not self.tol >= 0:
+            raise TinykernelError(
+                f"max_iter must be at least 1 and tol at least 0; got {self.max_iter}, {self.tol}"
+            )
+
+    @property
+    def power(self) -> int:
+        """Power of alpha in the penalty."""
+        return _PENALTIES[self.penalty]
+
+
+@dataclass(frozen=True, eq=False)
+class TernaryOutputs:
+    """The outputs that `fit_outputs` found: ``f = alpha (w.z) + beta``.
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (n_outputs, p)
+    alpha, beta : ndarray of float64, shape (n_outputs,)
+    objective : ndarray of float64, shape (n_outputs,)
+        Of (7) at the end.
+    n_sweeps : ndarray of int64, shape (n_outputs,)
+        Sweeps made.
+    trace : tuple of lists of float
+        Objective of each output after every step, when it was asked for, else empty lists.
+    """
+
+    weights: NDArray[np.int8]
+    alpha: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    n_sweeps: NDArray[np.int64]
+    trace: tuple[list[float], ...] = field(default=(), repr=False)
+
+    def decide(self, features: PackedFeatures) -> NDArray[np.float64]:
+        """Compute the decision values of other rows.
+
+        Parameters
+        ----------
+        features : PackedFeatures
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
+        sums = [_sums(features.planes, weights)[: features.n_rows] for weights in self.weights]
+        return np.stack(sums, axis=1) * self.alpha + self.beta
+
+
+@njit(cache=True, nogil=True)
+def _sums(planes, weights):  # type: ignore[no-untyped-def]
+    """Compute h = w.z of all rows (with the padding)."""
+    sums = np.zeros(8 * planes.shape[1] * planes.shape[2], np.int32)
+    for j in range(planes.shape[0]):
+        if weights[j] != 0:
+            add_feature(planes[j], np.int64(weights[j]), sums)
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _unpack_rows(planes, rows):  # type: ignore[no-untyped-def]
+    """Return the features of some rows as signs, one row after the other."""
+    signs = np.empty((rows.shape[0], planes.shape[0]), np.int8)
+    width = planes.shape[2]
+    for position in range(rows.shape[0]):
+        plane, byte = divmod(rows[position], width)
+        chunk, k = divmod(plane, 8)
+        for j in range(planes.shape[0]):
+            bit = (planes[j, chunk, byte] >> np.uint8(k)) & np.uint8(1)
+            signs[position, j] = 2 * np.int8(bit) - 1
+    return signs
+
+
+def stratified_rows(
+    codes: NDArray[Any], n_wanted: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Choose random rows, of every class in proportion and of every class at least one.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class of each row.
+    n_wanted : int
+        All rows are taken when there are no more than this.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64
+        Ascending.
+
+    Examples
+    --------
+    >>> codes = np.array([0] * 8 + [1] * 2)
+    >>> codes[stratified_rows(codes, 5, np.random.default_rng(0))].tolist()
+    [0, 0, 0, 0, 1]
+    """
+    if codes.shape[0] <= n_wanted:
+        return np.arange(codes.shape[0])
+    shuffled = rng.permutation(codes.shape[0])
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    counts = np.bincount(codes)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    rank = (np.arange(codes.shape[0]) - first) / np.repeat(counts, counts)
+    return np.sort(by_class[np.argsort(rank, kind="stable")[:n_wanted]])
+
+
+class _Output:
+    """The state of one output while it is trained."""
+
+    def __init__(self, problem: _Problem, index: int, seed: int) -> None:
+        self.problem = problem
+        self.side = (problem.codes == index).astype(np.int8)
+        self.rng = np.random.default_rng([seed, index])
+        self.weights, alpha = self._start()
+        self.scale = np.array([alpha, 0.0])
+        self.sums = _sums(problem.features.planes, self.weights)
+        self.objective = np.inf
+        self.n_sweeps = 0
+        self.finished = False
+        self.trace: list[float] = []
+
+    def _start(self) -> tuple[NDArray[np.int8], float]:
+        """Choose the weights to start from: (12), or at random."""
+        problem, options = self.problem, self.problem.options
+        binary = options.coefficients == "binary"
+        if options.init == "random":
+            choices = np.array([-1, 1] if binary else [-1, 0, 1], dtype=np.int8)
+            p = problem.features.n_features
+            return self.rng.choice(choices, p), 1.0 / np.sqrt(p)
+        rows = problem.start_rows
+        orders = np.stack([self.rng.permutation(rows.size) for _ in range(_START_EPOCHS)])
+        shares = problem.share[rows] / problem.share[rows].sum()
+        targets = 2.0 * self.side[rows] - 1.0
+        floats = linear_svm(problem.start_signs, targets, shares / (2 * _START_PENALTY), orders)
+        cut = 0.0 if binary or options.init == "svm_sign" else _CUT
+        return ternary_start(floats, cut)
+
+    def advance(self) -> None:
+        """Make one sweep."""
+        features, options = self.problem.features, self.problem.options
+        trace = np.full(features.n_features + 2 if self.problem.traced else 0, np.nan)
+        objective, _ = sweep(
+            features.planes,
+            self.side,
+            self.problem.share,
+            self.rng.permutation(features.n_features),
+            LOSSES.index(options.loss),
+            options.regularization,
+            options.power,
+            options.intercept,
+            options.coefficients == "binary",
+            self.weights,
+            self.scale,
+            self.sums,
+            trace,
+        )
+        self.trace.extend(trace[np.isfinite(trace)])
+        self.n_sweeps += 1
+        gain = self.objective - objective
+        # The first sweep may start from an alpha so poor that hardly a weight moves.
+        settled = self.n_sweeps > 1 and not gain > options.tol * abs(objective)
+        self.finished = settled or self.n_sweeps >= options.max_iter
+        self.objective = objective
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What all outputs share."""
+
+    features: PackedFeatures
+    codes: NDArray[np.int64]
+    share: NDArray[np.float64]
+    options: DescentOptions
+    start_rows: NDArray[np.int64]
+    start_signs: NDArray[np.int8]
+    traced: bool
+
+
+def fit_outputs(
+    features: PackedFeatures,
+    codes: NDArray[np.int64],
+    sample_weight: NDArray[np.float64],
+    n_classes: int,
+    options: DescentOptions,
+    *,
+    seed: int = 0,
+    n_threads: int = 1,
+    stage: str | None = None,
+    traced: bool = False,
+) -> TernaryOutputs:
+    """Learn ternary weights by Algorithm 1 of Lei & Lan 2021.
+
+    Every output minimises (7) on its own: alpha by (8), then each weight in turn, in random order,
+    by comparing its three values (10)-(11), until a sweep over all weights gains less than
+    ``options.tol``. The objective never rises. Each sweep begins with (8), as that step costs
+    next to nothing; the paper repeats the sweeps at fixed alpha first.
+
+    Parameters
+    ----------
+    features : PackedFeatures
+        p features of n rows.
+    codes : ndarray of int64, shape (n,)
+        Class of each row, in ``[0, n_classes)``.
+    sample_weight : ndarray of float64, shape (n,)
+        Positive.
+    n_classes : int
+        Two classes give one output, positive for class 1; else there is one output a class.
+    options : DescentOptions
+    seed : int
+        Of the start and of the order of the weights. The result depends on nothing else.
+    n_threads : int
+        Outputs trained at a time. The result does not depend on it.
+    stage : str, optional
+        Report the progress under this name.
+    traced : bool
+        Keep the objective after every step.
+
+    Returns
+    -------
+    TernaryOutputs
+
+    Examples
+    --------
+    >>> from tinykernel.papers.ternary.bits import pack_features
+    >>> z = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
+    >>> features = pack_features(lambda rows: rows, z, 2)
+    >>> codes, equal = np.array([1, 0, 1, 0]), np.ones(4)
+    >>> fit_outputs(features, codes, equal, 2, DescentOptions()).weights
+    array([[0, 1]], dtype=int8)
+    """
+    share = np.asarray(sample_weight, dtype=np.float64)
+    rows = np.empty(0, dtype=np.int64)
+    if options.init != "random":
+        rows = stratified_rows(codes, _START_ROWS, np.random.default_rng(seed))
+    signs = _unpack_rows(features.planes, rows)
+    problem = _Problem(features, codes, share / share.sum(), options, rows, signs, traced)
+    indices = [1] if n_classes == 2 else list(range(n_classes))
+    # Leaving the block, also by Ctrl-C, waits for the sweeps that run, which are short.
+    with ThreadPoolExecutor(max(1, min(n_threads, len(indices)))) as pool:
+        outputs = _collect(pool, lambda index: _Output(problem, index, seed), indices)
+        _run(pool, outputs, options.max_iter, stage)
+    return TernaryOutputs(
+        weights=np.stack([output.weights for output in outputs]),
+        alpha=np.array([output.scale[0] for output in outputs]),
+        beta=np.array([output.scale[1] for output in outputs]),
+        objective=np.array([output.objective for output in outputs]),
+        n_sweeps=np.array([output.n_sweeps for output in outputs]),
+        trace=tuple(output.trace for output in outputs),
+    )
+
+
+def _collect(
+    pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: list[Any]
+) -> list[Any]:
+    futures = [pool.submit(function, item) for item in items]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def _run(
+    pool: ThreadPoolExecutor, outputs: list[_Output], max_iter: int, stage: str | None
+) -> None:
+    """Sweep until all outputs are finished."""
+    for n_sweeps in range(1, max_iter + 1):
+        _collect(pool, _Output.advance, [output for output in outputs if not output.finished])
+        left = sum(not output.finished for output in outputs)
+        if stage is not None:
+            total = sum(output.objective for output in outputs)
+            progress.report(stage, n_sweeps, max_iter, f"objective {total:.5g}, {left} unfinished")
+        if not left:
+            return

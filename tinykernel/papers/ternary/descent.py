@@ -1,0 +1,376 @@
+"""Compiled steps of coordinate descent on formula (7) of Lei & Lan 2021, for one output.
+
+With ``h_i = w.z_i``, an integer, and r the number of weights that are not 0, the objective is::
+
+    sum_i c_i loss(y_i (alpha h_i + beta)) + lambda alpha^power r          sum_i c_i = 1
+
+``power`` is 2 for the l2 penalty of (7), ``lambda alpha^2 sum w^2``, and 1 for the l1 penalty
+``lambda alpha sum |w|``; both sums are r as w is ternary. beta is an intercept, 0 in the paper.
+
+As h is an integer, the loss takes few values at fixed alpha and beta. They are tabulated, with
+their differences, as ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the
+change of the loss of all rows is ``sum_i below_i + sum over set bits of (above_i - below_i)``,
+where below and above are the changes at h - s and h + s: the first sum does not depend on j, and
+the second is a masked sum over the bits of the feature. (10)-(11) for one j is one or two of them.
+
+The masked sums run over differences rounded to 22-bit integers, which makes them exact, fast and
+independent of the order. What they promise is checked in float64 before a change is kept, so the
+objective never rises.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel.papers.ternary.bits import add_feature, masked_sum
+from tinykernel.papers.ternary.losses import loss_slope, loss_value
+
+__all__ = ["sweep"]
+
+_LIMIT = 2.0**21 - 1.0
+# Differences may double within a sweep before they saturate.
+_TOP = 2.0**20
+_SMALLEST_ALPHA = 1e-8
+# Of a line search, in units of its direction; reached only where nothing stops the descent, e.g. by
+# the logistic loss of separable rows without a penalty.
+_LONGEST = 1e8
+# Columns of the levels, and of the sums over the rows.
+_HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
+
+
+@njit(cache=True, nogil=True)
+def _fill_levels(loss, alpha, beta, levels):  # type: ignore[no-untyped-def]
+    """Tabulate the loss and its differences for every h in [-p, p] and both classes."""
+    p = (levels.shape[1] - 1) // 2
+    for side in range(2):
+        y = 2.0 * side - 1.0
+        value = np.empty(2 * p + 5)
+        for k in range(2 * p + 5):
+            value[k] = loss_value(loss, y * (alpha * (k - p - 2) + beta))
+        for k in range(2 * p + 1):
+            level = levels[side, k]
+            level[_HERE] = value[k + 2]
+            level[_BELOW_1] = value[k + 1] - value[k + 2]
+            level[_SPREAD_1] = value[k + 3] - value[k + 1]
+            level[_BELOW_2] = value[k] - value[k + 2]
+            level[_SPREAD_2] = value[k + 4] - value[k]
+
+
+@njit(cache=True, nogil=True)
+def _units(sums, side, share, levels, units):  # type: ignore[no-untyped-def]
+    """Choose how many integer units one unit of weighted loss has."""
+    p = (levels.shape[1] - 1) // 2
+    largest_1 = 0.0
+    largest_2 = 0.0
+    floor = 0.0
+    for i in range(share.shape[0]):
+        level = levels[side[i], sums[i] + p]
+        largest_1 = max(largest_1, share[i] * abs(level[_SPREAD_1]))
+        largest_2 = max(largest_2, share[i] * abs(level[_SPREAD_2]))
+        floor = max(floor, 1e-12 * share[i])
+    units[0] = _TOP / max(largest_1, floor)
+    units[1] = _TOP / max(largest_2, floor)
+
+
+@njit(cache=True, nogil=True)
+def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[no-untyped-def]
+    """Recompute the integer differences of all rows, and the sums that do not depend on j."""
+    p = (levels.shape[1] - 1) // 2
+    unit_1 = units[0]
+    unit_2 = units[1]
+    here = 0.0
+    below_1 = 0.0
+    spread_1 = 0.0
+    below_2 = 0.0
+    spread_2 = 0.0
+    for i in range(share.shape[0]):
+        level = levels[side[i], sums[i] + p]
+        weight = share[i]
+        here += weight * level[_HERE]
+        below_1 += weight * level[_BELOW_1]
+        spread_1 += weight * level[_SPREAD_1]
+        below_2 += weight * level[_BELOW_2]
+        spread_2 += weight * level[_SPREAD_2]
+        change = np.rint(weight * level[_SPREAD_1] * unit_1)
+        steps[0, i] = np.int32(min(_LIMIT, max(-_LIMIT, change)))
+        change = np.rint(weight * level[_SPREAD_2] * unit_2)
+        steps[1, i] = np.int32(min(_LIMIT, max(-_LIMIT, change)))
+    totals[_HERE] = here
+    totals[_BELOW_1] = below_1
+    totals[_SPREAD_1] = spread_1
+    totals[_BELOW_2] = below_2
+    totals[_SPREAD_2] = spread_2
+
+
+@njit(cache=True, nogil=True)
+def _best_move(feature, weight, price, binary, steps, units, totals):  # type: ignore[no-untyped-def]
+    """Compare the values that one weight may take: formulas (10) and (11).
+
+    Returns how far the weight should move and by how much the objective then changes.
+    """
+    move = 0
+    best = 0.0
+    if not binary:
+        spread = masked_sum(feature, steps[0]) / units[0]
+        rise = totals[_BELOW_1] + spread
+        fall = totals[_BELOW_1] + totals[_SPREAD_1] - spread
+        # From 0 a weight costs the price, to 0 it saves it.
+        rise += price if weight == 0 else -price
+        fall += price if weight == 0 else -price
+        if weight <= 0 and rise < best:
+            move, best = 1, rise
+        if weight >= 0 and fall < best:
+            move, best = -1, fall
+    if weight != 0:
+        spread = masked_sum(feature, steps[1]) / units[1]
+        if weight < 0:
+            rise = totals[_BELOW_2] + spread
+            if rise < best:
+                move, best = 2, rise
+        else:
+            fall = totals[_BELOW_2] + totals[_SPREAD_2] - spread
+            if fall < best:
+                move, best = -2, fall
+    return move, best
+
+
+# --- formula (8): alpha, and the intercept, at fixed weights -------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _histogram(sums, side, share, counts):  # type: ignore[no-untyped-def]
+    """Add up the shares of the rows by class and h; return the smallest and largest h."""
+    p = (counts.shape[1] - 1) // 2
+    counts[:] = 0.0
+    low = sums[0]
+    high = sums[0]
+    for i in range(share.shape[0]):
+        counts[side[i], sums[i] + p] += share[i]
+        low = min(low, sums[i])
+        high = max(high, sums[i])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped-def]
+    p = (counts.shape[1] - 1) // 2
+    total = 0.0
+    for side in range(2):
+        y = 2.0 * side - 1.0
+        for h in range(low, high + 1):
+            count = counts[side, h + p]
+            if count > 0.0:
+                total += count * loss_value(loss, y * (alpha * h + beta))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+    """Compute the derivative of the objective in a direction; rate is ``lambda power r``."""
+    p = (counts.shape[1] - 1) // 2
+    total = rate * alpha ** (power - 1) * d_alpha
+    for side in range(2):
+        y = 2.0 * side - 1.0
+        for h in range(low, high + 1):
+            count = counts[side, h + p]
+            if count > 0.0:
+                slope = count * y * loss_slope(loss, y * (alpha * h + beta))
+                total += slope * (d_alpha * h + d_beta)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+    """Minimise along a line, in place: bisection on the derivative, which never decreases."""
+    alpha = scale[0]
+    beta = scale[1]
+    slope = _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    if slope > 0.0:
+        d_alpha = -d_alpha
+        d_beta = -d_beta
+    limit = _LONGEST
+    if d_alpha < 0.0:
+        limit = (alpha - _SMALLEST_ALPHA) / -d_alpha
+    if slope == 0.0 or limit <= 0.0:
+        return
+    left = 0.0
+    right = min(1.0, limit)
+    searching = True
+    while searching:
+        slope = _slope(
+            loss, alpha + right * d_alpha, beta + right * d_beta, d_alpha, d_beta, rate, power,
+            counts, low, high,
+        )  # fmt: skip
+        searching = slope < 0.0 and right < limit
+        if searching:
+            left = right
+            right = min(2.0 * right, limit)
+    if slope < 0.0:
+        left = right
+    while right - left > 1e-10 * right and right > 1e-12:
+        middle = 0.5 * (left + right)
+        slope = _slope(
+            loss, alpha + middle * d_alpha, beta + middle * d_beta, d_alpha, d_beta, rate, power,
+            counts, low, high,
+        )  # fmt: skip
+        if slope < 0.0:
+            left = middle
+        else:
+            right = middle
+    scale[0] = max(_SMALLEST_ALPHA, alpha + right * d_alpha)
+    scale[1] = beta + right * d_beta
+
+
+@njit(cache=True, nogil=True)
+def _scale_step(  # type: ignore[no-untyped-def]
+    loss, scale, penalty, power, r, intercept, counts, low, high, before
+):
+    """Minimise over alpha (8), and over the intercept; never to something worse.
+
+    With an intercept, lines along both axes and along the way made so far take turns, which needs
+    few rounds also in a narrow valley (Powell 1964).
+    """
+    new = scale.copy()
+    rate = penalty * power * r
+    for _ in range(4 if intercept else 1):
+        old_alpha = new[0]
+        old_beta = new[1]
+        if r > 0:
+            _search(loss, new, new[0], 0.0, rate, power, counts, low, high)
+        if intercept:
+            _search(loss, new, 0.0, 1.0, rate, power, counts, low, high)
+            d_alpha = new[0] - old_alpha
+            d_beta = new[1] - old_beta
+            if abs(d_alpha) <= 1e-4 * new[0] and abs(d_beta) <= 1e-4:
+                break
+            _search(loss, new, d_alpha, d_beta, rate, power, counts, low, high)
+    after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** power * r
+    if after < before:
+        scale[:] = new
+    return min(before, after)
+
+
+# --- one sweep -----------------------------------------------------------------------------------
+# Three compiled functions rather than one: LLVM takes many times longer over their union.
+
+
+@njit(cache=True, nogil=True)
+def _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale):  # type: ignore[no-untyped-def]
+    """Make the step of (8); return the objective before and after."""
+    counts = np.empty((2, 2 * p + 1))
+    low, high = _histogram(sums[: share.shape[0]], side, share, counts)
+    before = _mean_loss(loss, scale[0], scale[1], counts, low, high)
+    before += penalty * scale[0] ** power * r
+    return before, _scale_step(loss, scale, penalty, power, r, intercept, counts, low, high, before)
+
+
+@njit(cache=True, nogil=True)
+def _prepare(sums, side, share, loss, scale, levels, units):  # type: ignore[no-untyped-def]
+    _fill_levels(loss, scale[0], scale[1], levels)
+    _units(sums, side, share, levels, units)
+
+
+@njit(cache=True, nogil=True)
+def _visit(  # type: ignore[no-untyped-def]
+    planes, side, share, order, price, binary, weights, sums, levels, units, trace
+):
+    """Visit every weight once; return the objective and the number of changes."""
+    steps = np.zeros((2, sums.shape[0]), np.int32)
+    totals = np.zeros(5)
+    r = np.int64(0)
+    for k in range(weights.shape[0]):
+        r += abs(np.int64(weights[k]))
+    # Rounding errors of the integer differences: a change that promises less is not worth a look.
+    noise = 2.0 * np.sqrt(share.shape[0]) / min(units[0], units[1])
+    n_changes = 0
+    j, weight, move = np.int64(0), np.int64(0), np.int64(0)
+    for visited in range(-1, order.shape[0]):
+        before = np.inf  # the visit before the first changes nothing; it fills steps and totals
+        if visited >= 0:
+            j = order[visited]
+            weight = np.int64(weights[j])
+            move, change = _best_move(planes[j], weight, price, binary, steps, units, totals)
+            before = totals[_HERE] + price * r
+            if change >= -noise - 1e-13 * before:
+                continue
+        new_r = r - abs(weight) + abs(weight + move)
+        # Second time: rounding promised what float64 does not keep, and the move is taken back.
+        for direction in (1, -1):
+            add_feature(planes[j], direction * move, sums)
+            _refresh(sums, side, share, levels, units, steps, totals)
+            if direction == 1 and totals[_HERE] + price * new_r < before:
+                if visited >= 0:
+                    weights[j] = weight + move
+                    r = new_r
+                    n_changes += 1
+                    if trace.shape[0]:
+                        trace[1 + n_changes] = totals[_HERE] + price * r
+                break
+    return totals[_HERE] + price * r, n_changes
+
+
+def sweep(
+    planes: NDArray[np.uint8],
+    side: NDArray[np.int8],
+    share: NDArray[np.float64],
+    order: NDArray[np.int64],
+    loss: int,
+    penalty: float,
+    power: int,
+    intercept: bool,
+    binary: bool,
+    weights: NDArray[np.int8],
+    scale: NDArray[np.float64],
+    sums: NDArray[np.int32],
+    trace: NDArray[np.float64],
+) -> tuple[float, int]:
+    """Solve (8), then visit every weight once and give it its best value (10)-(11).
+
+    Parameters
+    ----------
+    planes : ndarray of uint8, shape (p, n_chunks, width)
+        Of `tinykernel.papers.ternary.bits.PackedFeatures`.
+    side : ndarray of int8, shape (n,)
+        1 for the rows with y = +1, else 0.
+    share : ndarray of float64, shape (n,)
+        c_i, positive, sum 1.
+    order : ndarray of int64, shape (p,)
+        In which order to visit the weights.
+    loss : int
+        Position in `tinykernel.papers.ternary.losses.LOSSES`.
+    penalty : float
+        lambda, not negative.
+    power : int
+        2 for the l2 penalty, 1 for l1.
+    intercept, binary : bool
+        Whether beta is free, and whether 0 is not allowed as a weight.
+    weights : ndarray of int8, shape (p,)
+        w; changed in place.
+    scale : ndarray of float64, shape (2,)
+        alpha and beta; changed in place.
+    sums : ndarray of int32, shape (padded_rows,)
+        h of all rows; changed in place.
+    trace : ndarray of float64, shape (>= p + 2,) or (0,)
+        Takes the objective before, after (8), and after every change of a weight.
+
+    Returns
+    -------
+    objective : float
+        At the end.
+    n_changes : int
+        Weights that changed.
+    """
+    p = planes.shape[0]
+    r = int(np.count_nonzero(weights))
+    before, solved = _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale)
+    if trace.size:
+        trace[:2] = before, solved
+    levels, units = np.empty((2, 2 * p + 1, 5)), np.empty(2)
+    _prepare(sums, side, share, loss, scale, levels, units)
+    price = penalty * float(scale[0]) ** power
+    objective, n_changes = _visit(
+        planes, side, share, order, price, binary, weights, sums, levels, units, trace
+    )
+    return float(objective), int(n_changes)

@@ -1,0 +1,231 @@
+"""What the forward pass of the joint trainer computes with: floats at first, then stored integers.
+
+In the last part of the training every parameter takes the value that the firmware stores, and the
+arithmetic is that of the integer model: with ``u = unit * u'`` and ``G = g * levels``::
+
+    v     = H (levels * u' >> shift)         with the halvings of its schedule, rounded down
+    phase = rate * v + start                 in turns; rate = scale * 2^k, scale in 1..255
+    z     = +1 where the phase lies in [0, width)
+
+All these numbers are exact in float32, so that what is trained is what is exported. Gradients pass
+through the roundings as if they were not there: ``v`` stands for the projection ``y = worth * v``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import fwht
+from tinykernel.training.options import Layout
+
+__all__ = [
+    "Arithmetic",
+    "Parameters",
+    "Windows",
+    "diagonal_levels",
+    "float_windows",
+    "stored_windows",
+]
+
+_Floats = NDArray[np.float32]
+_STEPS = 256
+_LARGEST_SCALE = 255
+
+
+def _nothing() -> _Floats:
+    return np.zeros(0, dtype=np.float32)
+
+
+def _one() -> NDArray[np.float64]:
+    return np.ones((1, 1))
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The learned windows: G (m, d), and for each of the m d rows rate, centre and level."""
+
+    diagonal: _Floats
+    rate: _Floats
+    centre: _Floats
+    level: _Floats
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How the firmware computes a projection.
+
+    Parameters
+    ----------
+    unit : float
+        What one step of the integers ``P H B q`` is worth in the trainer's inputs.
+    halve : tuple of bool
+        Schedule of the second transform.
+    """
+
+    unit: float
+    halve: tuple[bool, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Arguments of the compiled forward pass, and what its projections are worth.
+
+    Parameters
+    ----------
+    diagonal, rate, centre, level : ndarray of float32
+        As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
+    product, factors, start, width, mean, unit
+        As in `tinykernel.training.kernels.forward_group_stored`; `factors` is empty without
+        an `Arithmetic`.
+    level_worth : ndarray of float64, shape (m, 1)
+        What one level of G is worth.
+    worth : ndarray of float64, shape (m, 1)
+        What one unit of v is worth.
+    shift : ndarray of float32, shape (m * d,)
+        By how much subtracting the mean of the inputs moves the projections.
+    """
+
+    diagonal: _Floats
+    rate: _Floats
+    centre: _Floats
+    level: _Floats
+    mean: _Floats
+    product: np.float32 = np.float32(1)  # noqa: RUF009
+    factors: _Floats = field(default_factory=_nothing)
+    start: _Floats = field(default_factory=_nothing)
+    width: _Floats = field(default_factory=_nothing)
+    unit: np.float32 = np.float32(1)  # noqa: RUF009
+    level_worth: NDArray[np.float64] = field(default_factory=_one)
+    worth: NDArray[np.float64] = field(default_factory=_one)
+    shift: _Floats = field(default_factory=_nothing)
+
+    @property
+    def are_stored(self) -> bool:
+        """Whether these are the integers of the firmware."""
+        return self.factors.size > 0
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the last arguments of `learn_slot` and `decide_rows` before the results."""
+        return self.product, self.factors, self.start, self.width, self.mean, self.unit
+
+
+def float_windows(given: Parameters, form: Layout, mean: _Floats, rounded: bool) -> Windows:
+    """Return the windows for the forward pass in floats.
+
+    Parameters
+    ----------
+    given : Parameters
+    form : Layout
+    mean : ndarray of float32, shape (d,)
+        What was subtracted from the inputs.
+    rounded : bool
+        Whether all numbers take values that can be stored.
+
+    Returns
+    -------
+    Windows
+    """
+    if not rounded:
+        return Windows(given.diagonal, given.rate, given.centre, given.level, mean)
+    levels, worth = diagonal_levels(given.diagonal, form.diagonal_top)
+    diagonal = (levels * worth).astype(np.float32)
+    rate = given.rate
+    if form.scale_per_row:
+        unit = rate.max() / np.float32(_LARGEST_SCALE)
+        rate = (np.clip(np.rint(rate / unit), 1, _LARGEST_SCALE) * unit).astype(np.float32)
+    if not form.learns_start:
+        return Windows(diagonal, rate, given.centre, given.level, mean)
+    shift = rate * fwht(diagonal * mean).ravel()
+    start, width = _round_windows(given, shift)
+    centre = start - width / 2 + shift
+    centre -= np.rint(centre)
+    level = -np.cos(np.pi * width)
+    return Windows(diagonal, rate, centre.astype(np.float32), level.astype(np.float32), mean)
+
+
+def stored_windows(
+    given: Parameters, form: Layout, mean: _Floats, arithmetic: Arithmetic
+) -> Windows:
+    """Return the windows for the forward pass in the integers of the firmware.
+
+    Parameters
+    ----------
+    given : Parameters
+    form : Layout
+    mean : ndarray of float32, shape (d,)
+    arithmetic : Arithmetic
+
+    Returns
+    -------
+    Windows
+    """
+    m, d = given.diagonal.shape
+    levels, level_worth = diagonal_levels(given.diagonal, form.diagonal_top)
+    product = 2.0**-form.product_shift
+    worth = level_worth * arithmetic.unit / product * 2.0 ** sum(arithmetic.halve)
+    slope = given.rate.reshape(m, d) * worth
+    exponent = _exponent(float(slope.max()))
+    rate = np.clip(np.rint(slope * 2.0**-exponent), 1, _LARGEST_SCALE) * 2.0**exponent
+    moved = fwht(levels * level_worth * mean)
+    start, width = _round_windows(given, (rate / worth * moved).ravel())
+    return Windows(
+        diagonal=levels.astype(np.float32),
+        rate=rate.astype(np.float32).ravel(),
+        centre=(start - width / 2).astype(np.float32),
+        level=(-np.cos(np.pi * width)).astype(np.float32),
+        mean=mean,
+        product=np.float32(product),
+        factors=np.where(arithmetic.halve, 0.5, 1.0).astype(np.float32),
+        start=np.mod(start, 1).astype(np.float32),
+        width=width.astype(np.float32),
+        unit=np.float32(arithmetic.unit),
+        level_worth=level_worth,
+        worth=worth,
+        shift=moved.astype(np.float32).ravel(),
+    )
+
+
+def diagonal_levels(diagonal: _Floats, top: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return G as whole numbers, and what one is worth in each block.
+
+    With few levels that is chosen for the bulk: the outermost level starts at three deviations.
+
+    Parameters
+    ----------
+    diagonal : ndarray of float32, shape (m, d)
+    top : int
+        Largest level.
+
+    Returns
+    -------
+    levels : ndarray of float64, shape (m, d)
+    worth : ndarray of float64, shape (m, 1)
+    """
+    exact = diagonal.astype(np.float64)
+    if top > 7:
+        worth = np.abs(exact).max(axis=1, keepdims=True) / top
+    else:
+        worth = 3.0 * np.sqrt(np.square(exact).mean(axis=1, keepdims=True)) / (top + 0.5)
+    return np.clip(np.rint(exact / worth), -top, top), worth
+
+
+def _round_windows(
+    given: Parameters, shift: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return start and width in turns, whole steps; starts are those of inputs with their mean."""
+    half = np.arccos(np.clip(-given.level.astype(np.float64), -1, 1)) / (2 * np.pi)
+    width = np.clip(np.rint(2 * _STEPS * half), 1, _STEPS - 1) / _STEPS
+    start = np.rint(_STEPS * (given.centre - shift + half)) / _STEPS
+    return start, width
+
+
+def _exponent(slope: float) -> int:
+    """Return the power of two that makes the largest slope a whole number of 8 bits."""
+    shift = 0
+    while np.rint(slope * 2.0 ** (32 - shift)) > _LARGEST_SCALE:
+        shift += 1
+    return shift - 32
