@@ -24,11 +24,11 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 from rich.console import Console
 
+from tinykernel.build.program import write_sources
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import BenchResult, bench
-from tinykernel.measure.footprint import write_files
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.arithmetic import FIRMWARE
@@ -267,7 +267,7 @@ def code_bytes(model: IntegerModel, target: str, flags: tuple[str, ...]) -> int:
         raise SystemExit(f"no GCC for {target}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        include = write_files(folder, render_sources(model, "tested"))
+        include = write_sources(folder, render_sources(model, "tested"))
         compiled = folder / "model.o"
         chain.compile(folder / "src" / "tested.c", compiled, include=include,
                       flags=[*flags, "-std=c99"])  # fmt: skip

@@ -169,7 +169,7 @@ def main(folder: Path) -> int:
     model = train(training)
     _print_accuracy(model, test)
 
-    check = tinykernel.parity(model, test.X, test.y)
+    check = tinykernel.verify(model, test.X, test.y)
     _line("C on the host:", f"{check.rows} windows, {check.differences} differing scores")
     size = tinykernel.report(model, "esp32c3", "12KB")
     _line("esp32c3:", f"{size.flash} bytes flash, {size.ram} bytes RAM ({size.source})")

@@ -44,7 +44,6 @@ _DEBIAN_PACKAGES = {
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-xtensa": "qemu-system-misc",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
-    "valgrind": "valgrind",
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
 _PYTHON_PROGRAMS = {"clang-format": "clang-format", "pio": "platformio", "scons": "scons"}

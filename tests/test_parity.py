@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.random_models import random_model, random_raw
+from tests.random_models import random_model, random_quantized, random_raw
+from tinykernel.build.harness import Output
 from tinykernel.codegen import sources
 from tinykernel.errors import TinykernelError
-from tinykernel.parity import verify
+from tinykernel.parity import compare, verify
 
 
 def test_counts_and_accuracy(require_tool: Callable[[str], str]) -> None:
@@ -81,19 +83,42 @@ def test_errors_are_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without any compiler the message says how to get one."""
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TinykernelError, match="pip install ziglang"):
         verify(random_model(1), np.zeros((2, 20), np.uint8))
 
 
-def test_zig_stands_in(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zig_stands_in(
+    require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """With no compiler on the PATH, the one from PyPI is used."""
-    zig = require_tool("zig")
-    monkeypatch.setattr("shutil.which", lambda name, **_: zig if name == "zig" else None)
+    require_tool("ziglang")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     model = random_model(1)
-    assert verify(model, random_raw(model, 1, 5)).ok
+    result = verify(model, random_raw(model, 1, 5))
+    assert result.ok
+    assert result.compiler.startswith("zig ")
+
+
+@pytest.mark.parametrize("entry", ["raw", "quantized", "quantize"])
+def test_every_entry_is_compared(entry: str) -> None:
+    """One wrong value of any entry is found, and named by its row and column."""
+    model = random_model(1)
+    quantized = random_quantized(model, 1, 8)
+    scores = model.scores_quantized(quantized)
+    results = np.column_stack([scores, scores.argmax(axis=1)])
+    values = {"raw": results, "quantized": results, "quantize": quantized}
+    outputs = {name: Output(array.copy(), 0) for name, array in values.items()}
+    assert compare(model, quantized, outputs, None).ok
+    outputs[entry].values[5, 1] ^= 1
+    found = compare(model, quantized, outputs, None)
+    assert found.differences == 1
+    what = "input 1" if entry == "quantize" else "score of class 1"
+    assert f"row 5, {entry} inputs, {what}:" in str(found.first_difference)
 
 
 def test_a_classifier_is_verified_like_its_integer_model(

@@ -12,15 +12,14 @@ Examples
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinykernel.codegen import export
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
+    from tinykernel.measure.bench import bench
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.parity import verify
@@ -33,6 +32,7 @@ __all__ = [
     "TernaryKernelClassifier",
     "TinykernelError",
     "__version__",
+    "bench",
     "export",
     "load",
     "quantize",
@@ -45,10 +45,11 @@ _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
+    "bench": "tinykernel.measure.bench",
     "export": "tinykernel.codegen",
     "load": "tinykernel.storage",
     "quantize": "tinykernel.model",
-    "report": "tinykernel.measure",
+    "report": "tinykernel.measure.report",
     "save": "tinykernel.storage",
     "verify": "tinykernel.parity",
 }
@@ -84,19 +85,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(globals().keys() | set(__all__))
-
-
-class _Package(ModuleType):
-    """The type of this module: keeps ``tinykernel.parity`` the function.
-
-    Python binds a submodule to its name in the package as soon as it is imported, which would hide
-    the public function of the same name.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _HOME and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -1,11 +1,14 @@
-/* Runs a generated model over a file of inputs on an emulated board.
+/* Runs a generated model over a file of inputs, on this computer and on emulated boards.
  *
- * in.bin: the entry as uint32 (0 raw inputs, 1 quantized inputs, 2 quantization only), then rows.
- * out.bin: for every row the scores of all classes and the label of the predict function, int32;
- * or the quantized row. At the end one more uint32: stack bytes that the last row took.
+ * in.bin: sections, each the entry (0 raw inputs, 1 quantized inputs, 2 quantization only), the
+ * number of rows, both uint32, and the rows.
+ * out.bin: for every section its rows: the scores of all classes and the label of the predict
+ * function, int32, or the quantized inputs. Then, uint32, the bytes of stack that the last row
+ * took; 0 where that is not measured.
  *
- * The model comes from the command line of the compiler: -DMODEL_HEADER="gesture.h"
- * -DMODEL=gesture -DMODEL_UPPER=GESTURE. */
+ * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
+ * -DMODEL_UPPER=GESTURE. -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a
+ * program of this computer lies memory that is not its own. */
 #include "semihost.h"
 
 #define TEXT_(a) #a
@@ -19,19 +22,16 @@
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
 enum { RAW, QUANTIZED, QUANTIZE };
-enum { PAINTED_WORDS = 512 };
-#define PAINT 0x5ca1ab1eu
 
-/* The largest things share their memory, as small boards have little. A row is used up before the
- * next one is read. */
+/* A row is used up before the next one is read, as small boards have little memory. */
 static JOIN(MODEL, _input_t) raw[FEATURES];
 static JOIN(MODEL, _quantized_t) quantized[FEATURES];
 static uint32_t scratch[SCRATCH_WORDS];
 static int32_t result[CLASSES + 1];
 
 /* One inference, apart so that its instructions can be told from those of the harness. */
-int tk_measured(int entry);
-__attribute__((noinline)) int tk_measured(int entry)
+int tk_measured(uint32_t entry);
+__attribute__((noinline)) int tk_measured(uint32_t entry)
 {
     return entry == RAW ? JOIN(MODEL, _predict)(raw, scratch)
                         : JOIN(MODEL, _predict_quantized)(quantized, scratch);
@@ -45,7 +45,7 @@ static void fill_scratch(void)
     }
 }
 
-static void run_row(int entry)
+static void run_row(uint32_t entry)
 {
     fill_scratch();
     if (entry == RAW) {
@@ -57,8 +57,14 @@ static void run_row(int entry)
     result[CLASSES] = tk_measured(entry);
 }
 
-/* Paint the unused stack below, run, and see how far down the paint is gone. */
-static uint32_t stack_used(int entry)
+#ifdef PAINT_STACK
+enum { PAINTED_WORDS = 512 };
+#define PAINT 0x5ca1ab1eu
+
+/* Paint the unused stack below, run, and see how far down the paint is gone. Apart, so that `here`
+ * is near the end of a small frame and the paint spares it. */
+static uint32_t stack_used(uint32_t entry);
+__attribute__((noinline)) static uint32_t stack_used(uint32_t entry)
 {
     volatile uint32_t here = 0u;
     volatile uint32_t *const top = (volatile uint32_t *)((uintptr_t)&here & ~(uintptr_t)3u) - 8;
@@ -71,36 +77,57 @@ static uint32_t stack_used(int entry)
     }
     return 4u * i;
 }
+#else
+static uint32_t stack_used(uint32_t entry)
+{
+    (void)entry;
+    return 0u;
+}
+#endif
+
+/* Read, run and write the rows of a section; returns 0 on success. */
+static int run_section(uint32_t entry, uint32_t rows, int32_t input, int32_t output)
+{
+    void *const row = entry == QUANTIZED ? (void *)quantized : (void *)raw;
+    const uint32_t size = (uint32_t)(entry == QUANTIZED ? sizeof quantized : sizeof raw);
+    uint32_t used = 0u;
+    uint32_t i;
+    for (i = 0u; i < rows; i++) {
+        uint32_t lost;
+        if (tk_read(input, row, size) != 0u) {
+            return 1;
+        }
+        if (entry == QUANTIZE) {
+            JOIN(MODEL, _quantize)(raw, quantized);
+            lost = tk_write(output, quantized, (uint32_t)sizeof quantized);
+        } else {
+            run_row(entry);
+            lost = tk_write(output, result, (uint32_t)sizeof result);
+        }
+        if (lost != 0u) {
+            return 1;
+        }
+    }
+    if (entry != QUANTIZE && rows > 0u) {
+        used = stack_used(entry);
+    }
+    return tk_write(output, &used, (uint32_t)sizeof used) != 0u;
+}
 
 int main(void)
 {
     const int32_t input = tk_open("in.bin", 0);
     const int32_t output = tk_open("out.bin", 1);
-    uint32_t entry;
-    uint32_t used = 0u;
-    uint32_t size;
-    void *row;
-    if (input < 0 || output < 0 || tk_read(input, &entry, sizeof entry) != 0u) {
+    uint32_t section[2];
+    if (input < 0 || output < 0) {
         tk_print("harness: cannot open in.bin and out.bin\n");
         return 2;
     }
-    row = entry == QUANTIZED ? (void *)quantized : (void *)raw;
-    size = entry == QUANTIZED ? (uint32_t)sizeof quantized : (uint32_t)sizeof raw;
-    while (tk_read(input, row, size) == 0u) {
-        uint32_t lost;
-        if (entry == QUANTIZE) {
-            JOIN(MODEL, _quantize)(raw, quantized);
-            lost = tk_write(output, quantized, (uint32_t)sizeof quantized);
-        } else {
-            run_row((int)entry);
-            lost = tk_write(output, result, (uint32_t)sizeof result);
-        }
-        if (lost != 0u) {
+    while (tk_read(input, section, (uint32_t)sizeof section) == 0u) {
+        if (run_section(section[0], section[1], input, output) != 0) {
+            tk_print("harness: cannot read in.bin or write out.bin\n");
             return 2;
         }
     }
-    if (entry != QUANTIZE) {
-        used = stack_used((int)entry);
-    }
-    return tk_write(output, &used, sizeof used) != 0u ? 2 : 0;
+    return 0;
 }

@@ -1,4 +1,5 @@
-/* Files, text and the exit of a program on an emulated board: calls of the emulator, "semihosting".
+/* Files, text and the exit of a program: calls of the emulator ("semihosting"), or on this computer
+ * of the standard library.
  * Each instruction set implements them in its start.c. */
 #ifndef TK_SEMIHOST_H
 #define TK_SEMIHOST_H

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_raw
+from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.parity import write_project
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 CPP = ("-xc++", "-std=c++17")
@@ -66,7 +66,7 @@ int use(int i)
 def _project(root: Path, kind: str) -> None:
     model = random_model(4, **MODELS[kind])
     X = np.nan_to_num(random_raw(model, 1, 2), posinf=9, neginf=-9)
-    write_project(render_sources(model, "gesture") | render_vectors(model, "gesture", X), root)
+    write_sources(root, render_sources(model, "gesture") | render_vectors(model, "gesture", X))
     (root / "src" / "vectors.c").write_text(USE_VECTORS)
 
 
@@ -113,7 +113,7 @@ def test_stack_is_small(
     """No chain of calls takes more than the 256 bytes of stack that the header promises."""
     gcc = require_tool("arm-none-eabi-gcc")
     model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
-    write_project(render_sources(model, "gesture"), tmp_path)
+    write_sources(tmp_path, render_sources(model, "gesture"))
     subprocess.run(
         [gcc, f"-mcpu={cpu}", "-mthumb", optimisation, "-std=c99", "-fstack-usage",
          f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_quantized, random_raw
-from tinykernel.build.emulators import run
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import build_model, find_platforms
+from tinykernel.codegen.targets import find_target
 from tinykernel.model.integer import IntegerModel
 
 TOOLS = {
@@ -45,21 +48,23 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def differences(require_tool: Callable[[str], Any]) -> Callable[..., int]:
+def differences(require_tool: Callable[[str], Any], tmp_path: Path) -> Callable[..., int]:
     """Return a function that counts what a core and Python disagree on: (model, core, *flags)."""
 
     def count(model: IntegerModel, core: str, *flags: str) -> int:
         for tool in TOOLS.get(core, ARM_TOOLS):
             require_tool(tool)
+        platform = find_platforms(find_target(core), "qemu")[0]
         raw = random_raw(model, 1, 10)
         quantized = np.concatenate([model.quantize_inputs(raw), random_quantized(model, 2, 10)])
+        program = build_model(model, platform, tmp_path, flags)
+        got = run_rows(program, model, {"raw": raw, "quantized": quantized})
+        expected = {"raw": model.scores(raw), "quantized": model.scores_quantized(quantized)}
         total = 0
-        for entry, rows in (("raw", raw), ("quantized", quantized)):
-            got = run(model, core, rows, entry=entry, back_end="qemu", flags=flags)
-            expected = model.scores(rows) if entry == "raw" else model.scores_quantized(rows)
-            total += int(np.count_nonzero(got.scores != expected))
-            total += int(np.count_nonzero(got.labels != expected.argmax(axis=1)))
-            assert 0 < got.stack <= 256 or model.scaler.is_float
+        for entry, scores in expected.items():
+            total += int(np.count_nonzero(got[entry].scores != scores))
+            total += int(np.count_nonzero(got[entry].labels != scores.argmax(axis=1)))
+            assert 0 < got[entry].stack <= 256 or model.scaler.is_float
         return total
 
     return count
@@ -70,21 +75,28 @@ def differences(require_tool: Callable[[str], Any]) -> Callable[..., int]:
 def test_scores_equal_those_of_python(
     differences: Callable[..., int], core: str, kind: str
 ) -> None:
-    """Every core computes the scores of Python, from raw and from quantised inputs."""
+    """Every core computes the scores of Python, from raw and from quantized inputs."""
     assert differences(random_model(7, **MODELS[kind]), core, "-Os") == 0
 
 
-@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
+# Without assembly of its own, a RISC-V core has only the portable kernels.
 @pytest.mark.parametrize(
-    "flags",
+    ("core", "flags"),
     [
-        ("-Os", "-DTK_FORCE_PORTABLE=1"),
-        ("-O2", "-DTK_PREFER_SIZE=1"),
-        ("-O1", "-DTK_FORCE_RADIX=2"),
-        ("-O2", "-DTK_FORCE_RADIX=4"),
-        ("-O3", "-DTK_FORCE_RADIX=8"),
+        ("cortex-m0", ("-Os", "-DTK_FORCE_PORTABLE=1")),
+        ("cortex-m4", ("-Os", "-DTK_FORCE_PORTABLE=1")),
+    ]
+    + [
+        (core, flags)
+        for core in ("cortex-m0", "cortex-m4", "esp32c3")
+        for flags in (
+            ("-O2", "-DTK_PREFER_SIZE=1"),
+            ("-O1", "-DTK_FORCE_RADIX=2"),
+            ("-O2", "-DTK_FORCE_RADIX=4"),
+            ("-O3", "-DTK_FORCE_RADIX=8"),
+        )
     ],
-    ids=" ".join,
+    ids=str,
 )
 def test_variants_compute_the_same(
     differences: Callable[..., int], core: str, flags: tuple[str, ...]
@@ -94,7 +106,7 @@ def test_variants_compute_the_same(
     assert differences(model, core, *flags) == 0
 
 
-@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "cortex-m4", "esp32c3"])
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
 @pytest.mark.parametrize("windows", ["phases", "one width", "two starts", "half turns", "constant"])
 @pytest.mark.parametrize("one_scale", [False, True])
 def test_every_table_of_windows(

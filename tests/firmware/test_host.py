@@ -13,8 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.random_models import random_model, random_quantized, random_raw
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import Platform, build_model, write_sources
+from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.parity import build_harness, run_harness, verify, write_project
+from tinykernel.parity import verify
 
 SANITISERS = ("-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 WINDOWS = ("rows", "phases", "one width", "two starts", "half turns", "constant")
@@ -96,9 +99,9 @@ def test_extreme_quantised_inputs(require_tool: Callable[[str], str], tmp_path: 
     for seed, bits in enumerate((8, 16)):
         model = random_model(seed, n_features=128, bits=bits, n_blocks=2)
         rows = random_quantized(model, seed, 200)
-        program = build_harness(model, tmp_path, [gcc], SANITISERS)
-        got = np.frombuffer(run_harness(program, "quantized", rows), "<i4").reshape(200, -1)
-        assert np.array_equal(got[:, :-1], model.scores_quantized(rows))
+        program = build_model(model, Platform(host_toolchain([gcc])), tmp_path, SANITISERS)
+        got = run_rows(program, model, {"quantized": rows})["quantized"].scores
+        assert np.array_equal(got, model.scores_quantized(rows))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_two_models_in_one_program(
     for name, options in (("first", {"raw_dtype": "float32"}), ("second", {"n_features": 50})):
         model = random_model(3, **options)
         X = np.nan_to_num(random_raw(model, 1, 5), posinf=9, neginf=-9)
-        write_project(render_sources(model, name) | render_vectors(model, name, X), tmp_path)
+        write_sources(tmp_path, render_sources(model, name) | render_vectors(model, name, X))
     (tmp_path / "main.c").write_text(TWO_MODELS)
     finished = subprocess.run(
         [*program, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tinykernel.build.boards import build, trace_program
+
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.errors import TinykernelError

@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 
 from tinykernel import TernaryKernelClassifier, TinykernelError
 from tinykernel.measure import capacity as module
-from tinykernel.measure import report
 from tinykernel.measure.capacity import capacity, least_size, paper_components_within
+from tinykernel.measure.report import report
 
 BUDGET = 6000
 

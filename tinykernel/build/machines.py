@@ -101,16 +101,9 @@ MACHINES: dict[str, Machine] = {row.name: row for row in _ROWS}
 
 
 def machines_for(target: str | Target) -> tuple[Machine, ...]:
-    """List the machines that stand for a target, the closest one first.
+    """List the machines that stand for a target, the closest one first; none for the host.
 
-    Parameters
-    ----------
-    target : str or Target
-
-    Returns
-    -------
-    tuple of Machine
-        Empty for the host. For a chip without an emulated core of its own each of them is a
-        stand-in, and the target says what that does not prove.
+    For a chip without an emulated core of its own each of them is a stand-in, and the target says
+    what that does not prove.
     """
     return tuple(MACHINES[name] for name in find_target(target).machines)

@@ -16,12 +16,48 @@ from pathlib import Path
 from tinykernel.codegen.targets import Compiler, Target, find_target
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Toolchain", "find_toolchain", "find_toolchains"]
+__all__ = [
+    "ProgramTooLarge",
+    "Toolchain",
+    "find_toolchain",
+    "find_toolchains",
+    "host_toolchain",
+    "run_command",
+]
 
-_TIMEOUT_SECONDS = 300.0
 # C libraries that come as a GCC specs file, which has to be asked for; Arm's newlib needs none
 # for headers but wants the stubs of nosys for what a program might pull in.
 _SPECS = {"arm": "nosys.specs", "riscv": "picolibc.specs", "xtensa": "picolibc.specs"}
+# What the linkers of GCC and LLVM say, and the assertion at the end of firmware/boards/board.ld.
+_TOO_LARGE = re.compile(r"region .*overflowed|will not fit in region")
+
+
+class ProgramTooLarge(TinykernelError):
+    """A program does not fit the memory of the machine that it is linked for."""
+
+
+def run_command(
+    command: Sequence[str], *, folder: Path | None = None, timeout: float = 300.0
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; a missing one, or one that hangs, is an error of one line."""
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+        )
+    except OSError as error:
+        raise TinykernelError(
+            f"{command[0]}: cannot be started ({error.strerror}); is it installed?"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise TinykernelError(
+            f"{Path(command[0]).name}: no end after {timeout:.0f} seconds; stopped"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -44,20 +80,22 @@ class Toolchain:
         Options for linking only.
     stand_in : str
         One sentence when it builds for a related processor only, else empty.
+    title : str
+        Name and version for a report.
     """
 
     name: str
     version: str
     kind: str
     command: tuple[str, ...]
-    flags: tuple[str, ...]
-    link_flags: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
     stand_in: str = ""
+    title: str = ""
 
-    @property
-    def title(self) -> str:
-        """Name and version for a report."""
-        return f"{self.name} {self.version}"
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", f"{self.name} {self.version}")
 
     def compile(
         self,
@@ -67,26 +105,18 @@ class Toolchain:
         include: Iterable[Path] = (),
         flags: Sequence[str] = ("-Os", "-std=c99"),
     ) -> None:
-        """Compile one source file to an object file.
+        """Compile one source file to an object file; `include` are the folders of headers.
 
-        Parameters
-        ----------
-        source, output : Path
-        include : iterable of Path
-            Folders of headers.
-        flags : sequence of str
-            Optimisation, language and warnings.
-
-        Raises
-        ------
-        TinykernelError
-            If the compiler refuses; the message holds its first complaint.
+        The error of a source that does not compile holds the first complaint.
         """
         folders = [f"-I{folder}" for folder in include]
-        self._run(
+        complaint = self._run(
             [*self.flags, *flags, "-ffunction-sections", "-fdata-sections", *folders]
             + ["-c", str(source), "-o", str(output)]
         )
+        if complaint is not None:
+            reason = _first_complaint(complaint)
+            raise TinykernelError(f"{self.name}: {source.name} does not compile: {reason}")
 
     def link(
         self,
@@ -96,45 +126,32 @@ class Toolchain:
         script: Path | None = None,
         flags: Sequence[str] = (),
     ) -> None:
-        """Link object files, dropping what nothing refers to.
+        """Link object files, placed by a linker script, to an ELF file.
 
-        Parameters
-        ----------
-        objects : iterable of Path
-        output : Path
-            The ELF file.
-        script : Path, optional
-            Linker script.
-        flags : sequence of str
-            Further options.
-
-        Raises
-        ------
-        TinykernelError
-            If the linker refuses.
+        What is too large for the script's memory is a `ProgramTooLarge`.
         """
         placed = [] if script is None else ["-T", str(script)]
-        self._run(
-            [*self.flags, *self.link_flags, "-Wl,--gc-sections", *placed, *flags]
+        complaint = self._run(
+            [*self.flags, *self.link_flags, *placed, *flags]
             + [*map(str, objects), "-o", str(output)]
         )
+        if complaint is not None:
+            kind = ProgramTooLarge if _TOO_LARGE.search(complaint) else TinykernelError
+            reason = _first_complaint(complaint)
+            raise kind(f"{self.name}: the program does not link: {reason}")
 
-    def _run(self, arguments: Sequence[str]) -> None:
-        finished = subprocess.run(
-            [*self.command, *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-        if finished.returncode != 0:
-            lines = [line for line in finished.stderr.splitlines() if line.strip()]
-            # The driver's own "ld returned 1" says nothing; the linker's lines before it do.
-            telling = re.compile(r"\b(error|undefined|overflowed|will not fit)\b")
-            wrong = [n for n in lines if telling.search(n) and not n.startswith("collect2")]
-            reason = (wrong or lines or ["no message"])[0].strip()
-            raise TinykernelError(f"{self.name} failed: {reason}")
+    def _run(self, arguments: Sequence[str]) -> str | None:
+        """Return what the compiler complains about, None when it is content."""
+        finished = run_command([*self.command, *arguments])
+        return None if finished.returncode == 0 else finished.stderr
+
+
+def _first_complaint(text: str) -> str:
+    """Pick the line that says what is wrong; the driver's own "ld returned 1" does not."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = re.compile(r"\b(error|undefined|overflowed|will not fit)\b")
+    wrong = [line for line in lines if telling.search(line) and not line.startswith("collect2")]
+    return (wrong or lines or ["no message"])[0]
 
 
 def _package_folders() -> list[Path]:
@@ -146,28 +163,16 @@ def _package_folders() -> list[Path]:
 
 def _which(program: str) -> str | None:
     """Find a program on the PATH or among PlatformIO's packages."""
-    found = shutil.which(program)
-    if found is not None:
-        return found
-    for folder in _package_folders():
-        found = shutil.which(program, path=str(folder))
-        if found is not None:
-            return found
-    return None
+    folders = [None, *map(str, _package_folders())]
+    found = (shutil.which(program, path=folder) for folder in folders)
+    return next((path for path in found if path is not None), None)
 
 
 def _output_of(command: Sequence[str]) -> str:
     """Return what a command prints, or nothing when it cannot be run."""
     try:
-        finished = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        finished = run_command(command)
+    except TinykernelError:
         return ""
     return finished.stdout if finished.returncode == 0 else ""
 
@@ -198,25 +203,29 @@ def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
         kind="gcc",
         command=(command,),
         flags=(*compiler.flags, *library),
-        link_flags=("-nostartfiles",),
+        link_flags=("-nostartfiles", "-Wl,--gc-sections"),
         stand_in=compiler.stand_in,
     )
 
 
-def _zig(target: Target) -> Toolchain | None:
-    """Find the C compiler of zig: the ziglang package of this Python, or zig on the PATH."""
-    if target.zig is None:
-        return None
+def _zig_command() -> tuple[str, ...] | None:
+    """Find zig: the ziglang package of this Python, or the program on the PATH."""
     if importlib.util.find_spec("ziglang") is not None:
-        command: tuple[str, ...] = (sys.executable, "-m", "ziglang")
-    else:
-        program = shutil.which("zig")
-        if program is None:
-            return None
-        command = (program,)
+        return (sys.executable, "-m", "ziglang")
+    program = shutil.which("zig")
+    return None if program is None else (program,)
+
+
+def _zig(target: Target) -> Toolchain | None:
+    """Find the C compiler of zig."""
+    command = _zig_command()
+    if command is None or (target.zig is None and target.family != "host"):
+        return None
     version = _output_of([*command, "version"]).strip()
     if not version:
         return None
+    if target.zig is None:
+        return Toolchain("zig", version, "zig", (*command, "cc"))
     triple, cpu = target.zig
     return Toolchain(
         name="zig",
@@ -226,31 +235,37 @@ def _zig(target: Target) -> Toolchain | None:
         # zig strips symbols at -Os unless debugging information is asked for; its undefined
         # behaviour traps would add code that no firmware has.
         flags=("-target", triple, f"-mcpu={cpu}", "-g", "-fno-sanitize=all"),
-        link_flags=("-Wl,-e,main",),
+        link_flags=("-Wl,-e,main", "-Wl,--gc-sections"),
     )
 
 
-def _host_compilers() -> list[Toolchain]:
+def host_toolchain(command: Sequence[str]) -> Toolchain:
+    """Return the toolchain of a compiler of this computer that is started by `command`."""
+    banner = run_command([*command, "--version"])
+    title = (banner.stdout.splitlines() or [""])[0].strip() if banner.returncode == 0 else ""
+    name = Path(command[0]).name
+    version = re.search(r"\d+\.\d+(\.\d+)?", title)
+    kind = "clang" if "clang" in banner.stdout else "gcc"
+    return Toolchain(
+        name, version.group() if version else "", kind, tuple(command), title=title or name
+    )
+
+
+def _host_toolchains() -> list[Toolchain]:
     """Find the compilers of this computer."""
-    found: list[Toolchain] = []
     asked = os.environ.get("CC")
-    for name in dict.fromkeys(([asked] if asked else []) + ["gcc", "clang", "cc"]):
-        command = shutil.which(name)
-        banner = _output_of([command, "--version"]) if command else ""
-        if not command or not banner:
-            continue
-        version = re.search(r"\d+\.\d+(\.\d+)?", banner)
-        kind = "clang" if "clang" in banner else "gcc"
-        found.append(Toolchain(name, version.group() if version else "", kind, (command,), (), ()))
-    return found
+    names = dict.fromkeys(([asked] if asked else []) + ["gcc", "clang", "cc"])
+    paths = [path for path in map(shutil.which, names) if path is not None]
+    return [host_toolchain([path]) for path in paths if _output_of([path, "--version"])]
 
 
 @functools.cache
 def _find_all(target: Target, _path: str, _core: str, _cc: str) -> tuple[Toolchain, ...]:
     """List all toolchains; the environment is part of the key so that changes are noticed."""
     if target.family == "host":
-        return tuple(_host_compilers())
-    found = [_cross_gcc(target, compiler) for compiler in target.compilers]
+        found: list[Toolchain | None] = [*_host_toolchains()]
+    else:
+        found = [_cross_gcc(target, compiler) for compiler in target.compilers]
     own = [chain for chain in found if chain is not None and not chain.stand_in]
     stand_ins = [chain for chain in found if chain is not None and chain.stand_in]
     zig = _zig(target)
@@ -260,17 +275,9 @@ def _find_all(target: Target, _path: str, _core: str, _cc: str) -> tuple[Toolcha
 def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
     """List the toolchains of this machine that build for a target, the preferred first.
 
-    A GCC for the very processor comes first (from the PATH, then from PlatformIO's packages),
-    then zig's C compiler, then a GCC for a related processor.
-
-    Parameters
-    ----------
-    target : str or Target
-
-    Returns
-    -------
-    tuple of Toolchain
-        Empty when there is none.
+    A GCC for the very processor comes first (from the PATH, then from PlatformIO's packages), then
+    zig's C compiler, then a GCC for a related processor. For the host it is the compiler that the
+    variable CC names, gcc, clang, cc and zig.
     """
     return _find_all(
         find_target(target),
@@ -281,26 +288,15 @@ def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
 
 
 def find_toolchain(target: str | Target, kind: str | None = None) -> Toolchain | None:
-    """Find the preferred toolchain for a target.
+    """Find the preferred toolchain for a target, of one make where `kind` is given.
 
-    Parameters
-    ----------
-    target : str or Target
-    kind : {"gcc", "clang", "zig"}, optional
-        Take only toolchains of this make.
-
-    Returns
-    -------
-    Toolchain or None
-        None when no compiler for this target is on the machine.
+    None when no such compiler is on the machine.
 
     Examples
     --------
     >>> chain = find_toolchain("host")
-    >>> chain is None or chain.kind in ("gcc", "clang")
+    >>> chain is None or chain.kind in ("gcc", "clang", "zig")
     True
     """
-    for chain in find_toolchains(target):
-        if kind in (None, chain.kind):
-            return chain
-    return None
+    chains = find_toolchains(target)
+    return next((chain for chain in chains if kind in (None, chain.kind)), None)

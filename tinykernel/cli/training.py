@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.estimator import TernaryKernelClassifier
-    from tinykernel.measure import Report
+    from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
 
 __all__ = ["DEFAULT_METHOD", "Training", "accuracy_of", "train_model"]
@@ -217,7 +217,7 @@ def _fit(
 
 
 def _measured(integer: IntegerModel, target: str, budget: int) -> Report:
-    from tinykernel.measure import report
+    from tinykernel.measure.report import report
 
     return report(integer, target, budget)
 

@@ -79,7 +79,7 @@ class Target:
     zig : tuple of (str, str) or None
         ``(-target, -mcpu)`` for the C compiler of zig, None where zig has no such target.
     machines : tuple of str
-        Emulated machines that run its code, the closest one first (`measure.emulators`).
+        Emulated machines that run its code, the closest one first (`build.machines`).
     emulated_as : str
         Empty when a machine has this very core, else one sentence about what is not proven.
     tables_in_ram : bool

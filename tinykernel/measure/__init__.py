@@ -1,7 +1,1 @@
-"""Measuring on real compilers and emulators: footprint, parity, instruction counts."""
-
-from __future__ import annotations
-
-from tinykernel.measure.report import Report, report
-
-__all__ = ["Report", "report"]
+"""Measuring on real compilers and emulators: footprint, stack, instruction counts."""

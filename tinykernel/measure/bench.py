@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -14,42 +12,22 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from tinykernel.build.boards import trace_program
-from tinykernel.build.emulators import ENTRIES, build_model, find_emulation, write_input
-from tinykernel.build.machines import machines_for
-from tinykernel.build.toolchains import find_toolchain
+from tinykernel.build.harness import write_rows
+from tinykernel.build.program import MODEL, Program, build_closest, find_platforms
 from tinykernel.codegen.projects import generated_inputs
-from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.footprint import write_files
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
-from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model import as_integer_model
 
 __all__ = ["BenchResult", "bench", "parse_clock"]
 
-_NAME = "tested"
 _HARNESS = ("tk_measured", "run_row", "stack_used", "fill_scratch", "main")
 _UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
 
 
 def parse_clock(text: str | float) -> float:
-    """Read a clock frequency such as ``"80MHz"``.
-
-    Parameters
-    ----------
-    text : str or float
-        A number of hertz, or text with a unit: Hz, kHz, MHz or GHz.
-
-    Returns
-    -------
-    float
-        Hertz.
-
-    Raises
-    ------
-    TinykernelError
-        If it is no frequency, or text without a unit.
+    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
 
     Examples
     --------
@@ -79,7 +57,7 @@ class BenchResult:
     stages : dict of str to int
         The same by stage: scale, transform, windows, scores, other.
     components : int
-        Stored features of the model, for figures a feature.
+        Components of the model, for figures a component.
     compiler, emulator, core : str
         How they were counted.
     exact : bool
@@ -143,13 +121,14 @@ def bench(
 ) -> BenchResult:
     """Count the instructions of one inference.
 
-    The count does not depend on how busy this computer is. For the target ``"host"`` it is the
-    one of callgrind.
+    They are counted one by one in an emulator: the figure does not depend on how busy this computer
+    is, and a second run gives the same.
 
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
     target : str or Target, default="cortex-m4"
+        A microcontroller.
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
     X : array-like, shape (n_rows, n_features), optional
@@ -165,61 +144,50 @@ def bench(
     Raises
     ------
     TinykernelError
-        If a compiler or an emulator is missing, or a program fails.
+        If the target is the host, a compiler or an emulator is missing, or a program fails.
     """
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
+    if row.family == "host":
+        raise TinykernelError(
+            "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
+        )
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.scaler.as_raw(X)
-    if row.family == "host":
-        return _bench_host(integer_model, rows[:3], hertz, flags)
-    for machine in machines_for(row):
-        found = find_emulation(row, machine, back_end)
-        if found is None:
-            continue
-        with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
-            folder = Path(name)
-            try:
-                program = build_model(integer_model, found, folder, flags)
-            except TinykernelError as error:
-                if "overflow" in str(error) and machine is not machines_for(row)[-1]:
-                    continue
-                raise
-            counts = []
-            for index in range(min(3, len(rows))):
-                write_input(integer_model, rows[index : index + 1], "raw", folder / "in.bin")
-                trace = trace_program(machine, program, folder, back_end=found.back_end)
-                counts.append(_count(trace, program))
-        worst = max(counts, key=lambda count: sum(count.values()))
-        return BenchResult(
-            target=row.name,
-            instructions=sum(worst.values()),
-            stages=worst,
-            components=integer_model.n_components,
-            compiler=found.chain.title,
-            emulator=found.emulator,
-            core=machine.core,
-            exact=found.back_end == "qemu" or row.family != "arm",
-            cycles_per_instruction=row.cycles,
-            clock=hertz,
-            note=row.emulated_as,
-        )
-    raise TinykernelError(
-        f"no compiler and emulator for {row.name} found; install its gcc and qemu"
-        + (", or 'pip install ziglang unicorn'" if row.zig else "")
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+        platforms = find_platforms(row, back_end)
+        program = build_closest(integer_model, platforms, Path(folder), flags)
+        counts = []
+        for index in range(min(3, len(rows))):
+            write_rows(program, integer_model, {"raw": rows[index : index + 1]})
+            counts.append(_count(program))
+    worst = max(counts, key=lambda count: sum(count.values()))
+    platform = program.platform
+    return BenchResult(
+        target=row.name,
+        instructions=sum(worst.values()),
+        stages=worst,
+        components=integer_model.n_components,
+        compiler=platform.chain.title,
+        emulator=platform.emulator,
+        core=platform.core,
+        exact=platform.back_end == "qemu" or row.family != "arm",
+        cycles_per_instruction=row.cycles,
+        clock=hertz,
+        note=platform.note,
     )
 
 
-def _count(trace: Sequence[int], program: Path) -> dict[str, int]:
-    """Count the instructions of the first inference in a trace, by stage."""
-    functions = function_ranges(program)
-    stages = stage_map(program)
-    begin = functions[f"{_NAME}_predict"].start
+def _count(program: Program) -> dict[str, int]:
+    """Run a program and count the instructions of its first inference, by stage."""
+    functions = function_ranges(program.path)
+    stages = stage_map(program.path)
+    begin = functions[f"{MODEL}_predict"].start
     outside = [functions[name] for name in _HARNESS if name in functions]
     counts: Counter[str] = Counter()
     stage = "other"
     inside = False
-    for address in trace:
+    for address in program.trace():
         if not inside:
             inside = address == begin
             if not inside:
@@ -231,70 +199,3 @@ def _count(trace: Sequence[int], program: Path) -> dict[str, int]:
     if not counts:
         raise TinykernelError("the emulator's trace shows no inference")
     return {stage: counts[stage] for stage in STAGES}
-
-
-_HOST_PROGRAM = """\
-#include "{name}.h"
-#include <stdio.h>
-static {name}_input_t input[{macro}_FEATURES];
-static uint32_t scratch[{macro}_SCRATCH_WORDS];
-int main(void)
-{{
-    int label = -1;
-    FILE *file = fopen("in.bin", "rb");
-    uint32_t entry;
-    if (file == NULL || fread(&entry, sizeof entry, 1, file) != 1) {{
-        return 2;
-    }}
-    if (fread(input, sizeof input, 1, file) == 1) {{
-        label = {name}_predict(input, scratch);
-    }}
-    fclose(file);
-    return label < 0 ? 2 : 0;
-}}
-"""
-
-
-def _bench_host(
-    model: IntegerModel, rows: Any, clock: float | None, flags: Sequence[str]
-) -> BenchResult:
-    """Count the instructions of this computer's processor with callgrind."""
-    valgrind = shutil.which("valgrind")
-    chain = find_toolchain("host")
-    if valgrind is None or chain is None:
-        raise TinykernelError("target host: install valgrind and gcc to count instructions")
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
-        folder = Path(name)
-        include = write_files(folder, render_sources(model, _NAME))
-        source = folder / "main.c"
-        source.write_text(_HOST_PROGRAM.format(name=_NAME, macro=_NAME.upper()), encoding="utf-8")
-        objects = []
-        for file in (source, folder / "src" / f"{_NAME}.c"):
-            objects.append(folder / f"{file.stem}.o")
-            chain.compile(file, objects[-1], include=include, flags=[*flags, "-std=c99"])
-        chain.link(objects, folder / "program")
-        counts = []
-        for index in range(len(rows)):
-            write_input(model, rows[index : index + 1], ENTRIES[0], folder / "in.bin")
-            finished = subprocess.run(
-                [valgrind, "--tool=callgrind", f"--toggle-collect={_NAME}_predict",
-                 "--callgrind-out-file=/dev/null", "./program"],
-                cwd=folder, capture_output=True, text=True, timeout=300,
-            )  # fmt: skip
-            match = re.search(r"Collected : (\d+)", finished.stderr)
-            if finished.returncode != 0 or match is None:
-                raise TinykernelError("target host: callgrind failed to count the instructions")
-            counts.append(int(match.group(1)))
-    version = subprocess.run([valgrind, "--version"], capture_output=True, text=True).stdout
-    return BenchResult(
-        target="host",
-        instructions=max(counts),
-        stages={},
-        components=model.n_components,
-        compiler=chain.title,
-        emulator=version.strip().replace("valgrind-", "callgrind of valgrind "),
-        core="this computer's",
-        exact=True,
-        cycles_per_instruction=(0.25, 1.0),
-        clock=clock,
-    )

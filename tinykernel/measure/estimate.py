@@ -33,14 +33,7 @@ def _code_sizes() -> dict[str, Any]:
 def code_properties(model: IntegerModel) -> dict[str, float]:
     """List what the size of the generated code depends on.
 
-    Parameters
-    ----------
-    model : IntegerModel
-
-    Returns
-    -------
-    dict of str to float
-        0 or 1 for properties that a model has or not, else a count.
+    0 or 1 for properties that a model has or not, else a count.
     """
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
@@ -87,20 +80,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
 def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     """Estimate what `measure_footprint` would measure with the target's own GCC.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    target : str or Target
-
-    Returns
-    -------
-    Footprint
-        With an empty `compiler`; the stack is the largest that was measured for any model.
-
-    Raises
-    ------
-    TinykernelError
-        If no sizes were measured for the target.
+    The stack is the largest that was measured for any model.
     """
     row = find_target(target)
     measured = _code_sizes().get(row.name)

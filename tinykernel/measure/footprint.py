@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel import resources
+from tinykernel.build.program import MODEL, write_sources
 from tinykernel.build.toolchains import Toolchain
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
@@ -20,7 +21,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
-__all__ = ["FLASH_PARTS", "Footprint", "measure_footprint", "write_files"]
+__all__ = ["FLASH_PARTS", "Footprint", "measure_footprint"]
 
 #: Parts of flash in the order of a report.
 FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
@@ -39,7 +40,6 @@ int main(void)
     return 0;
 }}
 """
-_NAME = "model"
 
 
 @dataclass(frozen=True)
@@ -78,50 +78,10 @@ class Footprint:
         return sum(self.parts.values())
 
 
-def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
-    """Write rendered sources and list the folders that hold headers.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing folder.
-    files : dict of str to bytes
-        Content by relative POSIX path.
-
-    Returns
-    -------
-    list of Path
-        Folders to search for headers.
-    """
-    headers = set()
-    for name, data in files.items():
-        path = folder.joinpath(*name.split("/"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        if name.endswith(".h"):
-            headers.add(path.parent)
-    return sorted(headers)
-
-
 def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Toolchain) -> Footprint:
     """Build a program with the model and one without it, and compare the two.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    target : str or Target
-        A microcontroller; programs of an operating system have no meaningful size.
-    toolchain : Toolchain
-        From `find_toolchain`.
-
-    Returns
-    -------
-    Footprint
-
-    Raises
-    ------
-    TinykernelError
-        If the program does not compile, or its stack has no bound.
+    What does not compile, and a stack without a bound, is an error.
     """
     row = find_target(target)
     if row.family == "host":
@@ -131,13 +91,13 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
     script = resources.folder("firmware") / "boards" / "size.ld"
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)
-        include = write_files(folder, render_sources(model, _NAME))
+        include = write_sources(folder, render_sources(model, MODEL))
         code = folder / "model.o"
-        toolchain.compile(folder / "src" / f"{_NAME}.c", code, include=include)
+        toolchain.compile(folder / "src" / f"{MODEL}.c", code, include=include)
         linked = {}
-        for kind, value in (("empty", "0"), ("full", f"{_NAME}_predict(input, scratch)")):
+        for kind, value in (("empty", "0"), ("full", f"{MODEL}_predict(input, scratch)")):
             source = folder / f"{kind}.c"
-            text = _PROGRAM.format(name=_NAME, macro=_NAME.upper(), value=value)
+            text = _PROGRAM.format(name=MODEL, macro=MODEL.upper(), value=value)
             source.write_text(text, encoding="utf-8")
             toolchain.compile(source, folder / f"{kind}.o", include=include)
             linked[kind] = folder / f"{kind}.elf"
@@ -146,7 +106,7 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
         with linked["full"].open("rb") as stream:
             functions = read_functions(ELFFile(stream), row.family)
-    bound = worst_case_stack(functions, [f"{_NAME}_predict"])
+    bound = worst_case_stack(functions, [f"{MODEL}_predict"])
     tables = sum(parts[part] for part in ("weights", "transform", "windows", "scaler"))
     notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
     if bound.rom:

@@ -154,23 +154,6 @@ class Report:
             "notes": list(self.notes),
         }
 
-    def to_text(self) -> str:
-        """Return the report as lines of plain text."""
-        how = (
-            f"linked with {self.compiler} -Os"
-            if self.source == "linked"
-            else "estimate without a compiler: tables exact, code from a table of measured sizes"
-        )
-        lines = [f"{self.target}: {how}", _line("flash", self.flash)]
-        lines += [_line(f"  {part}", size) for part, size in self.flash_parts.items()]
-        lines.append(_line("RAM", self.ram))
-        lines += [_line(f"  {part}", size) for part, size in self.parts["ram"].items()]
-        if self.budget is not None:
-            lines.append(_line("budget", self.budget))
-        lines += [f"note: {note}" for note in self.notes]
-        lines += list(self.problems) or ["it fits"]
-        return "\n".join(lines)
-
     def to_html(self) -> str:
         """Return the report as an HTML page that needs no other file."""
         rows = "".join(
@@ -192,10 +175,6 @@ class Report:
             rows=rows,
             notes=notes,
         )
-
-
-def _line(label: str, size: int) -> str:
-    return f"{label:<14}{size:>9}"
 
 
 _COLOURS = ("#4e79a7", "#59a14f", "#edc948", "#b07aa1", "#f28e2b", "#9c755f")

@@ -110,19 +110,7 @@ class _Program:
 
 
 def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
-    """Find the functions of a program, their frames and whom they call.
-
-    Parameters
-    ----------
-    elf : ELFFile
-        A linked program with its symbols.
-    family : {"arm", "riscv", "xtensa"}
-        The instruction set.
-
-    Returns
-    -------
-    dict of str to Function
-    """
+    """Find the functions of a linked program, their frames and whom they call, by name."""
     program = _Program(elf)
     addresses = sorted(program.starts)
     functions: dict[str, Function] = {}
@@ -217,24 +205,10 @@ def _connect(
 
 
 def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> StackBound:
-    """Add up the frames along the deepest chain of calls.
+    """Add up the frames along the deepest chain of calls from any of the roots.
 
-    Parameters
-    ----------
-    functions : dict of str to Function
-        From `read_functions`.
-    roots : iterable of str
-        The entry points; the result is the worst of them.
-
-    Returns
-    -------
-    StackBound
-
-    Raises
-    ------
-    TinykernelError
-        If there is recursion, a call through a pointer, or a frame of variable size: then no bound
-        exists, and none is invented.
+    Recursion, a call through a pointer and a frame of variable size are errors: then no bound
+    exists, and none is invented.
     """
     group = _routines(functions)
     done: dict[frozenset[str], StackBound] = {}

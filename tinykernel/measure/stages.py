@@ -30,17 +30,7 @@ _STAGE_OF_FILE = {
 
 
 def function_ranges(program: Path) -> dict[str, range]:
-    """List the addresses of every function of a program.
-
-    Parameters
-    ----------
-    program : Path
-        An ELF file.
-
-    Returns
-    -------
-    dict of str to range
-    """
+    """List the addresses of every function of an ELF file."""
     found = {}
     with program.open("rb") as stream:
         elf = ELFFile(stream)
@@ -55,18 +45,7 @@ def function_ranges(program: Path) -> dict[str, range]:
 
 
 def stage_map(program: Path) -> dict[int, str]:
-    """Map addresses of a program to stages.
-
-    Parameters
-    ----------
-    program : Path
-        An ELF file with debug data (-g).
-
-    Returns
-    -------
-    dict of int to str
-        By byte address; addresses of no stage are left out.
-    """
+    """Map the byte addresses of an ELF file with debug data (-g) to stages, where they have one."""
     stages: dict[int, str] = {}
     with program.open("rb") as stream:
         elf = ELFFile(stream)

@@ -1,4 +1,4 @@
-"""Building a program for an emulated board and running it, in QEMU or in Unicorn."""
+"""Running a program on an emulated board, in QEMU or in Unicorn."""
 
 from __future__ import annotations
 
@@ -6,97 +6,30 @@ import importlib
 import importlib.util
 import shutil
 import struct
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from tinykernel import resources
 from tinykernel.build.machines import Machine
-from tinykernel.build.toolchains import Toolchain
+from tinykernel.build.toolchains import run_command
 from tinykernel.errors import TinykernelError
 
-__all__ = ["EXIT_FAULT", "build", "emulator_name", "run_program", "trace_program"]
+__all__ = ["EXIT_FAULT", "emulator_name", "run", "trace"]
 
 #: Exit status of a program that its processor stopped, see firmware/boards/semihost.h.
 EXIT_FAULT = 77
-_FLAGS = ("-Os", "-std=gnu99")
-_SOURCES = {"arm": ("start.c",), "riscv": ("start.c",), "xtensa": ("start.c", "rom.c")}
 _EBREAK = 0x00100073
 _ARM_BREAKPOINT = 7  # Unicorn's number of the exception
 # Semihosting operations, see Arm's "Semihosting for AArch32 and AArch64", chapter 5.
 _OPEN, _WRITE0, _WRITE, _READ, _EXIT_EXTENDED = 0x01, 0x04, 0x05, 0x06, 0x20
 
 
-def build(
-    machine: Machine,
-    chain: Toolchain,
-    sources: Sequence[Path],
-    folder: Path,
-    *,
-    include: Sequence[Path] = (),
-    flags: Sequence[str] = ("-Os", "-std=c99"),
-) -> Path:
-    """Compile sources with the start-up code of a machine and link them to a program.
-
-    Parameters
-    ----------
-    machine : Machine
-    chain : Toolchain
-    sources : sequence of Path
-        With a `main`.
-    folder : Path
-        Where the objects and the program go.
-    include : sequence of Path
-        Folders of headers.
-    flags : sequence of str
-        For `sources`; the start-up code has flags of its own.
-
-    Returns
-    -------
-    Path
-        The ELF file.
-
-    Raises
-    ------
-    TinykernelError
-        If a source does not compile, or the program does not fit the machine.
-    """
-    boards = resources.folder("firmware") / "boards"
-    objects = []
-    for name in _SOURCES[machine.family]:
-        objects.append(folder / f"board-{name}.o")
-        chain.compile(boards / machine.family / name, objects[-1], include=[boards], flags=_FLAGS)
-    for source in sources:
-        objects.append(folder / f"{source.stem}.o")
-        chain.compile(source, objects[-1], include=[boards, *include], flags=[*flags, "-g"])
-    script = folder / "board.ld"
-    text = (boards / "board.ld").read_text(encoding="utf-8")
-    for name, value in zip(
-        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
-    ):
-        text = text.replace(f"@{name}@", hex(value))
-    script.write_text(text, encoding="utf-8")
-    program = folder / "program.elf"
-    entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
-    chain.link(objects, program, script=script, flags=entry)
-    return program
-
-
 def emulator_name(machine: Machine, back_end: str) -> str | None:
-    """Find an emulator and its version.
+    """Return name and version of an emulator for a report.
 
-    Parameters
-    ----------
-    machine : Machine
-    back_end : {"qemu", "unicorn"}
-
-    Returns
-    -------
-    str or None
-        Name and version for a report; None when it is not installed or lacks the machine.
+    None when ``"qemu"`` or ``"unicorn"`` is not installed or lacks the machine.
     """
     if back_end == "unicorn":
         if not machine.unicorn or importlib.util.find_spec("unicorn") is None:
@@ -105,102 +38,49 @@ def emulator_name(machine: Machine, back_end: str) -> str | None:
     program = shutil.which(machine.qemu[0])
     if program is None:
         return None
-    banner = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, timeout=60, check=False
-    ).stdout
-    words = banner.split()
+    words = run_command([program, "--version"]).stdout.split()
     return f"QEMU {words[3]}" if len(words) > 3 and words[2] == "version" else "QEMU"
 
 
-def run_program(
+def run(
     machine: Machine,
     program: Path,
-    folder: Path,
     *,
     back_end: str = "qemu",
     options: Sequence[str] = (),
     timeout: float = 600.0,
 ) -> tuple[int, str]:
-    """Run a program to its end.
+    """Run an ELF file to its end, with its files beside it; return its status and its text.
 
-    Parameters
-    ----------
-    machine : Machine
-    program : Path
-        An ELF file from `build`.
-    folder : Path
-        Where the program's files are.
-    back_end : {"qemu", "unicorn"}, default="qemu"
-    options : sequence of str
-        Further options of QEMU.
-    timeout : float, default=600
-        Seconds.
-
-    Returns
-    -------
-    status : int
-        What the program returned; `EXIT_FAULT` after an illegal instruction or access.
-    text : str
-        What it printed.
-
-    Raises
-    ------
-    TinykernelError
-        If it did not end in time.
+    The status is `EXIT_FAULT` after an illegal instruction or access; `options` are for QEMU.
     """
     if back_end == "unicorn":
-        return _Unicorn(machine, program, folder).run(timeout)
+        return _Unicorn(machine, program).run(timeout)
     arguments = ["-nographic", "-monitor", "none", "-serial", "none", "-kernel", str(program)]
     if machine.family == "xtensa":
         hosting = ["-semihosting"]
+        # The flags by which a program asks for a new file depend on the version of QEMU; those
+        # for writing to an existing one do not.
+        (program.parent / "out.bin").touch()
     else:
         hosting = ["-semihosting-config", "enable=on,target=native"]
-    try:
-        finished = subprocess.run(
-            [*machine.qemu, *arguments, *hosting, *options],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-        )
-    except subprocess.TimeoutExpired:
-        raise TinykernelError(
-            f"{machine.name}: the program did not end within {timeout:.0f} seconds"
-        ) from None
+    command = [*machine.qemu, *arguments, *hosting, *options]
+    finished = run_command(command, folder=program.parent, timeout=timeout)
     return finished.returncode, finished.stderr + finished.stdout
 
 
-def trace_program(
-    machine: Machine, program: Path, folder: Path, *, back_end: str = "qemu"
-) -> list[int]:
-    """Run a program to its end and list the address of every instruction that it executed.
-
-    Parameters
-    ----------
-    machine, program, folder, back_end
-        As for `run_program`.
-
-    Returns
-    -------
-    list of int
-
-    Raises
-    ------
-    TinykernelError
-        If the program does not end well.
-    """
+def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> list[int]:
+    """Run an ELF file to its end and list the address of every instruction that it executed."""
     addresses: list[int] = []
     if back_end == "unicorn":
-        emulator = _Unicorn(machine, program, folder)
+        emulator = _Unicorn(machine, program)
         emulator.trace(addresses)
         status, _ = emulator.run(600.0)
     else:
         # One translated block an instruction, and none chained to the next: each one is logged.
-        log = folder / "trace.log"
+        log = program.parent / "trace.log"
         options = ["-singlestep", "-d", "exec,nochain", "-D", str(log)]
-        status, _ = run_program(machine, program, folder, options=options)
+        status, _ = run(machine, program, options=options)
         with log.open("rb") as stream:
             for line in stream:
                 fields = line.split(b"/", 2)
@@ -215,8 +95,8 @@ def trace_program(
 class _Unicorn:
     """Runs a program in Unicorn and serves its semihosting calls from Python."""
 
-    def __init__(self, machine: Machine, program: Path, folder: Path) -> None:
-        self.machine, self.folder = machine, folder
+    def __init__(self, machine: Machine, program: Path) -> None:
+        self.machine, self.folder = machine, program.parent
         self.files: list[Any] = []
         self.text, self.status = "", -1
         uc: Any = importlib.import_module("unicorn")

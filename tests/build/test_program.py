@@ -1,0 +1,228 @@
+"""Programs for emulated cores: every score equal to Python's, and checks that bite."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel import resources
+from tinykernel.build.emulated import EXIT_FAULT, run
+from tinykernel.build.harness import run_rows
+from tinykernel.build.machines import MACHINES
+from tinykernel.build.program import build, build_model, find_platform, find_platforms
+from tinykernel.build.toolchains import ProgramTooLarge
+from tinykernel.codegen.targets import TARGETS, find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.report import report
+from tinykernel.model import IntegerModel
+from tinykernel.parity import compare, verify
+
+# ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
+CORES = [row.name for row in TARGETS.values() if row.machines and not row.emulated_as]
+ZIG_CORES = [name for name in CORES if find_target(name).zig]
+TOOLS = {
+    "arm": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "riscv": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+    "xtensa": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
+}
+
+
+@pytest.fixture
+def require_qemu(require_tool: Callable[[str], Any]) -> Callable[[str], None]:
+    """Return a function that asks for the GCC and the QEMU of a target."""
+
+    def require(target: str) -> None:
+        families = {MACHINES[name].family for name in find_target(target).machines}
+        for family in families:
+            for tool in TOOLS[family]:
+                require_tool(tool)
+
+    return require
+
+
+def with_one_weight_flipped(model: IntegerModel) -> IntegerModel:
+    """Change the sign of one weight of class 4: one bit of the tables."""
+    weights = model.weights.copy()
+    weights[4, np.flatnonzero(weights[4])[3]] *= -1
+    return replace(model, weights=weights)
+
+
+def check_core(target: str, back_end: str, folder: Path) -> None:
+    """Run a model with one wrong weight: equal to itself in Python, and not to the true one."""
+    model = random_model(3, n_features=33, n_classes=6, raw_dtype="float32", kept="tail")
+    damaged = with_one_weight_flipped(model)
+    raw = random_raw(model, 1, 40)
+    quantized = model.quantize_inputs(raw)
+    program = build_model(damaged, find_platforms(find_target(target), back_end)[0], folder)
+    rows = {"raw": raw, "quantized": quantized, "quantize": raw}
+    outputs = run_rows(program, damaged, rows)
+    assert compare(damaged, quantized, outputs, None).first_difference is None
+    found = compare(model, quantized, outputs, None)
+    # Every row is wrong in one score, from raw and from quantized inputs.
+    assert found.differences >= 2 * len(raw)
+    assert "score of class 4" in str(found.first_difference)
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_every_core_computes_the_same_and_one_bit_is_noticed(
+    target: str, tmp_path: Path, require_qemu: Callable[[str], None]
+) -> None:
+    """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
+    require_qemu(target)
+    check_core(target, "qemu", tmp_path)
+
+
+@pytest.mark.parametrize("target", ZIG_CORES)
+def test_zig_and_unicorn_need_no_system_package(
+    target: str, tmp_path: Path, require_tool: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both come from PyPI, so verification works, and fails, where apt does not."""
+    require_tool("ziglang")
+    require_tool("unicorn")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path / "empty"))
+    check_core(target, "auto", tmp_path)
+
+
+def test_verify_runs_on_every_core_that_stands_for_a_target(
+    require_qemu: Callable[[str], None],
+) -> None:
+    """For an ESP32 both stand-ins must agree with Python, and the result says what they are."""
+    require_qemu("esp32")
+    model = random_model(1)
+    result = verify(model, random_raw(model, 1, 10), target="esp32")
+    assert result.ok
+    assert result.core == "Xtensa LX106 and RISC-V RV32IMC"
+    assert result.note == find_target("esp32").emulated_as
+
+
+def test_dsp_code_traps_on_a_core_without_it(
+    tmp_path: Path, require_qemu: Callable[[str], None]
+) -> None:
+    """The emulated M3 must really be poorer than the M4, or running on it proves nothing."""
+    require_qemu("cortex-m4")
+    source = tmp_path / "dsp.c"
+    source.write_text(
+        "#include <stdint.h>\n"
+        "int main(void) { uint32_t x = 0x00010002u, y;\n"
+        '__asm__ volatile("sadd16 %0, %1, %1" : "=r"(y) : "r"(x));\n'
+        "return y == 0x00020004u ? 5 : 6; }\n"
+    )
+    status = {}
+    for name in ("mps2-an386", "mps2-an385"):
+        machine = MACHINES[name]
+        platform = find_platform(find_target("cortex-m4"), machine, "qemu")
+        assert platform is not None
+        folder = tmp_path / name
+        folder.mkdir()
+        status[name] = run(machine, build(platform, [source], folder).path)[0]
+    assert status == {"mps2-an386": 5, "mps2-an385": EXIT_FAULT}
+
+
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m3", "cortex-m4", "esp32c3"])
+def test_stack_bound_holds(
+    target: str, tmp_path: Path, require_qemu: Callable[[str], None]
+) -> None:
+    """What an inference really took of the stack is within the bound of the report."""
+    require_qemu(target)
+    model = random_model(2, n_features=33, n_classes=2, raw_dtype="float32")
+    platform = find_platforms(find_target(target), "qemu")[0]
+    raw = random_raw(model, 1, 3)
+    used = run_rows(build_model(model, platform, tmp_path), model, {"raw": raw})["raw"].stack
+    # The harness calls through one more function, which keeps its return address.
+    assert 0 < used <= report(model, target, compiler="gcc").stack + 32
+
+
+def test_model_too_large_for_the_small_board(require_qemu: Callable[[str], None]) -> None:
+    """A model beyond 16 KB of RAM runs on a larger core, and the note says so."""
+    require_qemu("cortex-m0")
+    model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
+    result = verify(model, random_raw(model, 1, 3), target="cortex-m0")
+    assert result.ok
+    assert result.core == "Cortex-M3"
+    assert "more memory" in result.note
+
+
+@pytest.mark.parametrize(
+    ("tool", "back_end"), [("arm-none-eabi-gcc", "qemu"), ("ziglang", "unicorn")]
+)
+def test_too_large_is_said_by_the_linker(
+    tool: str, back_end: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Both linkers' words for it are understood, or no larger board would be tried."""
+    require_tool(tool)
+    require_tool("qemu-system-arm" if back_end == "qemu" else "unicorn")
+    model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
+    platform = find_platform(find_target("cortex-m0"), MACHINES["microbit"], back_end)
+    assert platform is not None
+    with pytest.raises(ProgramTooLarge, match="does not link") as caught:
+        build_model(model, platform, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a compiler the message says what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    with pytest.raises(TinykernelError, match="no compiler and emulator for esp8266"):
+        find_platforms(find_target("esp8266"))
+
+
+_FLOATS = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+float add(float, float); float sub(float, float); float mul(float, float);
+uint32_t fix(float); float from_signed(int32_t); float from_unsigned(uint32_t);
+uint32_t quotient(uint32_t, uint32_t); uint32_t modulo(uint32_t, uint32_t);
+static uint32_t state = 1u;
+static uint32_t next(void)
+{ static const uint32_t edges[] = {0u, 0x80000000u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 1u,
+  0x007fffffu, 0x00800000u, 0x7f7fffffu, 0x3f800000u, 0x4b7fffffu, 0x33800000u};
+  state = state * 1664525u + 1013904223u;
+  if (state >> 29 == 0u) { return edges[(state >> 8) % 12u]; }
+  /* Numbers of similar size, so that sums cancel and round. */
+  if (state >> 31) { return (state & 0x80ffffffu) | 0x3f000000u; }
+  { uint32_t high = state; state = state * 1664525u + 1013904223u;
+    return (high & 0xffff0000u) ^ (state >> 12); } }
+static float number(uint32_t bits) { float f; memcpy(&f, &bits, 4); return f; }
+static int differ(float a, float b)
+{ uint32_t x, y; memcpy(&x, &a, 4); memcpy(&y, &b, 4); return x != y && !(a != a && b != b); }
+int main(void)
+{ long i, wrong = 0;
+  for (i = 0; i < 3000000; i++) {
+    const uint32_t x = next(), y = next(); const float a = number(x), b = number(y);
+    wrong += differ(add(a, b), a + b) + differ(sub(a, b), a - b) + differ(mul(a, b), a * b);
+    wrong += differ(from_signed((int32_t)x), (float)(int32_t)x);
+    wrong += differ(from_unsigned(x), (float)x);
+    if (a >= 0.0f && a < 4294967296.0f) { wrong += fix(a) != (uint32_t)a; }
+    if (y != 0u) { wrong += (quotient(x, y) != x / y) + (modulo(x, y) != x % y); }
+  }
+  printf("%ld\\n", wrong); return wrong != 0; }
+"""
+
+
+def test_rom_arithmetic_equals_that_of_the_host(
+    tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The stand-ins for the ESP8266's boot ROM are IEEE 754 to the last bit."""
+    gcc = require_tool("gcc")
+    names = {"__addsf3": "add", "__subsf3": "sub", "__mulsf3": "mul", "__fixunssfsi": "fix",
+             "__floatsisf": "from_signed", "__floatunsisf": "from_unsigned",
+             "__udivsi3": "quotient", "__umodsi3": "modulo"}  # fmt: skip
+    shutil.copy(resources.folder("firmware") / "boards" / "xtensa" / "rom.c", tmp_path / "rom.c")
+    (tmp_path / "check.c").write_text(_FLOATS)
+    renamed = [f"-D{old}={new}" for old, new in names.items()]
+    build_command = [gcc, "-O2", *renamed, "rom.c", "check.c", "-o", "check"]
+    subprocess.run(build_command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    result = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (result.stdout.strip(), result.returncode) == ("0", 0)

@@ -1,0 +1,90 @@
+"""The files that a program built with firmware/boards/harness.c reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.build.program import Program
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+__all__ = ["ENTRIES", "Output", "run_rows", "write_rows"]
+
+#: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
+#: same from quantized ones, and the quantization by itself.
+ENTRIES = ("raw", "quantized", "quantize")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the C made of the rows of one entry.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_rows, n_classes + 1) or (n_rows, n_features)
+        Scores and the label that the predict function gave, int32; or the quantized inputs.
+    stack : int
+        Bytes of stack that one inference really took; 0 where that is not measured.
+    """
+
+    values: NDArray[Any]
+    stack: int
+
+    @property
+    def scores(self) -> NDArray[np.int32]:
+        """The scores of all classes."""
+        return self.values[:, :-1]
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """What the predict function gave."""
+        return self.values[:, -1]
+
+
+def run_rows(
+    program: Program, model: IntegerModel, rows: dict[str, NDArray[Any]]
+) -> dict[str, Output]:
+    """Run the program of a model over rows of inputs, by entry."""
+    write_rows(program, model, rows)
+    program.run()
+    data = (program.path.parent / "out.bin").read_bytes()
+    kinds = {entry: _output_kind(model, entry) for entry in rows}
+    sizes = {entry: len(rows[entry]) * kinds[entry].itemsize + 4 for entry in rows}
+    if len(data) != sum(sizes.values()):
+        raise TinykernelError(
+            f"the program wrote {len(data)} bytes instead of {sum(sizes.values())}"
+        )
+    found, at = {}, 0
+    for entry, given in rows.items():
+        values = np.frombuffer(data, kinds[entry], len(given), at)["values"]
+        at += sizes[entry]
+        stack = int.from_bytes(data[at - 4 : at], "little")
+        found[entry] = Output(values.astype(values.dtype.newbyteorder("=")), stack)
+    return found
+
+
+def write_rows(program: Program, model: IntegerModel, rows: dict[str, NDArray[Any]]) -> None:
+    """Write the file of inputs that the program reads."""
+    content = b""
+    for entry, given in rows.items():
+        dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
+        if given.ndim != 2 or given.shape[1] != model.n_features or given.dtype != dtype:
+            raise TinykernelError(
+                f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes rows "
+                f"of {model.n_features} of {dtype}"
+            )
+        section = np.array([ENTRIES.index(entry), len(given)], dtype="<u4")
+        content += section.tobytes() + given.astype(dtype.newbyteorder("<")).tobytes()
+    (program.path.parent / "in.bin").write_bytes(content)
+
+
+def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
+    """Return the type of what the harness writes for one row."""
+    if entry == "quantize":
+        values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
+        return np.dtype([("values", *values)])
+    return np.dtype([("values", "<i4", (model.n_classes + 1,))])

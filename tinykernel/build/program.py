@@ -1,0 +1,247 @@
+"""From sources to a program that runs on this computer or on an emulated board."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinykernel import resources
+from tinykernel.build import emulated
+from tinykernel.build.machines import Machine, machines_for
+from tinykernel.build.toolchains import (
+    ProgramTooLarge,
+    Toolchain,
+    find_toolchain,
+    run_command,
+)
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import Target
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+__all__ = [
+    "MODEL",
+    "WARNING_FLAGS",
+    "Platform",
+    "Program",
+    "build",
+    "build_closest",
+    "build_model",
+    "find_platform",
+    "find_platforms",
+    "write_sources",
+]
+
+#: Name of the model in the programs built here.
+MODEL = "tested"
+#: The language and the warnings that generated C is clean under; each is an error here.
+WARNING_FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
+                 "-Werror")  # fmt: skip
+_START_FLAGS = ("-Os", "-std=gnu99")
+_START = {"arm": ("start.c",), "riscv": ("start.c",), "xtensa": ("start.c", "rom.c")}
+# GCC with QEMU; zig with Unicorn, which both come from PyPI; and the other pairs.
+_BACK_ENDS = (("gcc", "qemu"), ("zig", "unicorn"), ("gcc", "unicorn"), ("zig", "qemu"))
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What builds a program and what runs it.
+
+    Parameters
+    ----------
+    chain : Toolchain
+    machine : Machine or None
+        The emulated board; None for this computer.
+    back_end : {"", "qemu", "unicorn"}
+    emulator : str
+        Its name and version; empty for this computer.
+    note : str
+        What a run there does not prove about the target; mostly empty.
+    """
+
+    chain: Toolchain
+    machine: Machine | None = None
+    back_end: str = ""
+    emulator: str = ""
+    note: str = ""
+
+    @property
+    def core(self) -> str:
+        """The processor core; empty for this computer."""
+        return "" if self.machine is None else self.machine.core
+
+
+@dataclass(frozen=True)
+class Program:
+    """An executable file and the platform that it was built for; its files lie beside it."""
+
+    path: Path
+    platform: Platform
+
+    def run(self) -> None:
+        """Run it to its end; anything but the status 0 is an error of one line."""
+        machine = self.platform.machine
+        if machine is None:
+            finished = run_command([str(self.path)], folder=self.path.parent, timeout=600.0)
+            name, status, text = self.path.name, finished.returncode, finished.stderr
+        else:
+            name = machine.name
+            status, text = emulated.run(machine, self.path, back_end=self.platform.back_end)
+            if status == emulated.EXIT_FAULT:
+                raise TinykernelError(
+                    f"{name}: the {machine.core} stopped the program: an instruction or an "
+                    "address that it does not have"
+                )
+        if status != 0:
+            reason = (text.strip().splitlines() or ["no message"])[0]
+            raise TinykernelError(f"{name}: the program failed with status {status}: {reason}")
+
+    def trace(self) -> list[int]:
+        """Run it on its emulated board and list the address of every executed instruction."""
+        if self.platform.machine is None:
+            raise TinykernelError("instructions are counted on an emulated board only")
+        return emulated.trace(self.platform.machine, self.path, back_end=self.platform.back_end)
+
+
+def _note(target: Target, machine: Machine) -> str:
+    """Say what a run on this machine does not prove about the target."""
+    closest = machines_for(target)[0]
+    if target.emulated_as or machine is closest:
+        return target.emulated_as
+    return (
+        f"the model needs more memory than the emulated {closest.core} board has; its code for "
+        f"{target.name} ran on a {machine.core}, which has the same instructions and more"
+    )
+
+
+def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> Platform | None:
+    """Find a compiler and an emulator (`back_end`: one of them) for a machine, if there are any."""
+    for kind, emulator in _BACK_ENDS:
+        if back_end not in ("auto", emulator):
+            continue
+        chain = find_toolchain(machine.target or target, kind)
+        name = emulated.emulator_name(machine, emulator)
+        if chain is not None and not chain.stand_in and name is not None:
+            return Platform(chain, machine, emulator, name, _note(target, machine))
+    return None
+
+
+def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
+    """List what can build and run programs for a target, the closest first; at least one."""
+    if target.family == "host":
+        chain = find_toolchain(target)
+        if chain is None:
+            raise TinykernelError(
+                "no C compiler found (looked for gcc, clang, cc and zig); "
+                "install one, for instance with 'pip install ziglang'"
+            )
+        return [Platform(chain)]
+    found = [find_platform(target, machine, back_end) for machine in machines_for(target)]
+    platforms = [platform for platform in found if platform is not None]
+    # A target without a core of its own in any emulator is stood for by all its machines together.
+    if not platforms or (target.emulated_as and len(platforms) < len(found)):
+        tools = "gcc-arm-none-eabi and qemu-system-arm"
+        raise TinykernelError(
+            f"no compiler and emulator for {target.name} found; install "
+            + (tools if target.family == "arm" else "its gcc and qemu")
+            + (", or 'pip install ziglang unicorn'" if target.zig else "")
+        )
+    return platforms
+
+
+def write_sources(folder: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write rendered files, by relative POSIX path, and list the folders that hold headers."""
+    headers = set()
+    for name, data in files.items():
+        path = folder.joinpath(*name.split("/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        if name.endswith(".h"):
+            headers.add(path.parent)
+    return sorted(headers)
+
+
+def build(
+    platform: Platform,
+    sources: Sequence[Path],
+    folder: Path,
+    *,
+    include: Sequence[Path] = (),
+    flags: Sequence[str] = ("-Os", "-std=c99"),
+) -> Program:
+    """Compile sources, one of them with a `main`, and link them to a program in `folder`.
+
+    A program that is too large for its board is a `ProgramTooLarge`.
+    """
+    boards = resources.folder("firmware") / "boards"
+    machine, chain = platform.machine, platform.chain
+    family = "host" if machine is None else machine.family
+    objects = []
+    for name in _START.get(family, ("start.c",)):
+        objects.append(folder / f"board-{name}.o")
+        chain.compile(boards / family / name, objects[-1], include=[boards], flags=_START_FLAGS)
+    for source in sources:
+        objects.append(folder / f"{source.stem}.o")
+        chain.compile(source, objects[-1], include=[boards, *include], flags=flags)
+    if machine is None:
+        path = folder / ("program.exe" if os.name == "nt" else "program")
+        chain.link(objects, path, flags=flags)  # sanitisers are options of the linker too
+        return Program(path, platform)
+    path = folder / "program.elf"
+    entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
+    chain.link(objects, path, script=_linker_script(machine, folder), flags=entry)
+    return Program(path, platform)
+
+
+def _linker_script(machine: Machine, folder: Path) -> Path:
+    """Write the script that places a program in the memory of a machine."""
+    boards = resources.folder("firmware") / "boards"
+    text = (boards / "board.ld").read_text(encoding="utf-8")
+    for name, value in zip(
+        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
+    ):
+        text = text.replace(f"@{name}@", hex(value))
+    script = folder / "board.ld"
+    script.write_text(text, encoding="utf-8")
+    return script
+
+
+def build_model(
+    model: IntegerModel, platform: Platform, folder: Path, flags: Sequence[str] | None = None
+) -> Program:
+    """Build a model with the harness that feeds it, in a new folder.
+
+    `flags` are optimisation and macros: by default -O2 on this computer, and -Os on boards, as
+    PlatformIO's frameworks build.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    include = write_sources(folder, render_sources(model, MODEL))
+    harness = resources.folder("firmware") / "boards" / "harness.c"
+    names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
+    # Counting by stage reads the debugging data of a board's program.
+    special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
+    chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)
+    return build(
+        platform,
+        [harness, folder / "src" / f"{MODEL}.c"],
+        folder,
+        include=include,
+        flags=[*WARNING_FLAGS, *chosen, *names, *special],
+    )
+
+
+def build_closest(
+    model: IntegerModel,
+    platforms: Sequence[Platform],
+    folder: Path,
+    flags: Sequence[str] | None = None,
+) -> Program:
+    """Build a model for the first of these platforms that is large enough for it."""
+    for platform in platforms[:-1]:
+        try:
+            return build_model(model, platform, folder, flags)
+        except ProgramTooLarge:
+            continue
+    return build_model(model, platforms[-1], folder, flags)
