@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.random_models import random_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.measure.samples import random_model
 from tinykernel.model import IntegerModel
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
@@ -46,20 +46,20 @@ def sample(index: int) -> IntegerModel:
     if rng.random() < 0.2:
         n_features = 2**log2
     model = random_model(
-        n_features,
-        2**log2 * int(rng.integers(1, 4)) - int(rng.integers(0, 2)) * 2**log2 // 3,
-        int(rng.choice([2, 3, 10, 26])),
+        index,
+        n_features=n_features,
+        n_blocks=int(rng.integers(1, 4)),
+        n_classes=int(rng.choice([2, 3, 10, 26])),
         raw_dtype=raw,
         bits=int(rng.choice([8, 8, 16])),
         diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
         permutation=str(rng.choice(["identity", "orbit", "orbit", "stored"])),
-        scaler_per_feature=bool(rng.integers(2)),
-        block_scales=bool(rng.integers(2)),
+        shared_scaler=bool(rng.integers(2)),
+        one_scale=bool(rng.integers(2)),
         zero_weights=bool(rng.random() < 0.7),
-        dropped_rows=float(rng.choice([0.0, 0.0, 0.6])),
-        constant_features=int(rng.integers(0, 2)) * (n_features // 4),
+        kept=str(rng.choice(["all", "tail", "some"])),
+        phase_shift=int(rng.integers(16, 24)),
         windows=str(rng.choice(["rows", "phases", "half turns"])),
-        seed=index,
     )
     # Which stages halve changes the code. A model whose sums could overflow is refused.
     for field in ("halve_first", "halve_second"):

@@ -1,4 +1,4 @@
-"""Cost of the firmware on every core: instructions a feature, flash by part, RAM.
+"""Cost of the firmware on every core: instructions a component, flash by part, RAM.
 
 Run it with ``python benchmarks/firmware.py [--data DIR] [--variants]``. Instructions are counted
 exactly in an emulator and sizes come from the linked program, so that the figures do not depend on
@@ -37,7 +37,7 @@ from tinykernel.papers.features import RMBCSIK
 from tinykernel.parity import verify
 from tinykernel.training.trainer import fit_joint
 
-# Most instructions a feature at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
+# Most instructions a component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {
     "cortex-m0": (75, 60),
     "cortex-m0plus": (75, 60),
@@ -78,8 +78,8 @@ class Row:
     bound: dict[str, float]
 
     @property
-    def per_feature(self) -> float:
-        """Instructions a feature."""
+    def per_component(self) -> float:
+        """Instructions a component."""
         return self.bench.instructions / self.bench.components
 
 
@@ -93,7 +93,7 @@ def sample(n_features: int, n_components: int) -> IntegerModel:
         n_components=n_components, sigma=10.0, diagonal="gaussian", row_scale="chi", random_state=0
     ).fit(rng.uniform(-1, 1, (2, n_features)))
     ones = np.ones(n_features)
-    # Ranges differ from feature to feature, so that each has a scaler of its own.
+    # Ranges differ from input to input, so that each has a scaler of its own.
     low, high = rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)
     machine = KernelMachine(
         classes=tuple(range(10)), raw_dtype="uint8",
@@ -112,7 +112,7 @@ PACKED = ("cortex-m4", "cortex-m7", "cortex-m33")
 
 
 def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
-    """Count the instructions that the stages cannot do without; return them per feature.
+    """Count the instructions that the stages cannot do without; return them per component.
 
     Counted are additions, loads, stores, multiplications, tests and population counts of a model
     with all tables and 8-bit inputs; loop control, addresses and moves between registers are not.
@@ -165,7 +165,7 @@ def measure() -> list[Row]:
 def tables(rows: list[Row]) -> str:
     """Write the figures as Markdown."""
     lines = [
-        "| core | d | p | instructions | a feature | " + " | ".join(STAGES) + " | bound |",
+        "| core | d | p | instructions | a component | " + " | ".join(STAGES) + " | bound |",
         "|---|---:|---:|---:|---:|" + "---:|" * (len(STAGES) + 1),
     ]
     for row in rows:
@@ -173,7 +173,7 @@ def tables(rows: list[Row]) -> str:
         stages = " | ".join(f"{result.stages[s] / result.components:.1f}" for s in STAGES)
         lines.append(
             f"| {row.target} | {row.dimension} | {result.components} | {result.instructions} "
-            f"| {row.per_feature:.1f} | {stages} | {sum(row.bound.values()):.1f} |"
+            f"| {row.per_component:.1f} | {stages} | {sum(row.bound.values()):.1f} |"
         )
     parts = list(dict.fromkeys(name for row in rows for name in row.report.parts["flash"]))
     lines += [
@@ -222,7 +222,7 @@ def limits(rows: list[Row]) -> list[Check]:
         if row.target in LIMITS:
             must, goal = LIMITS[row.target]
             checks.append(
-                Check(f"{row.target}: instructions a feature", row.per_feature, must, goal)
+                Check(f"{row.target}: instructions a component", row.per_component, must, goal)
             )
         if row.target == "cortex-m4":
             flash = row.report.parts["flash"]
@@ -287,7 +287,7 @@ def variants() -> str:
     model = sample(*SHAPES[-1])
     targets = ("cortex-m4", "cortex-m0", "esp32c3")
     lines = [
-        "| flags |" + "".join(f" {t}: a feature | code |" for t in targets),
+        "| flags |" + "".join(f" {t}: a component | code |" for t in targets),
         "|---|" + "---:|---:|" * len(targets),
     ]
     for flags in VARIANTS:

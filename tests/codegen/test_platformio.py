@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.random_models import random_model
 from tinykernel import resources
 from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export
-from tinykernel.measure.samples import random_model
 
 PLATFORM = Path(__file__).parent / "platform_offline"
 SCONS = "4.41101.0"  # what PlatformIO calls SCons 4.11.1
@@ -70,7 +70,7 @@ def pio(
 
 def offline_project(folder: Path, target: str, framework: str, family: str, machine: str) -> None:
     """Export a project and change nothing but where its platform comes from, and add QEMU."""
-    model = random_model(20, 100, 4, raw_dtype="float32", scaler_per_feature=True)
+    model = random_model(1, n_classes=4, raw_dtype="float32")
     export(model, target, folder, name="gesture", framework=framework)
     shutil.copytree(PLATFORM, folder / "platform_offline")
     boards = resources.folder("firmware") / "boards"

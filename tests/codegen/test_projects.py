@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.random_models import random_model
 from tinykernel.codegen.projects import export, formats, generated_inputs, render_project
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.samples import random_model
 from tinykernel.model import IntegerModel
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
@@ -23,9 +23,7 @@ EVERY_PROJECT = [(name, fw) for name, target in TARGETS.items() for fw in target
 @pytest.fixture(scope="module")
 def model() -> IntegerModel:
     """Return a small model with float inputs and every table of the scaler."""
-    return random_model(
-        20, 100, 4, raw_dtype="float32", scaler_per_feature=True, constant_features=2
-    )
+    return random_model(1, n_classes=4, raw_dtype="float32")
 
 
 def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -104,7 +102,7 @@ def test_unknown_format_lists_the_known(model: IntegerModel) -> None:
 @pytest.mark.parametrize("raw", ["float32", "uint8", "int8", "uint16", "int16", "int32"])
 def test_generated_inputs_cover_the_range(raw: str) -> None:
     """Test vectors that saturate everywhere would test nothing."""
-    sample = random_model(40, 64, 3, raw_dtype=raw, scaler_per_feature=True)
+    sample = random_model(5, n_features=40, raw_dtype=raw, shared_scaler=True)
     quantised = sample.quantize_inputs(generated_inputs(sample))
     assert quantised[0].max() == -128
     assert quantised[1].min() >= 126
@@ -166,7 +164,7 @@ def test_compiles_without_warnings(
 ) -> None:
     """Firmware authors build with warnings as errors, in C and in C++."""
     program = require_tool(compiler)
-    sample = random_model(20, 100, 4, raw_dtype=raw, scaler_per_feature=True)
+    sample = random_model(1, n_classes=4, raw_dtype=raw)
     export(sample, "host", tmp_path / "project", name="gesture")
     result = run(c_command(program, tmp_path, *options), tmp_path / "project")
     assert result.returncode == 0, result.stderr

@@ -63,7 +63,7 @@ def print_bench(results: list[BenchResult]) -> None:
     """
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
     print_table(
-        ("target", "instructions", "a feature", *stages, "time"),
+        ("target", "instructions", "a component", *stages, "time"),
         (
             (
                 result.target,
@@ -74,7 +74,7 @@ def print_bench(results: list[BenchResult]) -> None:
             )
             for result in results
         ),
-        right=("instructions", "a feature", *stages),
+        right=("instructions", "a component", *stages),
     )
     for title in dict.fromkeys(
         f"{result.compiler}, {result.emulator}, {result.core}" for result in results

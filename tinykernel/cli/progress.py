@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["PlainLines", "showing_progress"]
 
 _SECONDS_BETWEEN_LINES = 5.0
-# Short trainings, of each of which the stage above reports the result.
-_INNER_STAGES = ("trial",)
 
 
 @contextmanager
@@ -68,8 +66,6 @@ class PlainLines:
     def __call__(self, progress: Progress) -> None:
         """Take one message of a trainer."""
         late = self._clock() - self._last >= _SECONDS_BETWEEN_LINES
-        if progress.stage in _INNER_STAGES and not late:
-            return
         if self._waiting is not None and self._waiting.stage != progress.stage:
             self.finish()
         self._waiting = progress

@@ -63,12 +63,6 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     ------
     TinykernelError
         If `name` cannot be the prefix of C identifiers.
-
-    Examples
-    --------
-    >>> from tinykernel.measure.samples import random_model
-    >>> sorted(render_sources(random_model(16, 64, 3), "gesture"))[0]
-    'include/gesture.h'
     """
     check_name(name)
     packed = pack(model)
