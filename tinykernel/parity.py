@@ -34,8 +34,8 @@ class Difference:
     Parameters
     ----------
     entry : {"raw", "quantized", "quantize"}
-        Through which function of the C: scores and label from raw inputs, from quantised inputs,
-        or the quantisation of inputs.
+        Through which function of the C: scores and label from raw inputs, from quantized inputs,
+        or the quantization of inputs.
     row : int
         Row of the data, from 0.
     what : str
@@ -70,9 +70,9 @@ class VerifyResult:
         The compiler's name and version.
     rows, scores : int
         How many rows were run, and how many scores they have: rows times classes. Each was
-        compared twice, from raw and from quantised inputs.
+        compared twice, from raw and from quantized inputs.
     differences : int
-        How many scores, labels and quantised inputs differ.
+        How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
     accuracy : float or None
         Share of the rows that the C labels right, 0 to 1; None without labels.
@@ -110,8 +110,8 @@ def verify(
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
-    Both entries are compared: raw inputs and quantised ones, each through the scores and the
-    predict function, and the quantisation by itself.
+    Both entries are compared: raw inputs and quantized ones, each through the scores and the
+    predict function, and the quantization by itself.
 
     Parameters
     ----------

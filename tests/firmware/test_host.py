@@ -70,7 +70,7 @@ def test_edges_under_sanitisers(require_tool: Callable[[str], str], kind: str) -
 )
 @given(data=st.data())
 def test_random_models(require_tool: Callable[[str], str], data: st.DataObject) -> None:
-    """Whatever the model, C and Python agree; quantised inputs at their extremes too."""
+    """Whatever the model, C and Python agree; quantized inputs at their extremes too."""
     require_tool("gcc")
     model = random_model(
         data.draw(st.integers(0, 2**32 - 1)),
@@ -93,7 +93,7 @@ def test_random_models(require_tool: Callable[[str], str], data: st.DataObject) 
     assert verify(model, random_raw(model, 2, 30), flags=["-O1"]).first_difference is None
 
 
-def test_extreme_quantised_inputs(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+def test_extreme_quantized_inputs(require_tool: Callable[[str], str], tmp_path: Path) -> None:
     """All inputs at the ends of their type reach the proved limits and do not exceed them."""
     gcc = require_tool("gcc")
     for seed, bits in enumerate((8, 16)):
