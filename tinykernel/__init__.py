@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
+    from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
-    from tinykernel.storage import load, save
 
     __version__: str
 
@@ -46,10 +46,10 @@ _HOME = {
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "export": "tinykernel.codegen",
-    "load": "tinykernel.storage",
+    "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure",
-    "save": "tinykernel.storage",
+    "save": "tinykernel.modelfile",
     "verify": "tinykernel.parity",
 }
 

@@ -62,7 +62,7 @@ def export_command(
     """Write a complete PlatformIO project: C99 sources, self-test, README."""
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     chosen = find_target(target)
     prefix = name_of(model) if name is None else name
