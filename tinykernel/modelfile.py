@@ -271,10 +271,10 @@ def _opcodes(data: bytes) -> tuple[list[tuple[str, Any]], bool]:
     try:
         for opcode, value, place in islice(pickletools.genops(data), _MOST_OPCODES):
             if opcode.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT"):
-                memo[len(memo) if value is None else value] = opcodes[-1]
+                memo[len(memo) if value is None else int(value)] = opcodes[-1]
             elif opcode.name in ("BINGET", "LONG_BINGET"):
-                is_text = memo[value][0] in _TEXT  # the names of what a pickle imports
-                opcodes.append(memo[value] if is_text else (opcode.name, value))
+                known = memo.get(int(value or 0), ("", None))
+                opcodes.append(known if known[0] in _TEXT else (opcode.name, value))
             elif opcode.name not in ("PROTO", "FRAME"):
                 opcodes.append((opcode.name, value))
             if opcode.name == "STOP":

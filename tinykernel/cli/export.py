@@ -67,7 +67,8 @@ def export_command(
     chosen = find_target(target)
     prefix = name_of(model) if name is None else name
     folder = Path(f"{prefix}-{chosen.name}") if output is None else output
-    check_output_folder(folder, force=force)
+    inputs = [model] if data is None else [model, Path(data)]
+    check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:

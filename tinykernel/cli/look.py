@@ -50,9 +50,10 @@ def predict_command(
 
     Takes the test part of DATA where it has one, all its rows otherwise.
     """
+    from tinykernel.data import find_data, load_rows
+
     if output is not None:
-        check_output_file(output, (".csv",))
-    from tinykernel.data.load import load_rows
+        check_output_file(output, (".csv",), inputs=[find_data(data)])
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
