@@ -181,8 +181,8 @@ def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
     """Raise TinykernelError where all labels are the same."""
     if (y == y[0]).all():
         raise TinykernelError(
-            f"{part.file}: one class only, all {len(y)} training rows have the label {shown(y[0])}; "
-            "training needs two"
+            f"{part.file}: one class only, all {len(y)} training rows have the label "
+            f"{shown(y[0])}; training needs two"
         )
 
 
@@ -208,7 +208,7 @@ def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArra
     if not text and y.dtype.kind == "U":
         known = ", ".join(map(shown, classes[:6])) + (", ..." if len(classes) > 6 else "")
         raise TinykernelError(
-            f"{part.file}: the labels are text (the first is {shown(y[0])!r}), the model's classes are "
-            f"numbers ({known})"
+            f"{part.file}: the labels are text (the first is {shown(y[0])!r}), the model's classes "
+            f"are numbers ({known})"
         )
     return y
