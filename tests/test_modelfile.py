@@ -223,11 +223,30 @@ def test_copies_lose_nothing(classifier: TernaryKernelClassifier) -> None:
         assert "machine_" not in vars(clone(model))
 
 
-def test_grid_search_in_processes() -> None:
-    """Estimators travel to other processes and back."""
-    search = GridSearchCV(fit(), {"sigma": [1.0, 2.0]}, cv=2, n_jobs=2)
+def test_grid_search() -> None:
+    """Estimators, fitted ones too, can be cloned and searched over."""
+    search = GridSearchCV(fit(), {"sigma": [1.0, 2.0]}, cv=2)
     search.fit(X, X[:, 0] > 0)
     assert search.best_estimator_.score(X, X[:, 0] > 0) > 0.6
+
+
+class Second(TernaryKernelClassifier):
+    """Another estimator."""
+
+
+def test_each_estimator_of_the_table_comes_back_as_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file names its class; a subclass that the table does not name is pickled as it is."""
+    made = Second(**fit().get_params()).fit(X, X[:, 0] > 0)
+    assert type(copy.deepcopy(made)) is Second
+    with pytest.raises(TinykernelError, match="a Second is no tinykernel model"):
+        save(made, tmp_path / "model.tkm")
+    monkeypatch.setitem(modelfile._CLASSIFIERS, "Second", __name__)
+    monkeypatch.setitem(modelfile._KINDS, "Second", "classifier")
+    for suffix in SUFFIXES:
+        save(made, tmp_path / f"model.{suffix}")
+        assert type(load(tmp_path / f"model.{suffix}")) is Second
 
 
 class Call:
@@ -262,6 +281,7 @@ def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
     ("data", "message"),
     [
         (pickle.dumps({"a": 1}), "holds no tinykernel model"),
+        (pickle.dumps(modelfile._from_bytes), "holds more than a model"),
         (b"no pickle", "no pickle"),
         (b"", "no pickle"),
         (pickle.dumps([modelfile._Pickled(b"x")], 4), "holds more than a model"),

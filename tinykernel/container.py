@@ -55,6 +55,11 @@ def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
     arrays : dict of ndarray
         Of numbers, booleans or fixed-length strings.
 
+    Raises
+    ------
+    TinykernelError
+        If it would be longer than `read_container` takes.
+
     Examples
     --------
     >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
@@ -70,6 +75,8 @@ def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
             member = io.BytesIO()
             npy.write_array(member, array.astype(array.dtype.newbyteorder("<")), allow_pickle=False)
             _write_member(archive, f"{name}.npy", member.getvalue())
+    if max(stream.tell() / LARGEST, len(text) / _LARGEST_HEADER, len(arrays) / _MOST_MEMBERS) >= 1:
+        raise TinykernelError("too large for a model file, which holds 64 MiB")
     return stream.getvalue()
 
 

@@ -255,12 +255,12 @@ def _bytes_in_pickle(data: bytes) -> bytes:
     """
     opcodes, is_whole = _opcodes(data)
     names = _names(opcodes)
-    if is_whole and names == [_CALL] and opcodes[-4][0] in _BYTES:
-        kinds = [kind for kind, _ in opcodes]
-        is_call = kinds[-3:] == ["TUPLE1", "REDUCE", "STOP"]
-        if is_call and (kinds[:-4] == ["GLOBAL"] or kinds[2:-4] == ["STACK_GLOBAL"]):
-            content: bytes = opcodes[-4][1]
-            return content
+    kinds = [kind for kind, _ in opcodes]
+    is_call = kinds[-3:] == ["TUPLE1", "REDUCE", "STOP"] and names == [_CALL]
+    if is_whole and is_call and (kinds[:-4] == ["GLOBAL"] or kinds[2:-4] == ["STACK_GLOBAL"]):
+        kind, content = opcodes[-4]
+        if kind in _BYTES:
+            return bytes(content)
     _refuse_pickle(names, is_whole)
 
 
@@ -366,7 +366,7 @@ def _fields_of_classifier(obj: Any) -> dict[str, Any]:
     return params | fields
 
 
-def _encode(value: Any, place: str, arrays: _Arrays) -> Any:
+def _encode(value: Any, place: str, arrays: _Arrays, depth: int = _DEEPEST // 2) -> Any:
     """Turn a plain value into JSON. What JSON has not is a one-key object that says what it is.
 
     >>> arrays = {}
@@ -375,20 +375,23 @@ def _encode(value: Any, place: str, arrays: _Arrays) -> Any:
     >>> _decode({'tuple': [1, {'array': 'pair.1'}]}, arrays)
     (1, array([0., 0.]))
     """
+    if depth == 0:
+        raise TinykernelError(f"{place} is nested too deeply for a model file")
     if isinstance(value, np.generic):
-        return {"scalar": [value.dtype.str, _encode(value.item(), place, arrays)]}
+        return {"scalar": [value.dtype.str, _encode(value.item(), place, arrays, depth - 1)]}
     if value is None or isinstance(value, (bool, int)) or _is_text(value):
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"float": repr(value)}
     if isinstance(value, list):
-        return _encode_all(value, place, arrays)
+        return _encode_all(value, place, arrays, depth)
     if isinstance(value, tuple):
-        return {"tuple": _encode_all(value, place, arrays)}
+        return {"tuple": _encode_all(value, place, arrays, depth)}
     if isinstance(value, dict):
-        return {"dict": [_encode_all(pair, place, arrays) for pair in value.items()]}
+        return {"dict": [_encode_all(pair, place, arrays, depth) for pair in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
-        return {"objects": [list(value.shape), _encode_all(value.ravel().tolist(), place, arrays)]}
+        items = _encode_all(value.ravel().tolist(), place, arrays, depth)
+        return {"objects": [list(value.shape), items]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         arrays[place] = value
         return {"array": place}
@@ -398,8 +401,8 @@ def _encode(value: Any, place: str, arrays: _Arrays) -> Any:
     )
 
 
-def _encode_all(values: Any, place: str, arrays: _Arrays) -> list[Any]:
-    return [_encode(value, f"{place}.{index}", arrays) for index, value in enumerate(values)]
+def _encode_all(values: Any, place: str, arrays: _Arrays, depth: int) -> list[Any]:
+    return [_encode(v, f"{place}.{index}", arrays, depth - 1) for index, v in enumerate(values)]
 
 
 # -------------------------------------------------------------------------------- JSON to objects
@@ -538,64 +541,51 @@ def _part(cls: type) -> _Check:
     return lambda value: "" if type(value) is cls else f"is no {cls.__name__}"
 
 
-_integer, _text, _flag = _scalar(int), _scalar(str), _scalar(bool)
-_floats, _table = _array(1, "float64"), _array(2, "float64")
+def _each(names: str, check: _Check) -> dict[str, _Check]:
+    return dict.fromkeys(names.split(), check)
+
+
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
     "IntegerModel": {
-        "n_features": _integer,
-        "scaler": _part(InputScaler),
-        "sign": _array(1, "int8"),
-        "permutation": _part(Permutation),
-        "diagonal": _array(2, "int8"),
-        "diagonal_kind": _text,
-        "halve_first": _all(_flag),
-        "halve_second": _all(_flag),
-        "row_kept": _array(2, "bool"),
-        "scale": _array(1, "uint8"),
-        "start": _array(1, "uint8"),
-        "width": _array(1, "uint8"),
-        "phase_shift": _integer,
-        "weights": _array(2, "int8"),
-        "multiplier": _array(1, "int32"),
-        "offset": _array(1, "int32"),
-        "classes": _all(_label),
-        "decision_scale": _scalar(float),
-        "feature_names": _or_none(_all(_text)),
+        **_each("n_features phase_shift", _scalar(int)),
+        **_each("decision_scale", _scalar(float)),
+        **_each("diagonal_kind", _scalar(str)),
+        **_each("feature_names", _or_none(_all(_scalar(str)))),
+        **_each("classes", _all(_label)),
+        **_each("halve_first halve_second", _all(_scalar(bool))),
+        **_each("scaler", _part(InputScaler)),
+        **_each("permutation", _part(Permutation)),
+        **_each("sign", _array(1, "int8")),
+        **_each("diagonal weights", _array(2, "int8")),
+        **_each("row_kept", _array(2, "bool")),
+        **_each("scale start width", _array(1, "uint8")),
+        **_each("multiplier offset", _array(1, "int32")),
     },
     "InputScaler": {
-        "raw_dtype": _text,
-        "bits": _integer,
-        "offset": _array(1, "float32", "int32"),
-        "multiplier": _array(1, "float32", "uint32"),
-        "span": _or_none(_array(1, "uint32")),
-        "pre_shift": _array(1, "uint8"),
+        **_each("raw_dtype", _scalar(str)),
+        **_each("bits", _scalar(int)),
+        **_each("offset", _array(1, "float32", "int32")),
+        **_each("multiplier", _array(1, "float32", "uint32")),
+        **_each("span", _or_none(_array(1, "uint32"))),
+        **_each("pre_shift", _array(1, "uint8")),
     },
     "Permutation": {
-        "kind": _text,
-        "multiplier": _integer,
-        "increment": _integer,
-        "table": _or_none(_array(1, "uint16")),
+        **_each("kind", _scalar(str)),
+        **_each("multiplier increment", _scalar(int)),
+        **_each("table", _or_none(_array(1, "uint16"))),
     },
     "KernelMachine": {
-        "classes": _all(_label),
-        "raw_dtype": _text,
-        "input_offset": _floats,
-        "input_scale": _floats,
-        "input_low": _floats,
-        "input_high": _floats,
-        "sign": _array(1, "int8"),
-        "permutation": _part(Permutation),
-        "diagonal": _table,
-        "diagonal_kind": _text,
-        "row_scale": _table,
-        "start": _table,
-        "width": _table,
-        "weights": _array(2, "int8"),
-        "output_scale": _floats,
-        "output_offset": _floats,
-        "input_bits": _integer,
-        "trained_in_integers": _flag,
+        **_each("classes", _all(_label)),
+        **_each("raw_dtype diagonal_kind", _scalar(str)),
+        **_each("input_bits", _scalar(int)),
+        **_each("trained_in_integers", _scalar(bool)),
+        **_each("input_offset input_scale input_low input_high", _array(1, "float64")),
+        **_each("output_scale output_offset", _array(1, "float64")),
+        **_each("diagonal row_scale start width", _array(2, "float64")),
+        **_each("sign", _array(1, "int8")),
+        **_each("weights", _array(2, "int8")),
+        **_each("permutation", _part(Permutation)),
     },
 }
 

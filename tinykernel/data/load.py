@@ -361,8 +361,8 @@ def _stratified_split(
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         raise TinykernelError(
-            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep a "
-            "test part aside; give it more rows, or use --test-size 0"
+            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
+            "a test part aside; give it more rows, or use --test-size 0"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
