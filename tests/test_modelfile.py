@@ -288,6 +288,7 @@ def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
         (pickle.dumps(modelfile._Pickled(b"x"), 4), "truncated or damaged"),
         (pickle.dumps(modelfile._Pickled(b"x"), 4) + b".", "holds no|truncated"),
         (b"cos\nsystem\n(S'true'\ntR.", "asks for os.system"),
+        (b"\x80\x04\x8c\x02o\n\x8c\x02s\x1b\x93.", r"asks for o\\n.s\\x1b"),
         (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "older version"),
         (b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.", "refused|older version"),
         (b"\x80\x04(I1\nI2\n\x93.", "hidden name"),
@@ -409,7 +410,8 @@ def array(name: str, value: Any) -> Change:
         (field("halve_second", {"tuple": [0] * 5}), "halve_second is no bool"),
         (field("decision_scale", {"float": "nan"}), "decision_scale is no float"),
         (field("classes", {"tuple": [1, "\ud800"]}), "header is damaged"),
-        (field("unknown", 5), "unknown is unknown"),
+        (field("un\nknown", 5), r"'un\nknown' is unknown"),
+        (field("unknown", 5), "'unknown' is unknown"),
         (field("scaler", None), "scaler is no InputScaler"),
         (field("weights", {"scalar": ["|V8", 1]}), "header is damaged"),
         (array("weights", np.ones((3, 32))), "weights is no int8 array"),
@@ -443,7 +445,7 @@ def test_wrong_content_is_refused(tmp_path: Path, change: Change, message: str) 
         (field("n_features_in_", 5), "n_features_in_ does not go"),
         (field("feature_names_in_", {"objects": [[-1], ["a"] * 4]}), "header is damaged"),
         (field("__class__", 5), "holds '__class__'"),
-        (field("predict_", {"record": ["Permutation", {}]}), "predict_ is a Permutation"),
+        (field("predict_", {"record": ["Permutation", {}]}), "'predict_' is a 'Permutation'"),
     ],
 )
 def test_wrong_classifiers_are_refused(tmp_path: Path, change: Change, message: str) -> None:

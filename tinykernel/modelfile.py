@@ -302,7 +302,7 @@ def _names(opcodes: list[tuple[str, Any]]) -> list[tuple[str, str]]:
 def _refuse_pickle(names: list[tuple[str, str]], is_whole: bool) -> NoReturn:
     strange = [name for name in names if name[0].partition(".")[0] not in _HARMLESS]
     if strange:
-        asked = ".".join(strange[0]).encode("ascii", "backslashreplace").decode()[:80]
+        asked = ascii(".".join(strange[0]))[1:-1][:80]
         raise TinykernelError(
             f"refused: it asks for {asked}, which no tinykernel model needs; nothing of it was run"
         )
@@ -445,7 +445,7 @@ def _decode_record(name: str, encoded: dict[str, Any], arrays: _Arrays) -> Any:
         if isinstance(content, dict) and "record" in content:
             part, inner = content["record"]
             if parts.get(key) != part:
-                raise TinykernelError(f"damaged {name}: {key} is a {part}")
+                raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
             fields[key] = _decode_record(part, inner, arrays)
         else:
             fields[key] = _decode(content, arrays)
@@ -596,7 +596,7 @@ def _check_fields(name: str, fields: dict[str, Any]) -> None:
     optional = {f.name for f in dataclasses.fields(_CLASSES[name]) if f.init and _has_default(f)}
     for key in sorted(schema.keys() - optional - fields.keys()) + sorted(fields.keys() - schema):
         problem = "is unknown" if key in fields else "is missing"
-        raise TinykernelError(f"damaged {name}: {key} {problem}; save the model again")
+        raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
     for key, value in fields.items():
         problem = schema[key](value)
         if problem:
@@ -656,7 +656,7 @@ def _check_classifier(fields: dict[str, Any], params: set[str]) -> None:
         raise TinykernelError(f"damaged classifier: {name} does not go with its machine")
     for name in fields.keys() - params:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            raise TinykernelError(f"damaged classifier: it holds {name!r}")
+            raise TinykernelError(f"damaged classifier: it holds {name!a}")
 
 
 def _are_names(names: Any, n: int) -> bool:
