@@ -18,6 +18,7 @@ from tinykernel.cli.options import check_output_file, check_output_folder
 from tinykernel.cli.progress import PlainLines
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
+from tinykernel.files import MANIFEST, manifest
 from tinykernel.progress import Progress
 
 
@@ -78,7 +79,11 @@ def test_output_folders_are_checked_without_touching_them(tmp_path):
     check_output_folder(tmp_path / "a" / "b", force=False)
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(TinykernelError, match="--force"):
+    for force in (False, True):
+        with pytest.raises(TinykernelError, match="no export"):
+            check_output_folder(tmp_path, force=force)
+    (tmp_path / MANIFEST).write_bytes(manifest({}))
+    with pytest.raises(TinykernelError, match="add --force"):
         check_output_folder(tmp_path, force=False)
     check_output_folder(tmp_path, force=True)
     for path in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -289,6 +289,17 @@ def test_export_takes_its_vectors_from_data(work, tmp_path):
         assert file.read_bytes() != (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
 
 
+def test_no_command_overwrites_its_input(work, tmp_path):
+    """predict -o onto its rows, and export --force onto the folder of its model, lost them."""
+    rows, model = tmp_path / "rows.csv", tmp_path / "m.tkm"
+    rows.write_text("a,b\n1,2\n")
+    model.write_bytes((work / "gesture.tkm").read_bytes())
+    assert "would be lost" in failed("predict", model, rows, "-o", rows)
+    assert "would be lost" in failed("export", model, "-t", "host", "-o", tmp_path, "--force")
+    assert rows.read_text() == "a,b\n1,2\n"
+    assert model.read_bytes() == (work / "gesture.tkm").read_bytes()
+
+
 def test_export_never_overwrites_by_itself(work, tmp_path):
     """A folder that is not empty is left alone without --force."""
     (tmp_path / "mine.txt").write_text("mine")

@@ -12,6 +12,7 @@ from tests.cli_tools import QUICK, QUICK_LEARNED, arrays, bare, blobs, failed, p
 from tinykernel.cli.demo import _digest
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
+from tinykernel.files import MANIFEST, manifest
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +201,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
         raise TinykernelError("began")
 
     monkeypatch.setattr("tinykernel.cli.demo.train_model", stop)
+    (tmp_path / MANIFEST).write_bytes(manifest({}))
     (tmp_path / ".tinykernel-demo").write_text(_digest(tmp_path))
     (tmp_path / ".pio").mkdir()
     (tmp_path / ".pio" / "built.o").write_text("")

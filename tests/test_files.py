@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from tinykernel import files
 from tinykernel.errors import TinykernelError
-from tinykernel.files import replace_folder_atomically, write_bytes_atomically
+from tinykernel.files import (
+    MANIFEST,
+    manifest,
+    refuse_inputs,
+    replace_folder_atomically,
+    write_bytes_atomically,
+)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -20,6 +27,9 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+MARK = {MANIFEST: manifest({})}
 
 
 def test_file_is_created_and_replaced(tmp_path: Path) -> None:
@@ -114,10 +124,10 @@ def test_folder_that_is_not_empty_needs_force(tmp_path: Path) -> None:
     """Old content is refused without force, and replaced completely with it."""
     target = tmp_path / "out"
     target.mkdir()
-    replace_folder_atomically(target, {"old/x.c": b"1"})
+    replace_folder_atomically(target, {"old/x.c": b"1", **MARK})
     with pytest.raises(TinykernelError, match="not empty; add --force"):
         replace_folder_atomically(target, {"new.c": b"2"})
-    assert contents(tmp_path) == {"out/old/x.c": b"1"}
+    assert contents(tmp_path / "out") == {"old/x.c": b"1", **MARK}
     replace_folder_atomically(target, {"new.c": b"2"}, force=True)
     assert contents(tmp_path) == {"out/new.c": b"2"}
 
@@ -137,6 +147,8 @@ def test_force_spares_what_nobody_means(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("work/here", "home", "repository/.git"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "precious").write_bytes(b"")
+        for folder in (tmp_path / name, (tmp_path / name).parent):
+            (folder / MANIFEST).write_bytes(MARK[MANIFEST])
     monkeypatch.chdir(tmp_path / "work" / "here")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     before = contents(tmp_path)
@@ -151,7 +163,8 @@ def test_failed_renaming_puts_old_folder_back(
 ) -> None:
     """When the new folder cannot be put in place the old one stands there again."""
     target = tmp_path / "out"
-    replace_folder_atomically(target, {"old.c": b"1"})
+    replace_folder_atomically(target, {"old.c": b"1", **MARK})
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     real = os.replace
 
     def fail_for_new(source: os.PathLike[str], destination: os.PathLike[str]) -> None:
@@ -162,7 +175,8 @@ def test_failed_renaming_puts_old_folder_back(
     monkeypatch.setattr(files.os, "replace", fail_for_new)
     with pytest.raises(TinykernelError, match="Input/output error"):
         replace_folder_atomically(target, {"new.c": b"2"}, force=True)
-    assert contents(tmp_path) == {"out/old.c": b"1"}
+    assert contents(target) == {"old.c": b"1", **MARK}
+    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", ""])
@@ -178,7 +192,8 @@ def test_interrupt_between_the_two_renamings_loses_nothing(
 ) -> None:
     """Ctrl-C after the old folder was moved away, before the new one stands there: old is back."""
     target = tmp_path / "out"
-    replace_folder_atomically(target, {"old.c": b"1"})
+    replace_folder_atomically(target, {"old.c": b"1", **MARK})
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     real = os.replace
 
     def interrupted(source: Path, destination: Path) -> None:
@@ -189,7 +204,8 @@ def test_interrupt_between_the_two_renamings_loses_nothing(
     monkeypatch.setattr(files.os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         replace_folder_atomically(target, {"new.c": b"2"}, force=True)
-    assert contents(tmp_path) == {"out/old.c": b"1"}
+    assert contents(target) == {"old.c": b"1", **MARK}
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_empty_working_folder_is_filled_and_not_replaced(
@@ -208,6 +224,7 @@ def test_failed_filling_leaves_the_folder_empty(
 ) -> None:
     """When the second of two files cannot be moved in, the first is taken out again."""
     (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
     real = os.replace
 
     def fail_for_b(source: Path, destination: Path) -> None:
@@ -227,3 +244,70 @@ def test_name_that_is_too_long_is_one_clear_line(tmp_path: Path) -> None:
         write_bytes_atomically(tmp_path / ("x" * 300), b"x")
     with pytest.raises(TinykernelError, match="cannot be written"):
         replace_folder_atomically(tmp_path / ("x" * 300), {"a": b""})
+
+
+def test_only_exports_are_replaced(tmp_path: Path) -> None:
+    """``export data/model.tkm -o data --force`` deleted the data, and the very model."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "rows.csv").write_bytes(b"precious")
+    for mark in (None, b"", b"{}", b"[" * 100_000, b'{"format": "other"}'):
+        if mark is not None:
+            (data / MANIFEST).write_bytes(mark)
+        before = contents(tmp_path)
+        with pytest.raises(TinykernelError, match="no export of tinykernel"):
+            replace_folder_atomically(data, {"a": b""}, force=True)
+        assert contents(tmp_path) == before
+
+
+def test_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
+    """``predict m.tkm b.csv -o b.csv`` overwrote the labelled rows, by whatever name."""
+    (tmp_path / "b.csv").write_bytes(b"precious")
+    (tmp_path / "link.csv").symlink_to("b.csv")
+    for output in (tmp_path / "b.csv", tmp_path / "link.csv", tmp_path):
+        with pytest.raises(TinykernelError, match="would be lost"):
+            refuse_inputs(output, [tmp_path / "other.csv", tmp_path / "b.csv"])
+    refuse_inputs(tmp_path / "c.csv", [tmp_path / "b.csv"])
+
+
+def test_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without an entry in passwd, as in many containers, can replace an export."""
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(files.Path, "home", homeless)
+    replace_folder_atomically(tmp_path / "out", MARK)
+    replace_folder_atomically(tmp_path / "out", {"a": b"1"}, force=True)
+    assert contents(tmp_path) == {"out/a": b"1"}
+
+
+@pytest.mark.parametrize("state", ["missing", "empty", "export"])
+def test_folder_appears_by_one_renaming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Killed just before or after the renaming, an export leaves the old or the new state."""
+    target = tmp_path / "out"
+    if state != "missing":
+        target.mkdir()
+        target.chmod(0o750)
+    if state == "export":
+        replace_folder_atomically(target, {"old": b"1", **MARK})
+    steps = []
+    real, exchange = os.replace, files._exchange
+
+    def counted(source: Path, destination: Path) -> None:
+        steps.append("replace")
+        real(source, destination)
+
+    def counted_exchange(first: Path, second: Path) -> bool:
+        steps.append("exchange")
+        return exchange(first, second)
+
+    monkeypatch.setattr(files.os, "replace", counted)
+    monkeypatch.setattr(files, "_exchange", counted_exchange)
+    replace_folder_atomically(target, {"a": b"1", "b/c": b"2"}, force=True)
+    assert contents(tmp_path) == {"out/a": b"1", "out/b/c": b"2"}
+    assert state == "missing" or stat.S_IMODE(target.stat().st_mode) == 0o750
+    if sys.platform == "linux":
+        assert steps == ["exchange" if state == "export" else "replace"]

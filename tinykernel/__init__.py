@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tinykernel.measure.bench import bench
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
+    from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
-    from tinykernel.storage import load, save
 
     __version__: str
 
@@ -47,10 +47,10 @@ _HOME = {
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "export": "tinykernel.codegen",
-    "load": "tinykernel.storage",
+    "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
-    "save": "tinykernel.storage",
+    "save": "tinykernel.modelfile",
     "verify": "tinykernel.parity",
 }
 

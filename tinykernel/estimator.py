@@ -24,6 +24,7 @@ from tinykernel.model import IntegerModel, quantize, snap_windows
 from tinykernel.model.arithmetic import FIRMWARE
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
+from tinykernel.modelfile import ModelFileMixin
 from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.learned import train_learned
 from tinykernel.training.options import LAYOUTS
@@ -50,7 +51,7 @@ _TRAINERS: dict[str, Callable[[TrainingProblem, TrainingOptions], TrainingResult
 _LEARNED_ONLY = ("epochs", "patience", "validation_fraction", "augment")
 
 
-class TernaryKernelClassifier(ClassifierMixin, BaseEstimator):
+class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
     """A kernel machine with binary features and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import hashlib
+import json
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["refuse_occupied", "replace_folder_atomically", "write_bytes_atomically"]
+__all__ = [
+    "MANIFEST",
+    "is_export",
+    "manifest",
+    "refuse_inputs",
+    "refuse_occupied",
+    "replace_folder_atomically",
+    "write_bytes_atomically",
+]
+
+#: The file that marks a folder as an export.
+MANIFEST = "manifest.json"
+_EXPORT = "tinykernel-export"
+_EXPORT_VERSION = 1
+_LARGEST_MANIFEST = 1 << 20
 
 
 def _unwritable(path: Path, error: OSError) -> TinykernelError:
@@ -89,23 +106,25 @@ def _replace_file(target: Path, data: bytes, mode: int) -> None:
 def replace_folder_atomically(
     path: str | os.PathLike[str], files: Mapping[str, bytes], *, force: bool = False
 ) -> None:
-    """Write a folder of files under a temporary name, then rename it to `path`.
+    """Write an export under a temporary name beside `path`, then rename it to `path`.
 
     Parameters
     ----------
     path : path-like
         The folder to create. Missing parents are created too.
     files : mapping of str to bytes
-        Content by relative POSIX path, e.g. ``{"src/main.c": b"..."}``.
+        Content by relative POSIX path, e.g. ``{"src/main.c": b"..."}``. With a manifest of
+        `manifest` the folder can be replaced later.
     force : bool, default=False
-        Replace an existing folder that is not empty. All its old content goes.
+        Replace an earlier export, of which all content goes.
 
     Raises
     ------
     TinykernelError
-        If `path` is a file, is a non-empty folder and `force` is false, is a folder whose loss
-        nobody can mean (the working folder or one above it, the home folder, a repository), or
-        cannot be written. The old content is then untouched and no partial folder is left.
+        If `path` is a file; is a folder that is not empty, and `force` is false or it is no
+        export; is a folder whose loss nobody can mean (the working folder or one above it, the
+        home folder, a repository); or cannot be written. The old content is then untouched and no
+        partial folder is left.
     ValueError
         If a key of `files` leads out of the folder.
 
@@ -140,22 +159,47 @@ def replace_folder_atomically(
         raise _unwritable(given, error) from None
 
 
-def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Refuse an output folder that must not be replaced.
+def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
+    """Return the manifest of an export: the mark of a folder that may be replaced.
 
     Parameters
     ----------
-    path : path-like
-        The folder to be written later; not touched.
-    force : bool
-        Whether a folder that is not empty may be replaced.
+    files : mapping of str to bytes
+        All other files.
+    **details
+        JSON types: what was exported, by what.
 
-    Raises
-    ------
-    TinykernelError
-        As in `replace_folder_atomically`.
-    OSError
-        If it cannot be read.
+    Returns
+    -------
+    bytes
+        JSON text; the same for the same arguments.
+
+    Examples
+    --------
+    >>> json.loads(manifest({"a.c": b""}, tool="tinykernel 1.0"))["files"]["a.c"][:8]
+    'e3b0c442'
+    """
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
+    content = {"format": _EXPORT, "version": _EXPORT_VERSION, **details, "files": digests}
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def is_export(folder: Path) -> bool:
+    """Say whether a folder has the manifest of an export."""
+    file = folder / MANIFEST
+    try:
+        if not stat.S_ISREG(file.lstat().st_mode) or file.stat().st_size > _LARGEST_MANIFEST:
+            return False
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("format") == _EXPORT
+
+
+def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
+    """Refuse an output folder that must not be replaced, as `replace_folder_atomically` does.
+
+    Nothing is touched. Raises TinykernelError, or OSError if the folder cannot be read.
     """
     given, target = Path(path), Path(path).resolve()
     if not target.exists():
@@ -164,23 +208,63 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
         raise TinykernelError(f"{given}: is a file; choose another output folder")
     if not any(target.iterdir()):
         return
-    if not force:
-        raise TinykernelError(f"{given}: folder exists and is not empty; add --force to replace it")
     current = Path.cwd()
-    if target in (current, *current.parents, Path.home().resolve()) or (target / ".git").exists():
+    if target in (current, *current.parents, _home()) or (target / ".git").exists():
         raise TinykernelError(
             f"{given}: replacing this folder would delete more than an export; "
             "choose a folder inside it"
         )
+    if not is_export(target):
+        raise TinykernelError(
+            f"{given}: folder exists and is no export of tinykernel (it has no {MANIFEST} of one), "
+            "so that not even --force replaces it; choose another output folder"
+        )
+    if not force:
+        raise TinykernelError(f"{given}: folder exists and is not empty; add --force to replace it")
+
+
+def _home() -> Path | None:
+    """Return the home folder; None for a user who has none, as in many containers."""
+    try:
+        return Path.home().resolve()
+    except RuntimeError:
+        return None
+
+
+def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse an output that is also an input, or a folder that holds one.
+
+    Parameters
+    ----------
+    output : path-like
+        The file or folder to be written later; not touched.
+    inputs : iterable of path-like
+        Files that are read.
+
+    Raises
+    ------
+    TinykernelError
+        Names both.
+    """
+    target = Path(output).resolve()
+    for given in inputs:
+        source = Path(given).resolve()
+        if target in (source, *source.parents):
+            what = "is" if source == target else "holds"
+            raise TinykernelError(
+                f"{output}: {what} the input {given}, which would be lost; choose another output"
+            )
 
 
 def _swap(new: Path, target: Path, old: Path) -> None:
-    """Rename `new` to `target`; what stood there goes to `old`, or back if the renaming fails."""
+    """Put `new` in the place of `target` by one renaming; what stood there is then beside it."""
     if not target.exists():
         os.replace(new, target)
-    elif not any(target.iterdir()):
-        _fill(target, new)
-    else:
+        return
+    os.chmod(new, stat.S_IMODE(target.stat().st_mode))
+    if not any(target.iterdir()):
+        _replace_empty(new, target)
+    elif not _exchange(new, target):
         # Inside the block from the first renaming on, or Ctrl-C between the two would lose `old`.
         try:
             os.replace(target, old)
@@ -191,10 +275,30 @@ def _swap(new: Path, target: Path, old: Path) -> None:
             raise
 
 
-def _fill(empty: Path, new: Path) -> None:
-    """Move the content of `new` into a folder, which may be the one that a shell stands in."""
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange two folders by one call of the system; False where it knows no such call."""
     try:
-        for child in sorted(new.iterdir()):
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)
+
+
+def _replace_empty(new: Path, empty: Path) -> None:
+    """Rename `new` over an empty folder, or fill the folder where that cannot be.
+
+    A shell that stands in the folder must not be left in a deleted one. The manifest comes last.
+    """
+    if empty != Path.cwd():
+        try:
+            os.replace(new, empty)
+        except OSError:  # of systems that do not replace folders
+            pass
+        else:
+            return
+    try:
+        for child in sorted(new.iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
             os.replace(child, empty / child.name)
     except BaseException:
         for child in empty.iterdir():

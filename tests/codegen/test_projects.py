@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +78,30 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
-    with pytest.raises(TinykernelError, match="--force"):
-        export(model, "cortex-m4", folder)
+    for force in (False, True):
+        with pytest.raises(TinykernelError, match="no export"):
+            export(model, "cortex-m4", folder, force=force)
     assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
+    (folder / "mine.txt").unlink()
+    export(model, "host", folder)
+    with pytest.raises(TinykernelError, match="add --force"):
+        export(model, "cortex-m4", folder)
     files = export(model, "cortex-m4", folder, force=True)
-    assert all(path.is_file() for path in files)
-    assert not (folder / "mine.txt").exists()
+    assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_manifest_of_an_export(model: IntegerModel, tmp_path: Path) -> None:
+    """An export says what it was made of and by what, and the digest of each of its files."""
+    files = export(model, "cortex-m4", tmp_path / "project")
+    content = json.loads((tmp_path / "project" / "manifest.json").read_text())
+    assert content["format"] == "tinykernel-export"
+    assert content["model"] == model.fingerprint()
+    assert content["tool"].startswith("tinykernel ")
+    assert content["files"] == {
+        file.relative_to(tmp_path / "project").as_posix(): sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.name != "manifest.json"
+    }
 
 
 @pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop"])

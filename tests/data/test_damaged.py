@@ -2,29 +2,136 @@
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.data.test_load import npz, refused, small
-from tinykernel.data.load import load_data
+from tinykernel.data import load_data
+from tinykernel.errors import TinykernelError
 
 
-def cut_header() -> bytes:
-    """Return an .npy file whose header lacks its closing bracket."""
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,".ljust(117) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+def header(shape: str) -> bytes:
+    """Return an .npy file of sixteen bytes whose header says this of its shape."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(16)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "(100000000000000000000,), }",
+        "(0, 100000000000000000000), }",
+        "(12500000000,), }",
+        "(3,), }",
+    ],
+)
+def test_array_that_is_longer_than_its_file(tmp_path: Path, shape: str) -> None:
+    """A header asked for 93 GiB, or for more than any integer can say."""
+    (tmp_path / "X.npy").write_bytes(header(shape))
+    np.save(tmp_path / "y.npy", small()[1])
+    assert "cannot be read" in refused(tmp_path / "X.npy")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header(shape))
+    assert "X cannot be read" in refused(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_compressed_member(tmp_path: Path, method: int) -> None:
+    """Each way of compressing has exceptions of its own, LZMA two."""
+    np.save(tmp_path / "X.npy", small(200)[0])
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+        archive.write(tmp_path / "X.npy", "X.npy")
+    whole = (tmp_path / "a.npz").read_bytes()
+    for first in range(35, 120, 5):
+        broken = whole[:first] + b"\xff" * 8 + whole[first + 8 :]
+        (tmp_path / "a.npz").write_bytes(broken)
+        refused(tmp_path / "a.npz")
+
+
+def test_parquet_labels_of_every_type(tmp_path: Path, require_tool: Any) -> None:
+    """Binary labels are text where they are UTF-8; lists and structures are refused by name."""
+    pa = require_tool("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "a.parquet"
+    for labels, expected in [
+        ([b"\xc3\xa9", b"b"] * 2, None),
+        ([b"a", b"\xff"] * 2, "holds bytes that are no text"),
+        ([[1], [2, 3]] * 2, "holds values of type list"),
+        ([{"x": 1}, {"x": 2}] * 2, "holds values of type struct"),
+    ]:
+        parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0, 4.0], "label": labels}), file)
+        if expected is None:
+            assert load_data(file, test_size=0).y_train.tolist() == ["é", "b"] * 2
+        else:
+            assert expected in refused(file)
+
+
+def test_damaged_parquet(tmp_path: Path, require_tool: Any) -> None:
+    """A parquet file with any byte changed is one line, or still a table."""
+    pa = require_tool("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"a": [1.0, 2.0] * 4, "label": ["x", "y"] * 4}), file)
+    whole = file.read_bytes()
+    for first in range(0, len(whole), 11):
+        file.write_bytes(whole[:first] + bytes([whole[first] ^ 0x41]) + whole[first + 1 :])
+        with contextlib.suppress(TinykernelError):
+            load_data(file)
+
+
+def test_quote_that_is_not_closed(tmp_path: Path) -> None:
+    """The rest of the table was printed as the name of a class."""
+    file = tmp_path / "a.csv"
+    file.write_text('a,label\n1,up\n2,"down\n' + "3,up\n4,down\n" * 200)
+    assert "line 3: a quote is not closed" in refused(file)
+    file.write_text('a,"label\n1,up\n2,down\n')
+    assert "line 1: a quote is not closed" in refused(file)
+
+
+def test_names_of_classes_are_shortened(tmp_path: Path) -> None:
+    """A label of any length and content fits into one line."""
+    y = np.array(["x" * 3000, "a", "a", "b\n\x1b[31m"])
+    for labels in (y, y[::-1]):
+        assert len(refused(npz(tmp_path / "a.npz", X=np.zeros((4, 2)), y=labels))) < 400
+
+
+def test_columns_of_one_name(tmp_path: Path, require_tool: Any) -> None:
+    """Which of two columns of one name is meant, nobody can say."""
+    file = tmp_path / "a.csv"
+    file.write_text("ax,ax ,label\n1,2,up\n2,3,down\n")
+    assert "two columns are called 'ax'" in refused(file)
+    pa = require_tool("pyarrow")
+    from pyarrow import parquet
+
+    columns = [pa.array([1.0, 2.0]), pa.array([1.0, 2.0]), pa.array(["u", "d"])]
+    table = pa.Table.from_arrays(columns, names=["ax", "ax", "label"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert "two columns are called 'ax'" in refused(tmp_path / "a.parquet")
+
+
+def test_labels_of_two_kinds(tmp_path: Path) -> None:
+    """Text labels in the test part against numbers in training gave 0.00 % without a word."""
+    X, y = small()
+    text = np.where(y, "up", "down")
+    for train, test, expected in [(y, text, "X_test text (down)"), (text, y, "X_test numbers (0)")]:
+        file = npz(tmp_path / "a.npz", X_train=X, y_train=train, X_test=X, y_test=test)
+        assert expected in refused(file)
 
 
 def test_header_of_an_array_that_does_not_end(tmp_path: Path) -> None:
     """NumPy's parser raises a TokenError for it, which is no ValueError."""
-    (tmp_path / "X.npy").write_bytes(cut_header())
+    (tmp_path / "X.npy").write_bytes(header("(3,"))
     np.save(tmp_path / "y.npy", small()[1])
     assert "cannot be read" in refused(tmp_path / "X.npy")
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", cut_header())
+        archive.writestr("X.npy", header("(3,"))
     assert "X cannot be read" in refused(tmp_path / "a.npz")
 
 

@@ -41,7 +41,7 @@ def bench_command(
     names, several = expand_targets(target, [t.name for t in TARGETS.values() if t.machines])
     from tinykernel.measure.bench import bench, parse_clock
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     if clock is not None:
         parse_clock(clock)

@@ -73,8 +73,8 @@ def verify_command(
     )
     from tinykernel.data.load import load_rows
     from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
     from tinykernel.parity import verify
-    from tinykernel.storage import load
 
     integer = as_integer_model(load(model))
     rows = load_rows(
@@ -191,7 +191,7 @@ def report_command(
             raise typer.BadParameter("goes with one target", param_hint="--html")
     from tinykernel.measure.report import report
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     integer = as_integer_model(load(model))
     reports = [report(integer, name, budget, compiler=compiler) for name in names]

@@ -62,12 +62,13 @@ def export_command(
     """Write a complete PlatformIO project: C99 sources, self-test, README."""
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     chosen = find_target(target)
     prefix = name_of(model) if name is None else name
     folder = Path(f"{prefix}-{chosen.name}") if output is None else output
-    check_output_folder(folder, force=force)
+    inputs = [model] if data is None else [model, Path(data)]
+    check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:

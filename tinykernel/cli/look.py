@@ -50,11 +50,12 @@ def predict_command(
 
     Takes the test part of DATA where it has one, all its rows otherwise.
     """
+    from tinykernel.data import find_data, load_rows
+
     if output is not None:
-        check_output_file(output, (".csv",))
-    from tinykernel.data.load import load_rows
+        check_output_file(output, (".csv",), inputs=[find_data(data)])
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     integer = as_integer_model(load(model))
     rows = load_rows(
@@ -106,7 +107,7 @@ def _print_predictions(
 def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
-    from tinykernel.storage import load
+    from tinykernel.modelfile import load
 
     integer = as_integer_model(load(model))
     facts = _facts(integer)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.errors import TinykernelError
-from tinykernel.files import refuse_occupied
+from tinykernel.files import refuse_inputs, refuse_occupied
 
 __all__ = [
     "LARGEST_SEED",
@@ -149,7 +149,9 @@ def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[lis
     return list(names), len(asked) > 1 or "all" in asked
 
 
-def check_output_file(path: Path, suffixes: Sequence[str] = ()) -> None:
+def check_output_file(
+    path: Path, suffixes: Sequence[str] = (), inputs: Iterable[Path] = ()
+) -> None:
     """Refuse an output file that could not be written, before the long work begins.
 
     Parameters
@@ -158,12 +160,16 @@ def check_output_file(path: Path, suffixes: Sequence[str] = ()) -> None:
         The file to be written later; not touched.
     suffixes : sequence of str
         The suffixes that are allowed; any by default.
+    inputs : iterable of pathlib.Path
+        Files that are read, which the output must not be.
 
     Raises
     ------
     TinykernelError
-        If the suffix is another one, or the folder is missing or cannot be written.
+        If the suffix is another one, the file is an input, or the folder is missing or cannot be
+        written.
     """
+    refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
         raise TinykernelError(f"{path}: unknown kind of output; the name must end in {known}")
@@ -174,7 +180,7 @@ def check_output_file(path: Path, suffixes: Sequence[str] = ()) -> None:
     _check_writable(path.parent, path)
 
 
-def check_output_folder(path: Path, *, force: bool) -> None:
+def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse an output folder that could not be written, before the long work begins.
 
     Parameters
@@ -182,14 +188,16 @@ def check_output_folder(path: Path, *, force: bool) -> None:
     path : pathlib.Path
         The folder to be written later; not touched.
     force : bool
-        Whether a folder that is not empty may be replaced.
+        Whether an earlier export may be replaced.
+    inputs : iterable of pathlib.Path
+        Files that are read, which must not be in the folder.
 
     Raises
     ------
     TinykernelError
-        If it is a file, is not empty and `force` is false, is a folder whose loss nobody can
-        mean, or cannot be made.
+        As in `tinykernel.files.replace_folder_atomically`, and if an input is in the folder.
     """
+    refuse_inputs(path, inputs)
     try:
         refuse_occupied(path, force=force)
     except OSError as error:

@@ -336,7 +336,7 @@ def _validation_rows(file: str, label: str | None, groups: str | None, dataset: 
 
 def _save(training: Training, output: Path) -> int:
     """Write the model and return the size of the file: .tkm holds what the firmware computes."""
-    from tinykernel.storage import save
+    from tinykernel.modelfile import save
 
     save(training.integer if output.suffix.lower() == ".tkm" else training.estimator, output)
     return output.stat().st_size

@@ -21,7 +21,7 @@ from tinykernel import resources
 from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.codegen.targets import Board, Target, board_for, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.files import replace_folder_atomically
+from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["export", "formats", "generated_inputs", "render_project"]
@@ -266,7 +266,7 @@ def export(
     board, framework, format, vectors
         See `render_project`.
     force : bool, default=False
-        Replace a folder that exists and is not empty.
+        Replace an earlier export. A folder without its ``manifest.json`` is never replaced.
 
     Returns
     -------
@@ -279,14 +279,23 @@ def export(
         If a name is unknown or does not fit, the folder exists and is not empty, or it cannot be
         written. Nothing is left half-written.
     """
+    import tinykernel
+
+    integer_model = as_integer_model(model)
     files = render_project(
-        model,
+        integer_model,
         target,
         name="model" if name is None else name,
         board=board,
         framework=framework,
         format=format,
         vectors=vectors,
+    )
+    files[MANIFEST] = manifest(
+        files,
+        tool=f"tinykernel {tinykernel.__version__}",
+        model=integer_model.fingerprint(),
+        target=find_target(target).name,
     )
     replace_folder_atomically(folder, files, force=force)
     return [Path(folder, *path.split("/")) for path in files]

@@ -1,4 +1,8 @@
-"""Data sets from files."""
+"""Data sets from files: `load_data` gives rows to train on, `load_rows` rows for a finished model.
+
+`load` finds files and splits rows, `formats` reads each kind of file, `checks` refuses what is no
+data set. Every fault is one line that names the file and the place in it.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ __all__ = [
     "check_columns",
     "checked_part",
     "needed_labels",
+    "same_kind",
+    "shown",
 ]
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -157,12 +159,30 @@ def needed_labels(part: Part) -> NDArray[Any]:
     return part.y
 
 
+def shown(label: object) -> str:
+    """Return a label as a message can hold it: in one line, and not too long."""
+    text = str(label)
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def same_kind(train: Part, test: Part) -> None:
+    """Raise TinykernelError where one part has text as labels and the other numbers."""
+    y, y_test = needed_labels(train), needed_labels(test)
+    if (y.dtype.kind == "U") != (y_test.dtype.kind == "U"):
+        kinds = ("text", "numbers") if y.dtype.kind == "U" else ("numbers", "text")
+        raise TinykernelError(
+            f"{test.file}: the labels of {train.name} are {kinds[0]} (the first is {shown(y[0])}), "
+            f"those of {test.name} {kinds[1]} ({shown(y_test[0])}); give both the same"
+        )
+
+
 def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
     """Raise TinykernelError where all labels are the same."""
     if (y == y[0]).all():
         raise TinykernelError(
-            f"{part.file}: one class only, all {len(y)} training rows have the label {y[0]}; "
-            "training needs two"
+            f"{part.file}: one class only, all {len(y)} training rows have the label "
+            f"{shown(y[0])}; training needs two"
         )
 
 
@@ -186,9 +206,9 @@ def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArra
     if text and y.dtype.kind != "U":
         return y.astype(np.str_)
     if not text and y.dtype.kind == "U":
-        known = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        known = ", ".join(map(shown, classes[:6])) + (", ..." if len(classes) > 6 else "")
         raise TinykernelError(
-            f"{part.file}: the labels are text (the first is {y[0]!r}), the model's classes are "
-            f"numbers ({known})"
+            f"{part.file}: the labels are text (the first is {shown(y[0])!r}), the model's classes "
+            f"are numbers ({known})"
         )
     return y

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import lzma
+import math
+import os
 import re
 import tokenize
 import zipfile
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
@@ -27,7 +31,9 @@ LABEL_NAMES = ("label", "target", "class", "y")
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
+    OverflowError,
     tokenize.TokenError,
     RuntimeError,
 )
@@ -148,10 +154,12 @@ def read_parts(
 # ---------------------------------------------------------------------------------- NumPy files
 
 
-def _array(path: Path, name: str, load: Any) -> NDArray[Any]:
-    """Load one array without unpickling anything."""
+def _array(path: Path, name: str, stream: Any, length: int) -> NDArray[Any]:
+    """Load one array of a stream of this length without unpickling anything."""
     try:
-        return np.asarray(load())
+        _check_length(stream, length)
+        stream.seek(0)
+        return np.asarray(np.load(stream, allow_pickle=False))
     except ValueError as error:
         if "pickle" in str(error):
             raise TinykernelError(
@@ -161,6 +169,17 @@ def _array(path: Path, name: str, load: Any) -> NDArray[Any]:
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
     except _DAMAGED:
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+
+
+def _check_length(stream: Any, length: int) -> None:
+    """Raise ValueError if an array is longer than its file: NumPy reserves what a header says."""
+    version = npy.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        return  # for names of fields, which the checks refuse
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > length - stream.tell():
+        raise ValueError("cut short")
 
 
 def _read_npz(path: Path, label: str | None, groups: str | None) -> Parts:
@@ -180,7 +199,14 @@ def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) 
 
     def get(*names: str) -> NDArray[Any] | None:
         key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
-        return None if key is None else _array(path, key, lambda: archive[key])
+        if key is None:
+            return None
+        member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+        try:
+            with archive.zip.open(member) as stream:
+                return _array(path, key, stream, archive.zip.getinfo(member).file_size)
+        except _DAMAGED:
+            raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
 
     def part(suffix: str, labels: str) -> Part | None:
         X = get(f"X{suffix}")
@@ -224,7 +250,7 @@ def _label_file(path: Path) -> Path | None:
 def _read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | None) -> Parts:
     def load(file: Path) -> NDArray[Any]:
         with file.open("rb") as stream:
-            return _array(file, "the array", lambda: np.load(stream, allow_pickle=False))
+            return _array(file, "the array", stream, os.fstat(stream.fileno()).st_size)
 
     labels = Path(label) if label is not None else _label_file(path)
     if labels is not None and label is not None and not labels.exists():
@@ -311,9 +337,15 @@ def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
         delimiter = next((mark for mark in (",", ";", "\t") if mark in first), ",")
         stream.seek(0)
         reader = csv.reader(stream, delimiter=delimiter)
+        last = 0
         for cells in reader:
+            if any("\n" in cell or "\r" in cell for cell in cells):
+                raise TinykernelError(
+                    f"{path}: line {last + 1}: a quote is not closed on the line where it opens"
+                )
+            last = reader.line_num
             if cells:
-                yield reader.line_num, cells
+                yield last, cells
     except csv.Error as error:
         raise TinykernelError(f"{path}: line {reader.line_num}: {error}") from None
     except UnicodeDecodeError:
@@ -330,12 +362,21 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
             f"{path}: column {names.index('') + 1} has no name in the header (a row index? write "
             "the file without it)"
         )
+    _refuse_doubles(path, names)
     numbers = list(map(str, range(len(names))))
     if names != numbers and all(_is_number(name) for name in names):
         raise TinykernelError(
             f"{path}: the first line holds numbers; it needs a header line with column names"
         )
     return names
+
+
+def _refuse_doubles(path: Path, names: Sequence[str]) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise TinykernelError(f"{path}: two columns are called {name!r}; rename one")
+        seen.add(name)
 
 
 def _is_number(text: str) -> bool:
@@ -426,9 +467,15 @@ def _read_parquet(path: Path, chooser: _ColumnChooser) -> Part:
             "the data as .npz or .csv"
         ) from None
     try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid:
+        # read_table calls a file damaged in which two columns have one name.
+        _refuse_doubles(path, pq.read_schema(path).names)
+        return _table_part(path, pq.read_table(path), chooser)
+    except (pa.ArrowException, UnicodeError):
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+
+
+def _table_part(path: Path, table: Any, chooser: _ColumnChooser) -> Part:
+    """Turn a table of pyarrow into a part."""
     names = [name for name in table.column_names if name != "__index_level_0__"]
     at, group_at = chooser.positions(names)
     columns = tuple(name for i, name in enumerate(names) if i not in (at, group_at))
@@ -438,19 +485,50 @@ def _read_parquet(path: Path, chooser: _ColumnChooser) -> Part:
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
             raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        if name in columns and not (numeric or pa.types.is_boolean(column.type)):
-            shown = column[0].as_py() if len(column) else ""
-            raise TinykernelError(
-                f"{path}: row 1, column {name!r}: {shown!r} is not a number (type {column.type})"
-            )
-        arrays.append(column.to_numpy())
-    y, group = (
-        None if i is None else arrays[i].astype(np.str_) if arrays[i].dtype == object else arrays[i]
-        for i in (at, group_at)
-    )
+        if name in columns:
+            arrays.append(_numbers(path, name, column))
+        else:
+            arrays.append(_names(path, name, column))
+    y, group = (None if i is None else arrays[i] for i in (at, group_at))
     features = [array for i, array in enumerate(arrays) if i not in (at, group_at)]
     X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
     return Part(path, "", X, y, group, columns=columns)
+
+
+def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of inputs."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        shown = repr(column[0].as_py()) if len(column) else "''"
+        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        raise TinykernelError(
+            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind})"
+        )
+    return np.asarray(column.to_numpy())
+
+
+def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of labels or groups: numbers as they are, all else that is plain as text."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        raise TinykernelError(
+            f"{path}: column {name!r} holds values of type {column.type}; give one number or text "
+            "a row"
+        )
+    values: NDArray[Any] = column.to_numpy()
+    if values.dtype != object:
+        return values
+    try:
+        texts = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
+    except UnicodeDecodeError:
+        raise TinykernelError(
+            f"{path}: column {name!r} holds bytes that are no text in UTF-8"
+        ) from None
+    return np.array(texts, dtype=np.str_)

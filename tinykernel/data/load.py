@@ -21,6 +21,8 @@ from tinykernel.data.checks import (
     check_columns,
     checked_part,
     needed_labels,
+    same_kind,
+    shown,
 )
 from tinykernel.data.formats import Part, read_parts
 from tinykernel.errors import TinykernelError
@@ -194,6 +196,7 @@ def load_data(
             parts.test, n_features=X.shape[1], like=train.name or "the training part"
         )
         y_test = needed_labels(test)
+        same_kind(train, test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
         return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
     return _split(train, y, test_size, seed, by_group=groups is not None)
@@ -358,8 +361,8 @@ def _stratified_split(
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         raise TinykernelError(
-            f"{part.file}: the class {labels[counts.argmin()]} has one row, too few to keep a test "
-            "part aside; give it more rows, or use --test-size 0"
+            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
+            "a test part aside; give it more rows, or use --test-size 0"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
@@ -403,5 +406,5 @@ def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: 
     if missing.size:
         raise TinykernelError(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
-            f"class {missing[0]}; use a smaller --test-size"
+            f"class {shown(missing[0])}; use a smaller --test-size"
         )

@@ -1,0 +1,202 @@
+"""The container of a ``.tkm`` file: a JSON header and NumPy arrays in a zip, and no pickle.
+
+The members are ``header.json`` and one ``<name>.npy`` an array, stored uncompressed with fixed
+times, so that equal content gives equal bytes. `numpy.load` and any unzip tool open it. The reader
+takes nothing but what the writer writes: members that follow each other without a gap or an
+overlap, so that no more memory is needed than the file is long.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import struct
+import zipfile
+import zlib
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["FORMAT", "LARGEST", "VERSION", "plain_dtype", "read_container", "write_container"]
+
+FORMAT = "tinykernel-model"
+VERSION = 1
+#: Longest container, in bytes. A model of 65,536 inputs and as many components takes 5 MB.
+LARGEST = 64 << 20
+_LARGEST_HEADER = 8 << 20
+_MOST_MEMBERS = 4096
+_HEADER = "header.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+# Of the zip format: a member, its entry in the directory, and the end of the directory. Times and
+# attributes are skipped ("x"): they mean nothing to a model.
+_MEMBER = struct.Struct("<4s2xHH4xIIIHH")
+_ENTRY = struct.Struct("<4s4xHH4xIIIHHHH6xI")
+_END = struct.Struct("<4sHHHHIIH")
+_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|U[1-9]\d{0,5})")
+_ARRAY = re.compile(
+    rb"\x93NUMPY\x01\x00(?s:..)\{'descr': '([^']+)', 'fortran_order': False, "
+    rb"'shape': \(((?:\d{1,9}(?:, \d{1,9}){1,7}|\d{1,9},)?)\), \} *\n"
+)
+
+
+def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
+    """Return the bytes of a container; equal for equal content.
+
+    Parameters
+    ----------
+    header : dict
+        JSON types; format and version are added.
+    arrays : dict of ndarray
+        Of numbers, booleans or fixed-length strings.
+
+    Raises
+    ------
+    TinykernelError
+        If it would be longer than `read_container` takes.
+
+    Examples
+    --------
+    >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
+    >>> header["kind"], arrays["a"].tolist()
+    ('x', [0, 1, 2])
+    """
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1, sort_keys=True)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        _write_member(archive, _HEADER, text.encode())
+        for name in sorted(arrays):
+            array = np.ascontiguousarray(arrays[name])
+            member = io.BytesIO()
+            npy.write_array(member, array.astype(array.dtype.newbyteorder("<")), allow_pickle=False)
+            _write_member(archive, f"{name}.npy", member.getvalue())
+    if max(stream.tell() / LARGEST, len(text) / _LARGEST_HEADER, len(arrays) / _MOST_MEMBERS) >= 1:
+        raise TinykernelError("too large for a model file, which holds 64 MiB")
+    return stream.getvalue()
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    member = zipfile.ZipInfo(name, _EPOCH)
+    member.create_system = 3  # or the bytes would depend on the operating system
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, data)
+
+
+def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a container.
+
+    Raises
+    ------
+    TinykernelError
+        If it is damaged, none of ours, too long, or of a newer version.
+    """
+    if len(data) > LARGEST:
+        raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
+    members = _members(data)
+    if _HEADER not in members:
+        raise TinykernelError("not a tinykernel model; make one with 'tinykernel train'")
+    header = _read_header(members.pop(_HEADER))
+    return header, {name.removesuffix(".npy"): _read_array(raw) for name, raw in members.items()}
+
+
+def _damaged(what: str = "truncated or damaged") -> NoReturn:
+    raise TinykernelError(f"{what}; save the model again")
+
+
+def _members(data: bytes) -> dict[str, memoryview]:
+    """Read a zip of stored members, every one where the one before ends."""
+    if len(data) < _END.size:
+        _damaged()
+    mark, disk, first_disk, here, count, size, start, comment = _END.unpack(data[-_END.size :])
+    if (mark, disk, first_disk, here, comment) != (b"PK\5\6", 0, 0, count, 0):
+        _damaged()
+    if count > _MOST_MEMBERS or start + size != len(data) - _END.size:
+        _damaged()
+    members: dict[str, memoryview] = {}
+    at = 0
+    for _ in range(count):
+        if start + _ENTRY.size > len(data) or at + _MEMBER.size > len(data):
+            _damaged()
+        entry = _ENTRY.unpack_from(data, start)
+        mark, flags, method, crc, packed, length, n_name, n_extra, n_comment, part, place = entry
+        member = _MEMBER.unpack_from(data, at)
+        if (mark, flags & ~0x800, method, packed, part, place) != (b"PK\1\2", 0, 0, length, 0, at):
+            _damaged()
+        # The second header of a member must say the same as the first.
+        if member != (b"PK\3\4", flags, method, crc, packed, length, n_name, n_extra) or n_extra:
+            _damaged()
+        raw = data[start + _ENTRY.size : start + _ENTRY.size + n_name]
+        content = memoryview(data)[at + _MEMBER.size + n_name :][:length]
+        if raw != data[at + _MEMBER.size : at + _MEMBER.size + n_name] or not raw.isascii():
+            _damaged()
+        if len(content) != length or zlib.crc32(content) != crc or raw.decode() in members:
+            _damaged()
+        members[raw.decode()] = content
+        start += _ENTRY.size + n_name + n_comment
+        at += _MEMBER.size + n_name + length
+    if start != len(data) - _END.size or at + size != start:
+        _damaged()
+    return members
+
+
+def _read_header(data: memoryview) -> dict[str, Any]:
+    if len(data) > _LARGEST_HEADER:
+        _damaged(f"its header is longer than {_LARGEST_HEADER >> 20} MiB")
+    try:
+        header = json.loads(bytes(data).decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        _damaged("its header is damaged")
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise TinykernelError("not a tinykernel model; make one with 'tinykernel train'")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        _damaged("its header states no version")
+    if version > VERSION:
+        raise TinykernelError(
+            f"written by a newer tinykernel (format {version}, this one reads up to {VERSION}); "
+            "upgrade tinykernel"
+        )
+    return header
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def plain_dtype(code: str) -> np.dtype[Any]:
+    """Return the dtype of a code such as ``<f8``; ValueError if it is no plain little-endian one.
+
+    Examples
+    --------
+    >>> plain_dtype("<i2")
+    dtype('int16')
+    """
+    if not _DTYPE.fullmatch(code):
+        raise ValueError(f"dtype {code!r}")
+    return np.dtype(code)
+
+
+def _read_array(data: memoryview) -> NDArray[Any]:
+    """Read an .npy by its text: NumPy's own parser raises six kinds of exceptions for damage."""
+    found = _ARRAY.match(data[:512])
+    try:
+        if found is None:
+            raise ValueError("no array of ours")
+        dtype = plain_dtype(found[1].decode())
+        shape = tuple(int(length) for length in found[2].decode().split(",") if length.strip())
+        content = data[found.end() :]
+        if math.prod(shape) * dtype.itemsize != len(content):
+            raise ValueError("length")
+        array = np.frombuffer(content, dtype=dtype) if len(content) else np.zeros(0, dtype)
+        if dtype.kind == "b" and np.any(array.view(np.uint8) > 1):
+            raise ValueError("a truth value that is neither 0 nor 1")
+        if dtype.kind == "U" and np.any(array.view("<u4") > 0x10FFFF):
+            raise ValueError("no text")
+        return array.reshape(shape).astype(dtype.newbyteorder("="))
+    except ValueError:
+        _damaged("an array in it is damaged")
