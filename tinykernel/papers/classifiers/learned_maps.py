@@ -158,8 +158,8 @@ class _Best:
 
 
 class LearnedMapClassifier(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
     OneVersusRest,
 ):
     """Base of the classifiers that learn a cosine map: Algorithm 3 of 004.

@@ -78,7 +78,7 @@ def hold_out(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OneVersusRest(ClassifierMixin, BaseEstimator):
     """Base of the classifiers: one output for two classes, else one output a class.
 
     A subclass defines ``_fit(X, codes, rng)``, which sets the fitted attributes from checked rows,

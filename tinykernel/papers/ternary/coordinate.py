@@ -12,91 +12,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
 from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
 from tinykernel.papers.ternary.descent import sweep
 from tinykernel.papers.ternary.linear import linear_svm, ternary_start
 from tinykernel.papers.ternary.losses import LOSSES
+from tinykernel.papers.ternary.options import DescentOptions
 
-__all__ = ["DescentOptions", "TernaryOutputs", "fit_outputs", "stratified_rows"]
+__all__ = ["TernaryOutputs", "fit_outputs", "stratified_rows"]
 
 _START_ROWS = 2000
 _START_EPOCHS = 10
 # Twice this is the l2 penalty of the SVM that only gives the start; it need not be tuned.
 _START_PENALTY = 0.1
 _CUT = 0.7
-_PENALTIES = {"l2": 2, "l1": 1}
-
-
-@dataclass(frozen=True)
-class DescentOptions:
-    """What is minimised, from where, and for how long.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge", "logistic", "squared"}
-    penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``.
-    regularization : float
-        lambda, not negative.
-    coefficients : {"ternary", "binary"}
-        Weights in {-1, 0, 1} or {-1, 1}.
-    init : {"svm", "svm_sign", "random"}
-        Start from a linear SVM on 2000 random rows: "svm" gives ternary weights by a threshold
-        (see `ternary_start`), "svm_sign" takes the signs, which is (12).
-        They end equally accurate, the former sooner and with fewer weights. Binary coefficients
-        always take the signs. "random" draws the weights.
-    intercept : bool
-        Whether each output has an offset that is minimised with alpha. (7) has none.
-    max_iter : int
-        Most sweeps over all weights; each begins with (8).
-    tol : float
-        An output is finished when a sweep lowers its objective by less than this share.
-
-    Raises
-    ------
-    TinykernelError
-        If a value is not allowed.
-
-    Examples
-    --------
-    >>> DescentOptions(loss="hinge").power
-    2
-    """
-
-    loss: str = "squared_hinge"
-    penalty: str = "l2"
-    regularization: float = 0.1
-    coefficients: str = "ternary"
-    init: str = "svm"
-    intercept: bool = True
-    max_iter: int = 20
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
-        for name, value, allowed in (
-            ("loss", self.loss, LOSSES),
-            ("penalty", self.penalty, tuple(_PENALTIES)),
-            ("coefficients", self.coefficients, ("ternary", "binary")),
-            ("init", self.init, ("svm", "svm_sign", "random")),
-        ):
-            if value not in allowed:
-                listed = ", ".join(repr(choice) for choice in allowed)
-                raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
-        if not 0 <= self.regularization < np.inf:
-            raise TinykernelError(
-                f"regularization must be a number of at least 0; got {self.regularization!r}"
-            )
-        if self.max_iter < 1 or not self.tol >= 0:
-            raise TinykernelError(
-                f"max_iter must be at least 1 and tol at least 0; got {self.max_iter}, {self.tol}"
-            )
-
-    @property
-    def power(self) -> int:
-        """Power of alpha in the penalty."""
-        return _PENALTIES[self.penalty]
 
 
 @dataclass(frozen=True, eq=False)
