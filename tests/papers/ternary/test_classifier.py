@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.model_selection import GroupKFold, StratifiedKFold, train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel import TinykernelError, progress
 from tinykernel.model import IntegerModel, as_integer_model
@@ -32,12 +31,6 @@ def equal_machines(first, second):
 
 def interrupt(message):
     raise KeyboardInterrupt
-
-
-@parametrize_with_checks([PaperClassifier(n_components=32, max_iter=3, random_state=0)])
-def test_check_estimator(estimator, check):
-    """Protects every convention of scikit-learn."""
-    check(estimator)
 
 
 def test_learns_digits():

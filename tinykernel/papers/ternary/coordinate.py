@@ -31,16 +31,8 @@ _CUT = 0.7
 class TernaryOutputs:
     """The outputs that `fit_outputs` found: ``f = alpha (w.z) + beta``.
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_outputs, p)
-    alpha, beta : ndarray of float64, shape (n_outputs,)
-    objective : ndarray of float64, shape (n_outputs,)
-        Of (7) at the end.
-    n_sweeps : ndarray of int64, shape (n_outputs,)
-        Sweeps made.
-    trace : tuple of lists of float
-        Objective of each output after every step, when it was asked for, else empty lists.
+    `weights` is int8, shape (n_outputs, p); the others have one entry an output. `trace` holds the
+    objective after every step, where that was asked for.
     """
 
     weights: NDArray[np.int8]
@@ -51,16 +43,7 @@ class TernaryOutputs:
     trace: tuple[list[float], ...] = field(default=(), repr=False)
 
     def decide(self, features: PackedFeatures) -> NDArray[np.float64]:
-        """Compute the decision values of other rows.
-
-        Parameters
-        ----------
-        features : PackedFeatures
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_outputs)
-        """
+        """Compute the decision values of other rows, shape (n_rows, n_outputs)."""
         sums = [_sums(features.planes, weights)[: features.n_rows] for weights in self.weights]
         return np.stack(sums, axis=1) * self.alpha + self.beta
 
@@ -94,24 +77,7 @@ def stratified_rows(
 ) -> NDArray[np.int64]:
     """Choose random rows, of every class in proportion and of every class at least one.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        Class of each row.
-    n_wanted : int
-        All rows are taken when there are no more than this.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64
-        Ascending.
-
-    Examples
-    --------
-    >>> codes = np.array([0] * 8 + [1] * 2)
-    >>> codes[stratified_rows(codes, 5, np.random.default_rng(0))].tolist()
-    [0, 0, 0, 0, 1]
+    Returns them in ascending order; all rows where there are no more than `n_wanted`.
     """
     if codes.shape[0] <= n_wanted:
         return np.arange(codes.shape[0])
@@ -214,32 +180,10 @@ def fit_outputs(
     ``options.tol``. The objective never rises. Each sweep begins with (8), as that step costs
     next to nothing; the paper repeats the sweeps at fixed alpha first.
 
-    Parameters
-    ----------
-    features : PackedFeatures
-        p features of n rows.
-    codes : ndarray of int64, shape (n,)
-        Class of each row, in ``[0, n_classes)``.
-    sample_weight : ndarray of float64, shape (n,)
-        Positive.
-    n_classes : int
-        Two classes give one output, positive for class 1; else there is one output a class.
-    options : DescentOptions
-    seed : int
-        Of the start and of the order of the weights. The result depends on nothing else.
-    n_threads : int
-        Outputs trained at a time. The result does not depend on it.
-    stage : str, optional
-        Report the progress under this name.
-    traced : bool
-        Keep the objective after every step.
+    Two classes give one output, positive for class 1; else there is one output a class. The result
+    depends on the seed, never on the threads. `stage` is the name under which progress is reported;
+    `traced` keeps the objective after every step.
 
-    Returns
-    -------
-    TernaryOutputs
-
-    Examples
-    --------
     >>> from tinykernel.papers.ternary.bits import pack_features
     >>> z = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
     >>> features = pack_features(lambda rows: rows, z, 2)
