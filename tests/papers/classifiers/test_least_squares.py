@@ -63,7 +63,9 @@ def test_one_output_is_the_two_of_003() -> None:
     )
 
 
-@pytest.mark.parametrize(("kernel", "n_classes"), zip(sorted(KERNELS), (2, 3, 2, 3), strict=True))
+@pytest.mark.parametrize(
+    ("kernel", "n_classes"), tuple(zip(sorted(KERNELS), (2, 3, 2, 3), strict=True))
+)
 def test_kernel_closed_form(kernel: str, n_classes: int) -> None:
     """alpha is (K + lambda I)^-1 y for every kernel: scikit-learn's KernelRidge."""
     X, y = rings(80, n_classes)
@@ -112,7 +114,7 @@ def test_exponential_kernel_is_matern() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "n_classes"), zip(("linear", *sorted(KERNELS)), (2, 3, 3, 2, 3), strict=True)
+    ("kernel", "n_classes"), tuple(zip(("linear", *sorted(KERNELS)), (2, 3, 3, 2, 3), strict=True))
 )
 def test_kernel_svm_is_scikit_learns(kernel: str, n_classes: int) -> None:
     """KernelSVC is SVC on the kernel matrix."""

@@ -37,12 +37,12 @@ def test_learns_digits():
     """Protects the whole path: choosing sigma and lambda, then training."""
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    model = small(n_components=256, **SEARCH).fit(X_train, y_train)
-    assert model.score(X_test, y_test) > 0.94
+    model = small(n_components=128, **SEARCH).fit(X_train, y_train)
+    assert model.score(X_test, y_test) > 0.9
     assert set(model.cv_results_) == {"sigma", "regularization", "score"}
     assert model.sigma_ in model.cv_results_["sigma"]
     assert model.regularization_ in model.cv_results_["regularization"]
-    assert (model.machine_.raw_dtype, model.n_components_) == ("float32", 256)
+    assert (model.machine_.raw_dtype, model.n_components_) == ("float32", 128)
     assert 1 <= model.n_iter_ <= 20
 
 
