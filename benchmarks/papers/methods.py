@@ -142,7 +142,7 @@ def measure(bench: Bench, data: Data) -> dict[str, list[float]]:
     p = 4 * bench.pick(K, 64)
     model = learned_model(data, p, bench.pick(EPOCHS[data.name], 1), 0)
     bits = 8 * table_bytes(data, p)
-    label = 'learned ternary kernel machine, as firmware (`method="learned"`)'
+    label = "learned ternary kernel machine, as firmware"
 
     def integer() -> float:
         few = data.cut(bench.pick(data.y.size, 500))

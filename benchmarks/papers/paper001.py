@@ -179,7 +179,7 @@ def table_2(bench: Bench, page: Page) -> None:
         f"({STEPS['mnist']} on the large sets), "
         "ternary ones by Algorithm 1 with hinge loss. webspam is not to be had as a complete "
         "public file.",
-        'The last column is not in the paper: `TernaryKernelClassifier(method="learned")`, which '
+        "The last column is not in the paper: `TernaryKernelClassifier`, which "
         "learns features and weights together, as the integer model that the firmware computes, "
         "with tables no larger than those of ours-b as this project deploys it (*tinykernel* in "
         f"Table 1); one draw, {EPOCHS['usps']} passes over the rows of usps, {EPOCHS['mnist']} "

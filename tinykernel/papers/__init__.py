@@ -1,1 +1,22 @@
-"""The systems of the source papers, to compare with: feature maps, classifiers, Algorithm 1."""
+"""The systems of the source papers: feature maps, classifiers, and Algorithm 1 of Lei & Lan 2021.
+
+`docs/methods.md` is the door of this room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tinykernel.papers.ternary.classifier import PaperClassifier
+
+__all__ = ["PaperClassifier"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the classifier on first use: the feature maps need no training (PEP 562)."""
+    if name != "PaperClassifier":
+        raise AttributeError(f"module 'tinykernel.papers' has no attribute {name!r}")
+    from tinykernel.papers.ternary.classifier import PaperClassifier
+
+    return PaperClassifier

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.classifiers.one_vs_rest import hold_out, label_targets
+from tinykernel.papers.classifiers.one_vs_rest import hold_out
 from tinykernel.papers.classifiers.pegasos import (
     PegasosClassifier,
     draw_batch,
@@ -21,17 +20,7 @@ from tinykernel.papers.classifiers.pegasos import (
     hinge_objective,
     pegasos,
 )
-
-
-@parametrize_with_checks(
-    [
-        PegasosClassifier(max_iter=300, regularization=1e-3),
-        PegasosClassifier(max_iter=300, average=False, fit_intercept=False, batch_size=7),
-    ]
-)
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The classifier keeps scikit-learn's contract."""
-    check(estimator)
+from tinykernel.papers.features.base import label_targets
 
 
 @given(seed=st.integers(0, 2**31), penalty=st.floats(1e-4, 10), outputs=st.integers(1, 3))

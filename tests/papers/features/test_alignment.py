@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import RidgeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.machine import KernelMachine
@@ -29,19 +27,6 @@ def labelled(n: int = 300, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.nd
     """Rows whose class depends on two of the features."""
     X = np.random.default_rng(seed).standard_normal((n, d))
     return X, (np.cos(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
-
-
-@parametrize_with_checks(
-    [
-        KernelAlignment(n_components=20, n_candidates=60),
-        KernelAlignment(
-            n_components=20, n_candidates=60, basis="fastfood", selection="support", binary=False
-        ),
-    ]
-)
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The transformer keeps scikit-learn's contract."""
-    check(estimator)
 
 
 @given(
@@ -66,8 +51,7 @@ def test_is_feasible_and_optimal(scores: list[float], rho: float) -> None:
     assert np.all(np.diff(q[order]) >= -1e-9)
 
 
-@pytest.mark.parametrize("rho", [0.05, 0.5, 2.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("rho", "seed"), [(0.05, 0), (0.5, 1), (2.0, 2)])
 def test_agrees_with_a_general_solver(rho: float, seed: int) -> None:
     """SLSQP on the same problem finds the same value and the same q."""
     v = np.random.default_rng(seed).exponential(size=7)
@@ -144,7 +128,7 @@ def test_refuses_bad_problems(arguments: tuple[Any, Any], message: str) -> None:
         maximise_alignment(*arguments)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", [2, 5])
 def test_scores_are_the_alignment_of_the_kernel(n_classes: int) -> None:
     """q . v is sum_ij k_Q(x_i, x_j) ybar_i . ybar_j, written out, for +-1 and for (25)-(27)."""
     rng = np.random.default_rng(n_classes)
@@ -161,7 +145,12 @@ def test_scores_are_the_alignment_of_the_kernel(n_classes: int) -> None:
 
 @pytest.mark.parametrize(
     ("basis", "selection", "binary"),
-    list(product(("dense", "fastfood"), ("sample", "support"), (True, False))),
+    [
+        ("dense", "sample", True),
+        ("dense", "support", False),
+        ("fastfood", "sample", False),
+        ("fastfood", "support", True),
+    ],
 )
 def test_every_option(basis: str, selection: str, binary: bool) -> None:
     """Each option gives features of the right type that tell the classes apart."""

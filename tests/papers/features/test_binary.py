@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
@@ -25,18 +24,6 @@ def shares(Z: np.ndarray) -> np.ndarray:
     """Share of differing features of all pairs of rows."""
     codes = Z.astype(np.float64)
     return (codes.shape[1] - codes @ codes.T) / (2 * codes.shape[1])
-
-
-@parametrize_with_checks(
-    [
-        BinaryJohnsonLindenstrauss(n_components=20),
-        BCSIK(n_components=20),
-        BCSIK(n_components=20, kernel="cauchy", sigma="neighbour"),
-    ]
-)
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The transformers keep scikit-learn's contract."""
-    check(estimator)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

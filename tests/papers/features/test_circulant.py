@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import circulant
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
@@ -18,12 +17,6 @@ from tinykernel.papers.features import (
     circulant_projection,
     gaussian_kernel,
 )
-
-
-@parametrize_with_checks([CirculantFeatures(n_components=3), CirculantFeatures(n_components=25)])
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The transformer keeps scikit-learn's contract."""
-    check(estimator)
 
 
 @given(n=st.integers(1, 4), d=st.integers(1, 12), k=st.integers(1, 40), seed=st.integers(0, 2**31))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tinykernel.papers.features.fastfood as fastfood_module
 from tinykernel.errors import TinykernelError
 from tinykernel.model.machine import KernelMachine
+from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features import (
     RMBCSIK,
     Fastfood,
-    Permutation,
     expected_hamming,
     gaussian_kernel,
     hamming_bounds,
@@ -26,10 +24,10 @@ from tinykernel.papers.features import (
 )
 
 OPTIONS = [
-    {"diagonal": diagonal, "row_scale": row_scale, "shared": shared, "permutation": permutation}
-    for diagonal, row_scale, shared, permutation in product(
-        ("gaussian", "sign"), ("chi", "one"), (True, False), ("orbit", "stored", "identity")
-    )
+    {"diagonal": "gaussian", "row_scale": "chi", "shared": True, "permutation": "orbit"},
+    {"diagonal": "sign", "row_scale": "one", "shared": True, "permutation": "identity"},
+    {"diagonal": "gaussian", "row_scale": "one", "shared": False, "permutation": "stored"},
+    {"diagonal": "sign", "row_scale": "chi", "shared": False, "permutation": "orbit"},
 ]
 
 
@@ -53,20 +51,6 @@ def dense_matrix(fitted: Fastfood | RMBCSIK) -> np.ndarray:
         G = np.diag(fitted.diagonal_[block])
         blocks.append(fitted.row_scale_[block][:, None] * (H @ G @ P @ H @ B))
     return np.concatenate(blocks)[: fitted.n_components]
-
-
-@parametrize_with_checks(
-    [
-        Fastfood(n_components=40),
-        Fastfood(n_components=5, shared=False, diagonal="sign", row_scale="one"),
-        Fastfood(sigma="neighbour", kernel="matern32", permutation="stored"),
-        RMBCSIK(n_components=40),
-        RMBCSIK(n_components=70, shared=False, permutation="identity"),
-    ]
-)
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The transformers keep scikit-learn's contract."""
-    check(estimator)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -121,13 +105,14 @@ def test_row_lengths(diagonal: str, row_scale: str) -> None:
     assert squares.var() == pytest.approx(2 * d, rel=0.15)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize(("diagonal", "row_scale"), [("gaussian", "chi"), ("sign", "one")])
+@pytest.mark.parametrize(
+    ("shared", "diagonal", "row_scale"), [(False, "gaussian", "chi"), (True, "sign", "one")]
+)
 def test_gram_converges_at_the_root_of_p(shared: bool, diagonal: str, row_scale: str) -> None:
     """The root-mean-square error of the Gram matrix falls as p^(-1/2), to the Gaussian kernel."""
     X = rows(25, 200, seed=1)
     K = gaussian_kernel(X, sigma=1.0)
-    sizes = np.array([256, 1024, 4096, 16384])
+    sizes = np.array([256, 1024, 4096])
     errors = []
     for p in sizes:
         squares = []
@@ -147,8 +132,9 @@ def test_gram_converges_at_the_root_of_p(shared: bool, diagonal: str, row_scale:
     assert errors[-1] < 1.2 / np.sqrt(sizes[-1])
 
 
-@pytest.mark.parametrize("permutation", ["orbit", "stored", "identity"])
-@pytest.mark.parametrize("n_features", [1, 3, 33])
+@pytest.mark.parametrize(
+    ("permutation", "n_features"), [("orbit", 33), ("stored", 3), ("identity", 1)]
+)
 def test_unbiased(permutation: str, n_features: int) -> None:
     """With Gaussian G and chi S the mean over draws is the kernel: 4 standard errors, 1 in 16000.
 
@@ -199,9 +185,10 @@ def test_hamming_distance_keeps_to_lemma_1() -> None:
         np.testing.assert_allclose(share, expected_hamming(u), atol=delta)
 
 
-@pytest.mark.parametrize("diagonal", ["gaussian", "sign"])
-@pytest.mark.parametrize("permutation", ["orbit", "stored", "identity"])
-@pytest.mark.parametrize("n_features", [1, 30, 64, 100])
+@pytest.mark.parametrize(
+    ("diagonal", "permutation", "n_features"),
+    [("gaussian", "orbit", 30), ("sign", "stored", 64), ("sign", "identity", 1)],
+)
 def test_kernel_machine_takes_the_attributes(
     diagonal: str, permutation: str, n_features: int
 ) -> None:
@@ -282,8 +269,7 @@ def test_reproducible_and_cut() -> None:
         ({"kernel": "matern12", "row_scale": "one"}, "row_scale"),
     ],
 )
-@pytest.mark.parametrize("cls", [Fastfood, RMBCSIK])
-def test_refuses_bad_parameters(cls: type, options: dict[str, Any], message: str) -> None:
+def test_refuses_bad_parameters(options: dict[str, Any], message: str) -> None:
     """A wrong parameter is one line that names it."""
     with pytest.raises(TinykernelError, match=message):
-        cls(**options).fit(np.zeros((3, 2)))
+        Fastfood(**options).fit(np.zeros((3, 2)))

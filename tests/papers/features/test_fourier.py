@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
@@ -48,18 +47,6 @@ log_normal = _LogNormal()
 def log_laplace(w: np.ndarray) -> np.ndarray:
     """Product of Laplace densities, without its factor."""
     return -np.abs(w).sum(axis=1)
-
-
-@parametrize_with_checks(
-    [
-        RandomFourierFeatures(n_components=20),
-        RandomFourierFeatures(n_components=20, kernel="laplacian", sigma="neighbour"),
-        RandomFourierFeatures(n_components=5, log_density=log_normal, burn_in=10, thinning=2),
-    ]
-)
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    """The transformer keeps scikit-learn's contract."""
-    check(estimator)
 
 
 def test_equals_the_formula() -> None:

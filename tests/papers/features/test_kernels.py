@@ -117,7 +117,7 @@ def test_neighbour_distance_far_from_the_origin() -> None:
 
 def test_expected_hamming_of_a_large_kernel_matrix() -> None:
     """The terms of the series are added one by one: 2000 arrays at once took 16 GB."""
-    u = np.random.default_rng(4).uniform(size=(300, 300))
+    u = np.random.default_rng(4).uniform(size=(100, 100))
     tracemalloc.start()
     whole = expected_hamming(u)
     peak = tracemalloc.get_traced_memory()[1]

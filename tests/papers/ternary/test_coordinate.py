@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
 from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import DescentOptions, fit_outputs, stratified_rows
+from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
 from tinykernel.papers.ternary.descent import sweep
 from tinykernel.papers.ternary.losses import LOSSES, loss_slope, loss_value
+from tinykernel.papers.ternary.options import DescentOptions
 
 PENALTIES = ("l2", "l1")
 
@@ -234,21 +234,3 @@ def test_progress_is_reported_and_an_interrupt_passes():
         fit_outputs(pack(signs), codes, sample_weight, 3, DescentOptions(), stage="sweeps")
     assert len(seen) == 1
     assert (seen[0].stage, seen[0].done, seen[0].total) == ("sweeps", 1, 20)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"loss": "cubic"},
-        {"penalty": "l3"},
-        {"coefficients": "octal"},
-        {"init": "zero"},
-        {"regularization": -1.0},
-        {"max_iter": 0},
-        {"tol": -1.0},
-    ],
-)
-def test_wrong_options_are_refused(wrong):
-    """Protects the user from typing errors: one line that names the option."""
-    with pytest.raises(TinykernelError, match=next(iter(wrong))):
-        DescentOptions(**wrong)

@@ -17,11 +17,6 @@ class CirculantProjection(Projection):
     """``R x`` with R stacked circulant matrices, the first k rows of them (004 (12)-(15)).
 
     `matrix` holds their first columns r_1 to r_m, shape (m, n_features).
-
-    Examples
-    --------
-    >>> CirculantProjection(np.array([[1.0, 2.0]]), np.zeros(1)).project(np.array([[1.0, 0.0]]))
-    array([[1.]])
     """
 
     def project(self, X: NDArray[Any]) -> NDArray[Any]:

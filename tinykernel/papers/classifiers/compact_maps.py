@@ -13,13 +13,7 @@ __all__ = ["CompactMapClassifier", "DenseProjection"]
 
 
 class DenseProjection(Projection):
-    """``R x = Theta' x`` with Theta any matrix, shape (n_features, k): one product through BLAS.
-
-    Examples
-    --------
-    >>> DenseProjection(np.ones((2, 1)), np.zeros(1)).project(np.array([[1.0, 2.0]]))
-    array([[3.]])
-    """
+    """``R x = Theta' x`` with Theta any matrix, shape (n_features, k): one product through BLAS."""
 
     def project(self, X: NDArray[Any]) -> NDArray[Any]:
         """Compute ``Theta' x`` of every row, shape (n, k)."""

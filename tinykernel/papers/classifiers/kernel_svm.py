@@ -10,19 +10,11 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from tinykernel.checks import check_choice, check_positive
-from tinykernel.papers.classifiers.least_squares import exponential_kernel
 from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
 from tinykernel.papers.features.base import find_sigma
-from tinykernel.papers.features.kernels import cauchy_kernel, laplacian_kernel
+from tinykernel.papers.features.kernels import KERNELS
 
 __all__ = ["KernelSVC"]
-
-_FUNCTIONS = {
-    "laplacian": laplacian_kernel,
-    "exponential": exponential_kernel,
-    "cauchy": cauchy_kernel,
-}
-_KERNELS = ("linear", "gaussian", *_FUNCTIONS)
 
 
 class KernelSVC(OneVersusRest):
@@ -84,7 +76,7 @@ class KernelSVC(OneVersusRest):
         self.random_state = random_state
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
-        check_choice("kernel", self.kernel, _KERNELS)
+        check_choice("kernel", self.kernel, ("linear", *KERNELS))
         check_positive("C", self.C)
         check_positive("cache_size", self.cache_size)
         self.sigma_ = find_sigma(self.sigma, X, rng)
@@ -94,7 +86,7 @@ class KernelSVC(OneVersusRest):
         elif self.kernel == "linear":
             options.update(kernel="linear")
         else:
-            options.update(kernel=partial(_FUNCTIONS[self.kernel], sigma=self.sigma_))
+            options.update(kernel=partial(KERNELS[self.kernel], sigma=self.sigma_))
         self.svc_ = SVC(**options).fit(X, codes)
 
     @property

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tinykernel import progress
 from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, hold_out, label_targets
+from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, hold_out
 from tinykernel.papers.classifiers.pegasos import (
     Batch,
     active_targets,
@@ -22,7 +22,7 @@ from tinykernel.papers.classifiers.pegasos import (
     pegasos,
     with_constant,
 )
-from tinykernel.papers.features.base import add_cosine, find_sigma
+from tinykernel.papers.features.base import add_cosine, find_sigma, label_targets
 
 __all__ = ["LearnedMapClassifier", "Projection", "map_gradient", "map_objective"]
 
@@ -38,15 +38,9 @@ SelfProjection = TypeVar("SelfProjection", bound="Projection")
 class Projection:
     """A linear map to angles, whose parameters can be learned: ``angles = R x + b``.
 
-    A subclass defines `project` and `backward` for what R is made of.
-
-    Parameters
-    ----------
-    matrix : ndarray of float32 or float64
-        The parameters of R, radians per unit. The first axis is the one along which a step is
-        measured.
-    offset : ndarray, shape (k,)
-        b, radians.
+    A subclass defines `project` and `backward` for what R is made of. `matrix` holds the parameters
+    of R, radians per unit; `_axis` says along which axis a step is measured. `offset` is b,
+    radians.
     """
 
     matrix: NDArray[Any]
@@ -81,15 +75,9 @@ class Projection:
         return add_cosine(turns, self.offset / _TURN), slopes
 
     def step(self, gradient: tuple[NDArray[Any], NDArray[Any]], rate: float, limit: float) -> None:
-        """Go against the gradient.
+        """Go against the gradient, for `matrix` and `offset`.
 
-        Parameters
-        ----------
-        gradient : tuple of ndarray
-            For `matrix` and `offset`.
-        rate : float
-        limit : float
-            Largest length of the change of any one vector of the matrix and of any one offset.
+        No vector of the matrix, and no offset, changes by more than `limit`.
         """
         change = self.matrix.dtype.type(-rate) * gradient[0]
         lengths = np.linalg.norm(change, axis=self._axis(), keepdims=True)
@@ -107,17 +95,8 @@ def map_objective(
 ) -> float:
     """Compute the mean hinge loss of the outputs, as a function of the map (004 (8)).
 
-    Parameters
-    ----------
-    projection : Projection
-    W : ndarray, shape (k, n_outputs), or (k + 1, n_outputs) with an intercept
-    X : ndarray, shape (n, n_features)
-    Y : ndarray, shape (n, n_outputs)
-        +1 or -1.
-
-    Returns
-    -------
-    float
+    `W` has a row for each component, and one more for the intercept where there is one; `Y` is +1
+    or -1, a column for each output.
     """
     Z = with_constant(projection.features(X), W.shape[0] > projection.offset.size)
     return hinge_objective(W, Z, Y, 0.0)
@@ -130,16 +109,6 @@ def map_gradient(
 
     ``sqrt(2 / k) w_i / |A| sum_{A+} y sin(theta_i . x + b_i) x`` for a dense map and one output;
     several outputs add up. (004 (9) leaves out the factor sqrt(2 / k) of its (4).)
-
-    Parameters
-    ----------
-    projection, W, X, Y
-        As in `map_objective`.
-
-    Returns
-    -------
-    matrix, offset : ndarray
-        Of the shapes of the parameters of the projection.
     """
     Z, slopes = projection.features_and_slopes(X)
     active = active_targets(W, with_constant(Z, W.shape[0] > Z.shape[1]), Y)
@@ -158,8 +127,8 @@ class _Best:
 
 
 class LearnedMapClassifier(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
     OneVersusRest,
 ):
     """Base of the classifiers that learn a cosine map: Algorithm 3 of 004.

@@ -11,64 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.spatial.distance import cdist
-from sklearn.base import TransformerMixin, clone
 
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_choice, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, label_targets
+from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
 from tinykernel.papers.classifiers.pegasos import with_constant
-from tinykernel.papers.features.base import find_sigma
+from tinykernel.papers.features.base import find_sigma, label_targets
 from tinykernel.papers.features.fourier import RandomFourierFeatures
-from tinykernel.papers.features.kernels import cauchy_kernel, gaussian_kernel, laplacian_kernel
+from tinykernel.papers.features.kernels import KERNELS
 
 __all__ = [
     "FourierLeastSquaresClassifier",
     "KernelLeastSquaresClassifier",
     "LeastSquaresClassifier",
-    "exponential_kernel",
 ]
 
 _ROWS_AT_ONCE = 4096
-
-
-def exponential_kernel(
-    X: NDArray[Any], Y: NDArray[Any] | None = None, sigma: float = 1.0
-) -> NDArray[Any]:
-    """Compute ``exp(-||x - y||_2 / sigma)``, which 003 calls the Laplacian kernel.
-
-    It is the Matern kernel of order 1/2, whose features `Fastfood` has as "matern12"; the
-    `laplacian_kernel` of 002 and of random Fourier features takes the 1-norm.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    Y : ndarray, shape (m, n_features), optional
-        `X` when not given.
-    sigma : float
-        Width, greater than 0, in the units of the features.
-
-    Returns
-    -------
-    ndarray of the dtype of the inputs, shape (n, m)
-
-    Examples
-    --------
-    >>> exponential_kernel(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), sigma=5.0).round(3)
-    array([[0.368]])
-    """
-    other = X if Y is None else Y
-    distances = cdist(X, other)
-    distances *= -1.0 / sigma
-    return np.asarray(np.exp(distances), dtype=np.result_type(X, other))
-
-
-_KERNELS = {
-    "gaussian": gaussian_kernel,
-    "laplacian": laplacian_kernel,
-    "exponential": exponential_kernel,
-    "cauchy": cauchy_kernel,
-}
 
 
 def _solve(matrix: NDArray[Any], right: NDArray[Any], regularization: float) -> NDArray[Any]:
@@ -107,8 +65,6 @@ class LeastSquaresClassifier(OneVersusRest):
     ----------
     regularization : float
         lambda, greater than 0.
-    random_state : None
-        Not used: nothing is random.
 
     Attributes
     ----------
@@ -129,9 +85,8 @@ class LeastSquaresClassifier(OneVersusRest):
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
 
-    def __init__(self, *, regularization: float = 1e-3, random_state: None = None) -> None:
+    def __init__(self, *, regularization: float = 1e-3) -> None:
         self.regularization = regularization
-        self.random_state = random_state
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
@@ -202,17 +157,17 @@ class KernelLeastSquaresClassifier(OneVersusRest):
         self.random_state = random_state
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
-        check_choice("kernel", self.kernel, tuple(_KERNELS))
+        check_choice("kernel", self.kernel, tuple(KERNELS))
         penalty = check_positive("regularization", self.regularization)
         self.sigma_ = find_sigma(self.sigma, X, rng)
         # Rounding errors of a float32 kernel are of the size of the smaller lambdas.
-        K = _KERNELS[self.kernel](X.astype(np.float64), sigma=self.sigma_)
+        K = KERNELS[self.kernel](X.astype(np.float64), sigma=self.sigma_)
         Y = label_targets(codes, self.classes_.size, np.float64)
         self.rows_ = X.copy()
         self.dual_coef_ = _solve(K, Y, penalty).astype(X.dtype)
 
     def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        K = _KERNELS[self.kernel](X, self.rows_.astype(X.dtype), sigma=self.sigma_)
+        K = KERNELS[self.kernel](X, self.rows_.astype(X.dtype), sigma=self.sigma_)
         return np.asarray(K @ self.dual_coef_.astype(X.dtype))
 
     def _width(self) -> int:
@@ -235,18 +190,14 @@ class FourierLeastSquaresClassifier(OneVersusRest):
         As in `RandomFourierFeatures`.
     regularization : float
         lambda, greater than 0.
-    features : transformer, optional
-        Any other feature map, used in place of random Fourier features; a clone of it is fitted,
-        and `n_components`, `sigma` and `kernel` do not count.
     random_state : int, RandomState or None
-        Gives `features` a seed too, where it has none of its own.
 
     Attributes
     ----------
     classes_ : ndarray
         Labels in ascending order.
-    features_ : transformer
-        The fitted feature map.
+    features_ : RandomFourierFeatures
+        The fitted map.
     coef_ : ndarray, shape (n_outputs, p)
         w; there is no intercept, as in 003.
     n_features_in_ : int
@@ -260,7 +211,7 @@ class FourierLeastSquaresClassifier(OneVersusRest):
     True
     """
 
-    features_: Any
+    features_: RandomFourierFeatures
     coef_: NDArray[Any]
 
     def __init__(
@@ -270,28 +221,22 @@ class FourierLeastSquaresClassifier(OneVersusRest):
         sigma: float | str = "neighbour",
         kernel: str = "gaussian",
         regularization: float = 1e-4,
-        features: TransformerMixin | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.sigma = sigma
         self.kernel = kernel
         self.regularization = regularization
-        self.features = features
         self.random_state = random_state
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
-        check_count("n_components", self.n_components)
-        if self.features is not None:
-            self.features_ = clone(self.features)
-        else:
-            self.features_ = RandomFourierFeatures(
-                n_components=self.n_components, sigma=self.sigma, kernel=self.kernel
-            )
-        if self.features_.get_params().get("random_state", 0) is None:
-            self.features_.set_params(random_state=rng.randint(2**31 - 1))
-        self.features_.fit(X, codes)
+        self.features_ = RandomFourierFeatures(
+            n_components=self.n_components,
+            sigma=self.sigma,
+            kernel=self.kernel,
+            random_state=rng.randint(2**31 - 1),
+        ).fit(X)
         Y = label_targets(codes, self.classes_.size, np.float64)
         square, right = np.zeros((0, 0)), np.zeros((0, 0))
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):

@@ -13,63 +13,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["OneVersusRest", "hold_out", "label_targets"]
+__all__ = ["OneVersusRest", "hold_out"]
 
 _FLOATS = (np.float64, np.float32)
 _VALUES_AT_ONCE = 1 << 23
 
 
-def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArray[Any]:
-    """Write class labels as the targets of the outputs, +1 and -1 (000 (25); 003, one-hot).
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        Class of each row, in ``[0, n_classes)``.
-    n_classes : int
-        At least 2.
-    dtype : dtype
-        Of the result.
-
-    Returns
-    -------
-    ndarray, shape (n, 1) for two classes, where +1 stands for class 1, else (n, n_classes)
-
-    Examples
-    --------
-    >>> label_targets(np.array([0, 2]), 3, np.float64)
-    array([[ 1., -1., -1.],
-           [-1., -1.,  1.]])
-    """
-    if n_classes == 2:
-        return (2 * codes - 1).astype(dtype)[:, None]
-    return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
-
-
 def hold_out(
     codes: NDArray[np.int64], fraction: float, rng: np.random.RandomState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keep a part of the rows of every class aside, to stop on.
+    """Keep a share of the rows of every class aside, to stop on; return both parts' positions.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        Class of each row.
-    fraction : float
-        Share of the rows of each class that is held out, in (0, 1); rounded, and a class always
-        keeps at least one row.
-    rng : RandomState
-
-    Returns
-    -------
-    kept, held : ndarray of int64
-        Positions, ascending. `held` is empty when the classes are too small.
-
-    Examples
-    --------
-    >>> kept, held = hold_out(np.array([0, 0, 0, 0, 1]), 0.25, np.random.RandomState(0))
-    >>> kept.size, held.size
-    (4, 1)
+    A class always keeps at least one row, so that nothing is held out of classes that are too
+    small.
     """
     chosen = np.zeros(codes.size, dtype=bool)
     for code in np.unique(codes):
@@ -78,7 +34,7 @@ def hold_out(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OneVersusRest(ClassifierMixin, BaseEstimator):
     """Base of the classifiers: one output for two classes, else one output a class.
 
     A subclass defines ``_fit(X, codes, rng)``, which sets the fitted attributes from checked rows,
@@ -121,7 +77,8 @@ class OneVersusRest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__}: y holds one class only, {labels.tolist()[0]!r}; "
                 "at least two are needed"
             )
-        self._fit(rows, codes.astype(np.int64), check_random_state(self.random_state))
+        rng = check_random_state(getattr(self, "random_state", None))
+        self._fit(rows, codes.astype(np.int64), rng)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, label_targets
+from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
+from tinykernel.papers.features.base import label_targets
 
 __all__ = [
     "PegasosClassifier",
@@ -29,69 +30,21 @@ Batch = tuple[NDArray[Any], NDArray[Any]]
 def draw_batch(
     n_rows: int, batch_size: int, rng: np.random.RandomState
 ) -> NDArray[np.int64] | slice:
-    """Sample the M points of one step: with replacement, or all rows where there are no more.
-
-    Parameters
-    ----------
-    n_rows, batch_size : int
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of int64, shape (batch_size,), or slice
-
-    Examples
-    --------
-    >>> draw_batch(5, 10, np.random.RandomState(0))
-    slice(None, None, None)
-    """
+    """Sample the M points of one step: with replacement, or all rows where there are no more."""
     if n_rows <= batch_size:
         return slice(None)
     return rng.randint(0, n_rows, batch_size)
 
 
 def with_constant(Z: NDArray[Any], wanted: bool = True) -> NDArray[Any]:
-    """Append a feature that is always 1, whose weight is then the intercept.
-
-    Parameters
-    ----------
-    Z : ndarray, shape (n, k)
-    wanted : bool
-        Return `Z` itself when false.
-
-    Returns
-    -------
-    ndarray of the dtype of `Z`, shape (n, k + 1)
-
-    Examples
-    --------
-    >>> with_constant(np.zeros((1, 2)))
-    array([[0., 0., 1.]])
-    """
+    """Append a component that is always 1, whose weight is then the intercept, where wanted."""
     if not wanted:
         return Z
     return np.hstack([Z, np.ones((Z.shape[0], 1), dtype=Z.dtype)])
 
 
 def active_targets(W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
-    """Return the targets of the points with non-zero loss, A+ of 004 (7), and 0 for the others.
-
-    Parameters
-    ----------
-    W : ndarray, shape (k, n_outputs)
-    Z : ndarray, shape (n, k)
-    Y : ndarray, shape (n, n_outputs)
-        +1 or -1.
-
-    Returns
-    -------
-    ndarray of the dtype of `Y`, shape (n, n_outputs)
-
-    Examples
-    --------
-    >>> active_targets(np.ones((1, 1)), np.array([[0.5], [2.0]]), np.ones((2, 1))).tolist()
-    [[1.0], [0.0]]
-    """
+    """Return the targets of the points with non-zero loss, A+ of 004 (7), and 0 for the others."""
     return np.where(Y * (Z @ W) < 1, Y, Y.dtype.type(0))
 
 
@@ -100,23 +53,7 @@ def hinge_objective(
 ) -> float:
     """Compute ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.z)``, summed over outputs (004 (5)).
 
-    Parameters
-    ----------
-    W : ndarray, shape (k, n_outputs)
-    Z : ndarray, shape (n, k)
-    Y : ndarray, shape (n, n_outputs)
-        +1 or -1.
-    regularization : float
-        lambda.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> hinge_objective(np.ones((1, 1)), np.array([[0.5]]), np.ones((1, 1)), 0.1)
-    0.55
+    `W` has shape (k, n_outputs), `Z` (n, k), and `Y`, +1 or -1, (n, n_outputs).
     """
     loss = np.maximum(1 - Y * (Z @ W), 0).sum(dtype=np.float64) / Z.shape[0]
     return float(0.5 * regularization * np.sum(W * W, dtype=np.float64) + loss)
@@ -128,20 +65,6 @@ def hinge_gradient(
     """Differentiate `hinge_objective` with respect to the weights (004 (7)).
 
     ``lambda w - 1/|A| sum_{A+} y z``, where A+ are the points with non-zero loss.
-
-    Parameters
-    ----------
-    W, Z, Y, regularization
-        As in `hinge_objective`.
-
-    Returns
-    -------
-    ndarray of the dtype of `W`, shape (k, n_outputs)
-
-    Examples
-    --------
-    >>> hinge_gradient(np.ones((1, 1)), np.array([[0.5]]), np.ones((1, 1)), 0.1)
-    array([[-0.4]])
     """
     pull = Z.T @ active_targets(W, Z, Y)
     pull *= W.dtype.type(-1.0 / Z.shape[0])
@@ -158,38 +81,16 @@ def pegasos(
     first: int = 1,
     average: bool = False,
 ) -> NDArray[Any]:
-    """Optimise linear weights with fixed features: Algorithm 1 of 004.
+    """Optimise linear weights with fixed components: Algorithm 1 of 004.
 
     Step t subtracts ``1 / (lambda t)`` times the gradient (7) of a batch and shrinks each output to
     ``||w|| <= 1 / sqrt(lambda)``, a ball that holds the optimum. (Line 6 of Algorithm 1 prints
     ``min{1, 1 / lambda ||w||}`` for the factor; with the ball of line 1, and in Shalev-Shwartz et
     al. 2011, it is ``min{1, 1 / (sqrt(lambda) ||w||)}``.)
 
-    Parameters
-    ----------
-    W : ndarray, shape (k, n_outputs)
-        Where to start; not changed.
-    draw : callable
-        Returns features and targets of a new batch, shapes (M, k) and (M, n_outputs).
-    regularization : float
-        lambda.
-    n_steps : int
-        T1.
-    first : int
-        Number t of the first step. The step of t = 1 forgets the start altogether, so that a run
-        that is to go on where another ended must continue to count.
-    average : bool
-        Return the mean of the weights after the second half of the steps in place of the last.
-
-    Returns
-    -------
-    ndarray of the dtype of `W`, shape (k, n_outputs)
-
-    Examples
-    --------
-    >>> Z, Y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])
-    >>> pegasos(np.zeros((1, 1)), lambda: (Z, Y), 0.1, 1000, average=True).round(1)
-    array([[1.]])
+    `W` is where to start, and is not changed; `draw` returns a new batch. The step of ``first = 1``
+    forgets the start altogether, so that a run that is to go on must continue to count. `average`
+    returns the mean of the weights after the second half of the steps in place of the last.
     """
     as_type = W.dtype.type
     W = W.copy()

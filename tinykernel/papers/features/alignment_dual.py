@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
+from tinykernel.papers.features.base import label_targets
 
 __all__ = ["AlignedDistribution", "alignment_scores", "label_matrix", "maximise_alignment"]
 
@@ -38,35 +39,11 @@ class AlignedDistribution(NamedTuple):
 
 
 def label_matrix(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the labels as +-1: one column for two classes (000 (16)), else one a class (000 (25)).
-
-    Parameters
-    ----------
-    y : ndarray, shape (n,)
-        Class labels of any type.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1) or (n, n_classes)
-
-    Raises
-    ------
-    TinykernelError
-        If there are fewer than two classes.
-
-    Examples
-    --------
-    >>> label_matrix(np.array(["a", "b", "c"]))
-    array([[ 1., -1., -1.],
-           [-1.,  1., -1.],
-           [-1., -1.,  1.]])
-    """
+    """Return the labels as +-1, one column for two classes, else one a class; refuse one class."""
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
         raise TinykernelError("kernel alignment needs at least two classes, got one class")
-    if classes.size == 2:
-        return np.where(codes == 1, 1.0, -1.0)[:, None]
-    return np.where(codes[:, None] == np.arange(classes.size), 1.0, -1.0)
+    return label_targets(codes, classes.size, np.float64)
 
 
 def alignment_scores(features: NDArray[Any], y: ArrayLike) -> NDArray[np.float64]:

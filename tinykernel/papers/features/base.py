@@ -16,39 +16,31 @@ from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.kernels import neighbour_distance
 
-__all__ = ["FeatureMap", "add_cosine", "find_sigma"]
+__all__ = ["FeatureMap", "add_cosine", "find_sigma", "label_targets"]
 
 _TURN = 2.0 * np.pi
 
 
 def find_sigma(sigma: object, X: NDArray[Any], rng: np.random.RandomState) -> float:
-    """Return the width of the kernel: the number given, or the neighbour heuristic.
-
-    Parameters
-    ----------
-    sigma : float or "neighbour"
-    X : ndarray, shape (n, n_features)
-    rng : RandomState
-        Used only for "neighbour".
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    TinykernelError
-        If `sigma` is neither.
-
-    Examples
-    --------
-    >>> find_sigma(3, np.zeros((2, 1)), np.random.RandomState(0))
-    3.0
-    """
+    """Return the width of the kernel: the number given, or that of the "neighbour" heuristic."""
     if isinstance(sigma, str):
         check_choice("sigma", sigma, ("neighbour",))
         return neighbour_distance(X, random_state=rng) if X.shape[0] > 1 else 1.0
     return check_positive("sigma", sigma)
+
+
+def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArray[Any]:
+    """Write classes, 0 to n_classes - 1, as the targets +1 and -1 of the outputs (000 (16), (25)).
+
+    Two classes have one column, where +1 stands for class 1, else each class has one.
+
+    >>> label_targets(np.array([0, 2]), 3, np.float64)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    if n_classes == 2:
+        return (2 * codes - 1).astype(dtype)[:, None]
+    return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -126,21 +118,6 @@ def cosine_of_turns(turns: Any) -> Any:
     With the distance t to the nearest whole turn, ``cos(2 pi t) = sin(2 pi (1/4 - |t|))``, whose
     argument lies in [-pi/2, pi/2], where the Taylor series ends below rounding after 6 terms
     (float32: error at most 2e-7) or 12 (float64: 2e-15 for angles that are exact).
-
-    Parameters
-    ----------
-    turns : float
-        Finite.
-
-    Returns
-    -------
-    float
-        In [-1, 1] up to rounding.
-
-    Examples
-    --------
-    >>> float(round(cosine_of_turns(0.5), 12))
-    -1.0
     """
     return np.cos(_TURN * np.asarray(turns))
 
@@ -174,24 +151,9 @@ def _add_cosine_rows(begin, end, angles, offset, amplitude):  # type: ignore[no-
 
 
 def add_cosine(angles: NDArray[Any], offset: NDArray[Any]) -> NDArray[Any]:
-    """Turn projections into features, in place: ``sqrt(2 / p) cos(2 pi (angles + offset))``.
+    """Turn projections into components, in place: ``sqrt(2 / p) cos(2 pi (angles + offset))``.
 
-    Parameters
-    ----------
-    angles : ndarray of float32 or float64, shape (n, p)
-        In turns; C-contiguous; overwritten.
-    offset : ndarray of float64, shape (p,)
-        In turns.
-
-    Returns
-    -------
-    ndarray
-        `angles` itself.
-
-    Examples
-    --------
-    >>> add_cosine(np.zeros((1, 2)), np.array([0.0, 0.5])).round(6)
-    array([[ 1., -1.]])
+    Angles, C-contiguous and of shape (n, p), and offsets are in turns.
     """
     as_type = angles.dtype.type
     amplitude = as_type(np.sqrt(2.0 / angles.shape[1]))

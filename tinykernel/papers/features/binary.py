@@ -152,29 +152,9 @@ class BCSIK(FeatureMap):
 def window_codes(
     turns: NDArray[Any], offset: NDArray[np.float64], threshold: NDArray[np.float64]
 ) -> NDArray[np.int8]:
-    """Compute ``sign(cos(2 pi (turns + offset)) + threshold)`` without a cosine.
+    """Compute ``sign(cos(2 pi (turns + offset)) + threshold)`` without a cosine: int8, +1 or -1.
 
     With ``h = arccos(-threshold)`` the sign is +1 where ``(angle + h) mod 2 pi < 2 h``.
-
-    Parameters
-    ----------
-    turns : ndarray of float32 or float64, shape (n, p)
-        Projections in turns; C-contiguous.
-    offset : ndarray of float64, shape (p,)
-        In turns.
-    threshold : ndarray of float64, shape (p,)
-        In [-1, 1].
-
-    Returns
-    -------
-    ndarray of int8, shape (n, p)
-        +1 or -1.
-
-    Examples
-    --------
-    >>> window_codes(np.array([[0.0], [0.5]]), np.zeros(1), np.zeros(1))
-    array([[ 1],
-           [-1]], dtype=int8)
     """
     half = np.arccos(-threshold) / _TURN
     start = (offset + half).astype(turns.dtype)

@@ -12,7 +12,7 @@ from tinykernel.checks import check_choice
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht_row, padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.permutation import Permutation
-from tinykernel.papers.features.base import FeatureMap, cosine_of_turns, find_sigma
+from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 
 __all__ = ["RMBCSIK", "Fastfood"]
 
@@ -49,33 +49,10 @@ def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cosine_part(projected, scale, offset, amplitude, out):  # type: ignore[no-untyped-def]
-    for j in range(out.shape[0]):
-        out[j] = amplitude * cosine_of_turns(projected[j] * scale[j] + offset[j])
-
-
-@njit(cache=True, nogil=True)
 def _window_part(projected, scale, start, width, out):  # type: ignore[no-untyped-def]
     for j in range(out.shape[0]):
         phase = np.float64(projected[j]) * scale[j] + start[j]
         out[j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
-
-
-@njit(cache=True, nogil=True)
-def _cosine_rows(  # type: ignore[no-untyped-def]
-    begin, end, x, sign, order, diagonal, scale, offset, amplitude, out
-):
-    """Write ``amplitude cos(2 pi (scale * (H G P H B x) + offset))``; all of one float dtype."""
-    n_blocks, d = diagonal.shape
-    buffer = np.empty(d, x.dtype)
-    mixed = np.empty(d, x.dtype)
-    for i in range(begin, end):
-        for block in range(n_blocks):
-            if block < sign.shape[0]:
-                _mix(x[i], sign[block], order[block], buffer, mixed)
-            _project(mixed, diagonal[block], buffer)
-            part = out[i, block * d : (block + 1) * d]
-            _cosine_part(buffer, scale[block], offset[block], amplitude, part)
 
 
 @njit(cache=True, nogil=True)
@@ -215,17 +192,7 @@ class _FastfoodMap(FeatureMap):
         return self.sign_.reshape(orders.shape[0], -1), orders
 
     def turns(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi).
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape (n, n_features)
-            Not checked.
-
-        Returns
-        -------
-        ndarray of the dtype of X, shape (n, n_components)
-        """
+        """Compute the projections ``R x`` of rows, unchecked, in turns (1 is an angle of 2 pi)."""
         sign, order = self._mixers()
         out = np.empty((X.shape[0], int(self._n_features_out)), dtype=X.dtype)
         run_on_rows(
@@ -311,23 +278,8 @@ class Fastfood(_FastfoodMap):
     """
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        as_type = X.dtype.type
-        sign, order = self._mixers()
-        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=as_type)
-        run_on_rows(
-            _cosine_rows,
-            X.shape[0],
-            self._threads(X.shape[0]),
-            np.ascontiguousarray(X),
-            sign,
-            order,
-            self.diagonal_.astype(as_type),
-            (self.row_scale_ / _TURN).astype(as_type),
-            (self.offset_ / _TURN).astype(as_type),
-            as_type(np.sqrt(2.0 / out.shape[1])),
-            out,
-        )
-        return out
+        turns = self.turns(X)
+        return add_cosine(turns, self.offset_.ravel()[: turns.shape[1]] / _TURN)
 
 
 class RMBCSIK(_FastfoodMap):

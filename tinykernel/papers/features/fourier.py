@@ -21,26 +21,10 @@ _KERNELS = ("gaussian", "laplacian", "cauchy")
 def draw_frequencies(
     kernel: str, n_features: int, n_components: int, sigma: float, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Draw from the spectral density of a kernel of width sigma, exactly.
+    """Draw from the spectral density of a kernel, exactly; shape (n_features, n_components).
 
-    Parameters
-    ----------
-    kernel : {"gaussian", "laplacian", "cauchy"}
-        Frequencies are normal, Cauchy, and Laplace distributed, independently in each coordinate
-        (Rahimi & Recht 2007, figure 1).
-    n_features, n_components : int
-    sigma : float
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of float64, shape (n_features, n_components)
-        Radians per unit.
-
-    Examples
-    --------
-    >>> draw_frequencies("gaussian", 2, 3, 1.0, np.random.RandomState(0)).shape
-    (2, 3)
+    Frequencies are normal, Cauchy, and Laplace distributed, independently in each coordinate
+    (Rahimi & Recht 2007, figure 1), in radians per unit.
     """
     check_choice("kernel", kernel, _KERNELS)
     shape = (n_features, n_components)

@@ -23,14 +23,10 @@ _WIDTH = 128
 
 @dataclass(frozen=True, eq=False)
 class PackedFeatures:
-    """Binary features; a set bit stands for +1.
+    """Binary components of some rows; a set bit stands for +1.
 
-    Parameters
-    ----------
-    planes : ndarray of uint8, shape (n_features, n_chunks, width)
-        Bits of padding rows are 0.
-    n_rows : int
-        Rows without the padding.
+    `planes` is uint8, shape (n_components, n_chunks, width). Bits of padding rows are 0; `n_rows`
+    does not count them.
     """
 
     planes: NDArray[np.uint8]
@@ -50,21 +46,10 @@ class PackedFeatures:
 def pack_features(
     transform: Callable[[NDArray[Any]], NDArray[np.int8]], X: NDArray[Any], n_features: int
 ) -> PackedFeatures:
-    """Compute and pack the features of all rows, chunk by chunk, to bound the memory.
+    """Compute and pack the components of all rows, chunk by chunk, to bound the memory.
 
-    Parameters
-    ----------
-    transform : callable
-        From rows of `X` to their features, int8, shape (rows, n_features); positive is +1.
-    X : ndarray, shape (n_rows, ...)
-    n_features : int
+    `transform` gives int8, shape (rows, n_features); positive is +1.
 
-    Returns
-    -------
-    PackedFeatures
-
-    Examples
-    --------
     >>> signs = np.array([[1, -1], [1, 1]], dtype=np.int8)
     >>> pack_features(lambda rows: rows, signs, 2).planes.tolist()
     [[[3]], [[2]]]
@@ -107,21 +92,8 @@ def _masked_chunk(chunk, values):  # type: ignore[no-untyped-def]
 def masked_sum(feature, values):  # type: ignore[no-untyped-def]
     """Add up the values of the rows whose bit is set: exact, so in whatever order.
 
-    Parameters
-    ----------
-    feature : ndarray of uint8, shape (n_chunks, width)
-        One feature of a `PackedFeatures`.
-    values : ndarray of int32, shape (padded_rows,)
-        In ``[-2**21 + 1, 2**21 - 1]``, so that 1024 of them fit into 32 bits.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> masked_sum(np.array([[5]], dtype=np.uint8), np.arange(8, dtype=np.int32))
-    2
+    `feature` is one plane, (n_chunks, width). The values, one for every padded row, lie within
+    2**21 - 1, so that 1024 of them fit into 32 bits.
     """
     total = np.int64(0)
     step = 8 * feature.shape[1]
@@ -132,22 +104,7 @@ def masked_sum(feature, values):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def add_feature(feature, step, sums):  # type: ignore[no-untyped-def]
-    """Add ``step * z`` to the sums of all rows, in place: the update of h_i in Algorithm 1.
-
-    Parameters
-    ----------
-    feature : ndarray of uint8, shape (n_chunks, width)
-        z of all rows, a set bit for +1.
-    step : int
-    sums : ndarray of int32, shape (padded_rows,)
-
-    Examples
-    --------
-    >>> sums = np.zeros(8, dtype=np.int32)
-    >>> add_feature(np.array([[5]], dtype=np.uint8), 2, sums)
-    >>> sums.tolist()
-    [2, -2, 2, -2, -2, -2, -2, -2]
-    """
+    """Add ``step * z`` to the sums of all rows, in place: the update of h_i in Algorithm 1."""
     width = feature.shape[1]
     up = np.int32(2 * step)
     for c in range(feature.shape[0]):

@@ -12,107 +12,27 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
 from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
 from tinykernel.papers.ternary.descent import sweep
 from tinykernel.papers.ternary.linear import linear_svm, ternary_start
 from tinykernel.papers.ternary.losses import LOSSES
+from tinykernel.papers.ternary.options import DescentOptions
 
-__all__ = ["DescentOptions", "TernaryOutputs", "fit_outputs", "stratified_rows"]
+__all__ = ["TernaryOutputs", "fit_outputs", "stratified_rows"]
 
 _START_ROWS = 2000
 _START_EPOCHS = 10
 # Twice this is the l2 penalty of the SVM that only gives the start; it need not be tuned.
 _START_PENALTY = 0.1
 _CUT = 0.7
-_PENALTIES = {"l2": 2, "l1": 1}
-
-
-@dataclass(frozen=True)
-class DescentOptions:
-    """What is minimised, from where, and for how long.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge", "logistic", "squared"}
-    penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``.
-    regularization : float
-        lambda, not negative.
-    coefficients : {"ternary", "binary"}
-        Weights in {-1, 0, 1} or {-1, 1}.
-    init : {"svm", "svm_sign", "random"}
-        Start from a linear SVM on 2000 random rows: "svm" gives ternary weights by a threshold
-        (see `ternary_start`), "svm_sign" takes the signs, which is (12).
-        They end equally accurate, the former sooner and with fewer weights. Binary coefficients
-        always take the signs. "random" draws the weights.
-    intercept : bool
-        Whether each output has an offset that is minimised with alpha. (7) has none.
-    max_iter : int
-        Most sweeps over all weights; each begins with (8).
-    tol : float
-        An output is finished when a sweep lowers its objective by less than this share.
-
-    Raises
-    ------
-    TinykernelError
-        If a value is not allowed.
-
-    Examples
-    --------
-    >>> DescentOptions(loss="hinge").power
-    2
-    """
-
-    loss: str = "squared_hinge"
-    penalty: str = "l2"
-    regularization: float = 0.1
-    coefficients: str = "ternary"
-    init: str = "svm"
-    intercept: bool = True
-    max_iter: int = 20
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
-        for name, value, allowed in (
-            ("loss", self.loss, LOSSES),
-            ("penalty", self.penalty, tuple(_PENALTIES)),
-            ("coefficients", self.coefficients, ("ternary", "binary")),
-            ("init", self.init, ("svm", "svm_sign", "random")),
-        ):
-            if value not in allowed:
-                listed = ", ".join(repr(choice) for choice in allowed)
-                raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
-        if not 0 <= self.regularization < np.inf:
-            raise TinykernelError(
-                f"regularization must be a number of at least 0; got {self.regularization!r}"
-            )
-        if self.max_iter < 1 or not self.tol >= 0:
-            raise TinykernelError(
-                f"max_iter must be at least 1 and tol at least 0; got {self.max_iter}, {self.tol}"
-            )
-
-    @property
-    def power(self) -> int:
-        """Power of alpha in the penalty."""
-        return _PENALTIES[self.penalty]
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryOutputs:
     """The outputs that `fit_outputs` found: ``f = alpha (w.z) + beta``.
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_outputs, p)
-    alpha, beta : ndarray of float64, shape (n_outputs,)
-    objective : ndarray of float64, shape (n_outputs,)
-        Of (7) at the end.
-    n_sweeps : ndarray of int64, shape (n_outputs,)
-        Sweeps made.
-    trace : tuple of lists of float
-        Objective of each output after every step, when it was asked for, else empty lists.
+    `weights` is int8, shape (n_outputs, p); the others have one entry an output. `trace` holds the
+    objective after every step, where that was asked for.
     """
 
     weights: NDArray[np.int8]
@@ -123,16 +43,7 @@ class TernaryOutputs:
     trace: tuple[list[float], ...] = field(default=(), repr=False)
 
     def decide(self, features: PackedFeatures) -> NDArray[np.float64]:
-        """Compute the decision values of other rows.
-
-        Parameters
-        ----------
-        features : PackedFeatures
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_outputs)
-        """
+        """Compute the decision values of other rows, shape (n_rows, n_outputs)."""
         sums = [_sums(features.planes, weights)[: features.n_rows] for weights in self.weights]
         return np.stack(sums, axis=1) * self.alpha + self.beta
 
@@ -166,24 +77,7 @@ def stratified_rows(
 ) -> NDArray[np.int64]:
     """Choose random rows, of every class in proportion and of every class at least one.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        Class of each row.
-    n_wanted : int
-        All rows are taken when there are no more than this.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64
-        Ascending.
-
-    Examples
-    --------
-    >>> codes = np.array([0] * 8 + [1] * 2)
-    >>> codes[stratified_rows(codes, 5, np.random.default_rng(0))].tolist()
-    [0, 0, 0, 0, 1]
+    Returns them in ascending order; all rows where there are no more than `n_wanted`.
     """
     if codes.shape[0] <= n_wanted:
         return np.arange(codes.shape[0])
@@ -286,32 +180,10 @@ def fit_outputs(
     ``options.tol``. The objective never rises. Each sweep begins with (8), as that step costs
     next to nothing; the paper repeats the sweeps at fixed alpha first.
 
-    Parameters
-    ----------
-    features : PackedFeatures
-        p features of n rows.
-    codes : ndarray of int64, shape (n,)
-        Class of each row, in ``[0, n_classes)``.
-    sample_weight : ndarray of float64, shape (n,)
-        Positive.
-    n_classes : int
-        Two classes give one output, positive for class 1; else there is one output a class.
-    options : DescentOptions
-    seed : int
-        Of the start and of the order of the weights. The result depends on nothing else.
-    n_threads : int
-        Outputs trained at a time. The result does not depend on it.
-    stage : str, optional
-        Report the progress under this name.
-    traced : bool
-        Keep the objective after every step.
+    Two classes give one output, positive for class 1; else there is one output a class. The result
+    depends on the seed, never on the threads. `stage` is the name under which progress is reported;
+    `traced` keeps the objective after every step.
 
-    Returns
-    -------
-    TernaryOutputs
-
-    Examples
-    --------
     >>> from tinykernel.papers.ternary.bits import pack_features
     >>> z = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
     >>> features = pack_features(lambda rows: rows, z, 2)

@@ -328,39 +328,12 @@ def sweep(
 ) -> tuple[float, int]:
     """Solve (8), then visit every weight once and give it its best value (10)-(11).
 
-    Parameters
-    ----------
-    planes : ndarray of uint8, shape (p, n_chunks, width)
-        Of `tinykernel.papers.ternary.bits.PackedFeatures`.
-    side : ndarray of int8, shape (n,)
-        1 for the rows with y = +1, else 0.
-    share : ndarray of float64, shape (n,)
-        c_i, positive, sum 1.
-    order : ndarray of int64, shape (p,)
-        In which order to visit the weights.
-    loss : int
-        Position in `tinykernel.papers.ternary.losses.LOSSES`.
-    penalty : float
-        lambda, not negative.
-    power : int
-        2 for the l2 penalty, 1 for l1.
-    intercept, binary : bool
-        Whether beta is free, and whether 0 is not allowed as a weight.
-    weights : ndarray of int8, shape (p,)
-        w; changed in place.
-    scale : ndarray of float64, shape (2,)
-        alpha and beta; changed in place.
-    sums : ndarray of int32, shape (padded_rows,)
-        h of all rows; changed in place.
-    trace : ndarray of float64, shape (>= p + 2,) or (0,)
-        Takes the objective before, after (8), and after every change of a weight.
+    `planes` are those of `PackedFeatures`, `side` is 1 for the rows with y = +1 and else 0, `share`
+    is c_i, `order` says in which order to visit the weights, `loss` is a position in `LOSSES`.
+    `weights`, `scale` (alpha and beta) and `sums` (h of all rows) change in place. `trace`, of p +
+    2 entries or none, takes the objective before, after (8), and after every change of a weight.
 
-    Returns
-    -------
-    objective : float
-        At the end.
-    n_changes : int
-        Weights that changed.
+    Returns the objective at the end, and how many weights changed.
     """
     p = planes.shape[0]
     r = int(np.count_nonzero(weights))

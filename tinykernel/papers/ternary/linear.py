@@ -22,28 +22,7 @@ def linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
     """Train a linear SVM with squared hinge loss and l2 penalty by dual coordinate descent.
 
     Minimises ``||w||^2 / 2 + sum_i costs_i max(0, 1 - y_i w.z_i)^2`` (Hsieh et al., ICML 2008).
-
-    Parameters
-    ----------
-    signs : ndarray of int8, shape (m, p)
-        Features, +-1.
-    targets : ndarray of float64, shape (m,)
-        y, +-1.
-    costs : ndarray of float64, shape (m,)
-        Positive.
-    orders : ndarray of int64, shape (n_epochs, m)
-        In which order each epoch visits the rows.
-
-    Returns
-    -------
-    ndarray of float32, shape (p,)
-
-    Examples
-    --------
-    >>> signs = np.array([[1, 1], [1, -1]], dtype=np.int8)
-    >>> costs = np.array([100.0, 100.0])
-    >>> linear_svm(signs, np.array([1.0, -1.0]), costs, np.array([[0, 1]] * 20)).round(1).tolist()
-    [0.0, 1.0]
+    Each row of `orders` says in which order one epoch visits the rows.
     """
     m, p = signs.shape
     weights = np.zeros(p, np.float32)
@@ -64,27 +43,13 @@ def linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
 
 
 def ternary_start(weights: NDArray[np.float32], cut: float) -> tuple[NDArray[np.int8], float]:
-    """Round float weights to ternary ones.
+    """Round float weights to ternary ones; return them and alpha.
 
     ``w_j = sign(v_j)`` where ``|v_j| > cut * mean |v|``, else 0, and alpha is the mean of the
-    magnitudes kept. With ``cut = 0`` this is formula (12) of Lei & Lan 2021; 0.7 is the rule of
-    ternary weight networks (Li, Zhang & Liu 2016).
+    magnitudes kept, 0 where there are none. With ``cut = 0`` this is formula (12) of Lei & Lan
+    2021, and weights of exactly 0 become +1; 0.7 is the rule of ternary weight networks (Li, Zhang
+    & Liu 2016).
 
-    Parameters
-    ----------
-    weights : ndarray of float32, shape (p,)
-    cut : float
-        Not negative.
-
-    Returns
-    -------
-    ternary : ndarray of int8, shape (p,)
-        With ``cut = 0`` weights of exactly 0 become +1, so that the result is binary.
-    alpha : float
-        0 when all weights are 0.
-
-    Examples
-    --------
     >>> ternary_start(np.array([3.0, -0.5, -1.0], dtype=np.float32), 0.6)
     (array([ 1,  0, -1], dtype=int8), 2.0)
     """

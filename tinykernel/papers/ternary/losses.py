@@ -21,23 +21,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
 
 @njit(cache=True, nogil=True)
 def loss_value(loss, margin):  # type: ignore[no-untyped-def]
-    """Compute a loss.
-
-    Parameters
-    ----------
-    loss : int
-        Position in `LOSSES`.
-    margin : float
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> loss_value(LOSSES.index("squared_hinge"), -1.0)
-    4.0
-    """
+    """Compute a loss; `loss` is its position in `LOSSES`."""
     if loss == 2:
         # Never the exponential of a large number.
         return np.log1p(np.exp(-abs(margin))) + max(0.0, -margin)
@@ -50,24 +34,7 @@ def loss_value(loss, margin):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
-    """Compute the derivative of a loss by the margin; the left one where the hinge bends.
-
-    Parameters
-    ----------
-    loss : int
-        Position in `LOSSES`.
-    margin : float
-
-    Returns
-    -------
-    float
-        Never decreasing in the margin, as the losses are convex.
-
-    Examples
-    --------
-    >>> loss_slope(LOSSES.index("squared"), 3.0)
-    4.0
-    """
+    """Compute the derivative of a loss by the margin; the left one where the hinge bends."""
     if loss == 0:
         return -1.0 if margin <= 1.0 else 0.0
     if loss == 1:

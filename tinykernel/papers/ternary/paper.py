@@ -7,43 +7,28 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.model import snap_windows
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features import RMBCSIK
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import fit_outputs
-from tinykernel.papers.ternary.selection import choose, descent_options, draw_features
-from tinykernel.training.problem import TrainingOptions, TrainingProblem, TrainingResult
+from tinykernel.papers.ternary.options import PaperOptions, PaperRows
+from tinykernel.papers.ternary.selection import Choice, choose, draw_features
 
-__all__ = ["choose_input_bits", "train_paper"]
+__all__ = ["train_paper"]
 
 _ROWS_TO_COMPARE = 2000
 _SHARE_THAT_MAY_CHANGE = 0.01
 
 
-def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingResult:
-    """Train by Algorithm 1 of Lei & Lan 2021.
-
-    Parameters
-    ----------
-    problem : TrainingProblem
-    options : TrainingOptions
-
-    Returns
-    -------
-    TrainingResult
-
-    Raises
-    ------
-    TinykernelError
-        If an option is not allowed.
-    """
+def train_paper(problem: PaperRows, options: PaperOptions) -> tuple[KernelMachine, Choice, int]:
+    """Train by Algorithm 1; return the machine, what was chosen, and the sweeps made."""
     choice = choose(problem, options)
     features = draw_features(problem.X.shape[1], choice.sigma, options, options.seed)
-    machine = _machine_without_weights(problem, options, features)
-    if options.snap is not None:
-        machine = options.snap(machine)
-        features.start_, features.width_ = machine.start, machine.width
+    # Weights that are learned on windows which the firmware can hold lose next to nothing later.
+    machine = snap_windows(_machine_without_weights(problem, options, features))
+    features.start_, features.width_ = machine.start, machine.width
     packed = pack_features(
         lambda rows: features.transform(problem.scaling.apply(rows)),
         problem.X,
@@ -54,7 +39,7 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
         problem.codes,
         problem.sample_weight,
         problem.n_classes,
-        descent_options(options, choice.regularization),
+        replace(options.descent, regularization=choice.regularization),
         seed=options.seed,
         n_threads=options.n_threads,
         stage="learning the weights",
@@ -66,19 +51,13 @@ def train_paper(problem: TrainingProblem, options: TrainingOptions) -> TrainingR
     )
     bits = options.input_bits
     if bits == "auto":
-        bits = choose_input_bits(machine, problem.X)
+        bits = _input_bits(machine, problem.X)
     machine = replace(machine, input_bits=int(bits))
-    return TrainingResult(
-        machine,
-        sigma=choice.sigma,
-        regularization=choice.regularization,
-        n_iter=int(outputs.n_sweeps.max()),
-        cv_results=choice.cv_results,
-    )
+    return machine, choice, int(outputs.n_sweeps.max())
 
 
 def _machine_without_weights(
-    problem: TrainingProblem, options: TrainingOptions, features: RMBCSIK
+    problem: PaperRows, options: PaperOptions, features: RMBCSIK
 ) -> KernelMachine:
     """Return the machine of the drawn features, all of whose weights are zero."""
     permutation = features.permutation_
@@ -106,20 +85,8 @@ def _machine_without_weights(
     )
 
 
-def choose_input_bits(machine: KernelMachine, X: NDArray[np.generic]) -> int:
-    """Choose the width of the quantised inputs: 8 bits unless that changes labels.
-
-    Parameters
-    ----------
-    machine : KernelMachine
-    X : ndarray, shape (n, n_features)
-        Raw training rows, in random order; the first 2000 are used.
-
-    Returns
-    -------
-    {8, 16}
-        16 when inputs rounded to 8 bits change more than 1 % of the labels.
-    """
+def _input_bits(machine: KernelMachine, X: NDArray[np.generic]) -> int:
+    """Return 16 where inputs rounded to 8 bits change more than 1 % of the labels, else 8."""
     scaled = machine.scale_inputs(X[:_ROWS_TO_COMPARE]).astype(np.float64)
     level = (machine.input_high - machine.input_low) / 256
     steps = np.minimum(np.floor((scaled - machine.input_low) / level), 255)

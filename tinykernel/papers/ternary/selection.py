@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.papers.features import RMBCSIK, neighbour_distance
 from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import DescentOptions, fit_outputs, stratified_rows
-from tinykernel.training.problem import TrainingOptions, TrainingProblem
+from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
+from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 
-__all__ = ["Choice", "assign_folds", "choose", "descent_options", "draw_features"]
+__all__ = ["Choice", "assign_folds", "choose", "draw_features"]
 
 # Multiples of the mean distance to the 50th neighbour, and lambdas, in the order in which they are
 # preferred when they score the same. Measured on ten data sets, the best multiple lies between 1
@@ -40,12 +40,8 @@ _TOLERANCE, _SWEEPS = 1e-3, 12
 class Choice:
     """What `choose` chose, and what it tried.
 
-    Parameters
-    ----------
-    sigma, regularization : float
-    cv_results : dict of str to ndarray of float64
-        "sigma", "regularization" and "score" (weighted accuracy on the parts left out, 0 to 1), one
-        entry a trial; empty when both were given.
+    `cv_results` has "sigma", "regularization" and "score" (weighted accuracy on the parts left out,
+    0 to 1), one entry a trial; it is empty where nothing was tried.
     """
 
     sigma: float
@@ -53,29 +49,8 @@ class Choice:
     cv_results: dict[str, NDArray[np.float64]]
 
 
-def draw_features(n_features: int, sigma: float, options: TrainingOptions, seed: int) -> RMBCSIK:
-    """Draw the binary features of the paper's method.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of inputs.
-    sigma : float
-        In scaled inputs.
-    options : TrainingOptions
-    seed : int
-        The same seed draws the same features for every sigma, but for their width.
-
-    Returns
-    -------
-    RMBCSIK
-        Fitted.
-
-    Examples
-    --------
-    >>> draw_features(3, 1.0, TrainingOptions(n_components=32), 0).diagonal_.shape
-    (1, 32)
-    """
+def draw_features(n_inputs: int, sigma: float, options: PaperOptions, seed: int) -> RMBCSIK:
+    """Draw the components for scaled inputs; a seed draws the same ones, but for sigma."""
     drawn = RMBCSIK(
         n_components=options.n_components,
         sigma=sigma,
@@ -84,7 +59,7 @@ def draw_features(n_features: int, sigma: float, options: TrainingOptions, seed:
         permutation=options.permutation,
         random_state=seed,
     )
-    drawn.fit(np.zeros((1, n_features), dtype=np.float32))
+    drawn.fit(np.zeros((1, n_inputs), dtype=np.float32))
     return drawn
 
 
@@ -93,21 +68,8 @@ def assign_folds(
 ) -> NDArray[np.int64]:
     """Deal the rows of every class out to the parts of cross-validation, one after the other.
 
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,)
-        Class of each row.
-    n_folds : int
-    rng : numpy.random.Generator
+    The only row of a class belongs to part -1: it is never left out.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Part of each row, in ``[0, n_folds)``; -1 for the only row of a class, which is never left
-        out.
-
-    Examples
-    --------
     >>> folds = assign_folds(np.array([0, 0, 1, 1, 2]), 2, np.random.default_rng(0))
     >>> sorted(folds[:2].tolist()), int(folds[4])
     ([0, 1], -1)
@@ -132,7 +94,7 @@ class _Part:
 class _Validation:
     """Scores pairs of sigma and lambda on the same parts of the same rows."""
 
-    def __init__(self, problem: TrainingProblem, options: TrainingOptions) -> None:
+    def __init__(self, problem: PaperRows, options: PaperOptions) -> None:
         rng = np.random.default_rng([options.seed, 1])
         work = problem.n_classes * options.n_components
         most = int(min(_MOST_ROWS, max(_LEAST_ROWS, _WORK / work)))
@@ -171,7 +133,7 @@ class _Validation:
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
         """Train on all but one part; return the weight of the rows of it that come out right."""
         features = draw_features(self.X.shape[1], sigma, self.options, part.seed)
-        p = self.options.n_components
+        p, descent = self.options.n_components, self.options.descent
         rows = part.training > 0
         outputs = fit_outputs(
             pack_features(features.transform, self.X[rows], p),
@@ -179,9 +141,10 @@ class _Validation:
             part.training[rows],
             self.n_classes,
             replace(
-                descent_options(self.options, regularization),
-                tol=max(_TOLERANCE, self.options.tol),
-                max_iter=min(_SWEEPS, self.options.max_iter),
+                descent,
+                regularization=regularization,
+                tol=max(_TOLERANCE, descent.tol),
+                max_iter=min(_SWEEPS, descent.max_iter),
             ),
             seed=part.seed,
         )
@@ -210,36 +173,6 @@ class _Validation:
             raise
         total = sum(float(part.left_out.sum()) for part in self.parts)
         return [sum(hits[i : i + n_parts]) / total for i in range(0, len(hits), n_parts)]
-
-
-def descent_options(options: TrainingOptions, regularization: float) -> DescentOptions:
-    """Pick the options of coordinate descent.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-    regularization : float
-        lambda.
-
-    Returns
-    -------
-    DescentOptions
-
-    Examples
-    --------
-    >>> descent_options(TrainingOptions(), 0.1).max_iter
-    20
-    """
-    return DescentOptions(
-        loss=options.loss,
-        penalty=options.penalty,
-        regularization=regularization,
-        coefficients=options.coefficients,
-        init=options.init,
-        intercept=options.intercept,
-        max_iter=options.max_iter,
-        tol=options.tol,
-    )
 
 
 class _Search:
@@ -292,31 +225,21 @@ class _Search:
         return dict(zip(("sigma", "regularization", "score"), columns, strict=True))
 
 
-def choose(problem: TrainingProblem, options: TrainingOptions) -> Choice:
+def choose(problem: PaperRows, options: PaperOptions) -> Choice:
     """Choose what was not given of sigma and lambda, by stratified cross-validation.
 
     First sigma at a middling lambda, on a grid of multiples of the distance to the 50th neighbour
     (`neighbour_distance`), then lambda at that sigma. What is scored is the trainer itself, on at
     most 12000 rows. Sets of less than 1500 rows are split up to five times, each time with other
-    random features. A lambda chosen on a part of the rows is multiplied by the square root of that
-    part.
+    random components. A lambda chosen on a part of the rows is multiplied by the square root of
+    that part.
 
     When no class has two rows nothing can be left out, and the middling values are taken: 1.4 times
     that distance, and 0.1 (l2) or 0.001 (l1).
-
-    Parameters
-    ----------
-    problem : TrainingProblem
-    options : TrainingOptions
-
-    Returns
-    -------
-    Choice
     """
     if options.sigma is not None and options.regularization is not None:
         return Choice(options.sigma, options.regularization, {})
-    descent_options(options, 0.0)  # refuses what is not allowed before the search
-    penalties = _PENALTIES[options.penalty]
+    penalties = _PENALTIES[options.descent.penalty]
     validation = _Validation(problem, options)
     sigma, regularization = options.sigma, options.regularization
     if not validation.parts:

@@ -1,0 +1,266 @@
+"""The paper's classifier as an estimator: its conventions, edge cases, and what it promises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, make_moons
+from sklearn.model_selection import GroupKFold, StratifiedKFold, train_test_split
+
+from tinykernel import TinykernelError, progress
+from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.papers import PaperClassifier
+
+ARRAYS = ("input_offset", "input_scale", "sign", "diagonal", "row_scale", "start", "width",
+          "weights", "output_scale", "output_offset")  # fmt: skip
+SEARCH = {"sigma": None, "regularization": None}
+
+
+def small(**parameters):
+    """Make a classifier that trains in milliseconds."""
+    quick = {"n_components": 64, "sigma": 2.0, "regularization": 0.1, "random_state": 0}
+    return PaperClassifier(**quick | parameters)
+
+
+def equal_machines(first, second):
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ARRAYS)
+
+
+def interrupt(message):
+    raise KeyboardInterrupt
+
+
+def test_learns_digits():
+    """Protects the whole path: choosing sigma and lambda, then training."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    model = small(n_components=128, **SEARCH).fit(X_train, y_train)
+    assert model.score(X_test, y_test) > 0.9
+    assert set(model.cv_results_) == {"sigma", "regularization", "score"}
+    assert model.sigma_ in model.cv_results_["sigma"]
+    assert model.regularization_ in model.cv_results_["regularization"]
+    assert (model.machine_.raw_dtype, model.n_components_) == ("float32", 128)
+    assert 1 <= model.n_iter_ <= 20
+
+
+def test_becomes_firmware():
+    """Protects quantize(): what exports take, one object until the next fit, not pickled."""
+    X, y = load_iris(return_X_y=True)
+    model = small().fit(X, y)
+    integer = model.quantize()
+    assert isinstance(integer, IntegerModel)
+    assert as_integer_model(model) is model.quantize() is integer
+    copy = pickle.loads(pickle.dumps(model))
+    assert "_quantized" not in vars(copy)
+    assert np.array_equal(copy.predict(X), model.predict(X))
+    assert np.mean(integer.predict(X) == model.predict(X)) > 0.95
+    assert model.fit(X, y).quantize() is not integer
+
+
+def test_chosen_splits():
+    """Protects grouped data: the parts that the user chose are used, and only their rows."""
+    X, y = load_iris(return_X_y=True)
+    groups = np.arange(150) % 5
+    by_hand = small(sigma=None, cv=list(GroupKFold(5).split(X, y, groups))).fit(X, y)
+    scores = by_hand.cv_results_["score"]
+    assert np.allclose(scores * 150, np.round(scores * 150))
+    assert scores.max() > 0.9
+    for cv, given in ((5, groups), (StratifiedKFold(3), None)):
+        tried = small(sigma=None, cv=cv).fit(X, y, groups=given).cv_results_["score"]
+        assert tried.size >= 6
+        assert np.allclose(tried * 150, np.round(tried * 150))
+    with pytest.raises(ValueError, match="groups"):
+        small(sigma=None, cv=GroupKFold(5)).fit(X, y)
+
+
+def test_cv_as_a_numpy_integer_still_validates():
+    """Protects cv=np.int64(3), which once switched cross-validation off without a word."""
+    X, y = load_iris(return_X_y=True)
+    plain, numpy = (small(sigma=None, cv=cv).fit(X, y) for cv in (3, np.int64(3)))
+    assert numpy.cv_results_["score"].tolist() == plain.cv_results_["score"].tolist() != []
+
+
+def test_string_labels_and_decisions():
+    """Protects labels that are text, and the shapes of decisions for two and more classes."""
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = small().fit(X, names)
+    assert model.machine_.classes == tuple(model.classes_) == ("setosa", "versicolor", "virginica")
+    assert model.decision_function(X).shape == (150, 3)
+    assert model.score(X, names) > 0.9
+    two = small().fit(X[:100], names[:100])
+    decisions = two.decision_function(X[:100])
+    assert decisions.shape == (100,)
+    assert np.array_equal(two.predict(X[:100]) == "versicolor", decisions > 0)
+    assert two.machine_.weights.shape[0] == 1
+
+
+@pytest.mark.parametrize("scaler", ["minmax", "standard"])
+def test_sample_and_class_weights_matter(scaler):
+    """Protects both kinds of weights: they move the boundary; those of classes no scaler."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(0, 1, (400, 2)), rng.normal(1.2, 1, (40, 2))]
+    y = np.r_[np.zeros(400), np.ones(40)]
+    plain = small(scaler=scaler).fit(X, y)
+    balanced = small(scaler=scaler, class_weight="balanced").fit(X, y)
+    by_dict = small(scaler=scaler, class_weight={0.0: 0.55, 1.0: 5.5}).fit(X, y)
+    recall = [np.mean(m.predict(X[400:]) == 1) for m in (plain, balanced, by_dict)]
+    assert recall[1] > recall[0] + 0.2
+    assert recall[1] == recall[2]
+    assert np.array_equal(plain.machine_.input_scale, balanced.machine_.input_scale)
+    if scaler == "minmax":
+        by_row = small().fit(X, y, sample_weight=np.where(y == 1, 5.5, 0.55))
+        assert equal_machines(by_row.machine_, by_dict.machine_)
+
+
+def test_order_and_repetition_of_rows_do_not_matter():
+    """Protects the canonical training set: shuffled or repeated rows give the same machine."""
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    model = small(scaler="standard", **SEARCH).fit(X, y)
+    order = np.random.default_rng(0).permutation(200)
+    assert equal_machines(model.machine_, clone(model).fit(X[order], y[order]).machine_)
+    weighted = clone(model).fit(X, y, sample_weight=np.full(200, 2.0))
+    repeated = clone(model).fit(np.r_[X, X], np.r_[y, y])
+    assert equal_machines(weighted.machine_, repeated.machine_)
+
+
+def test_threads_and_seed():
+    """Protects reproducibility: threads change nothing, the seed changes everything."""
+    X, y = load_digits(n_class=4, return_X_y=True)
+    first, second, other = (
+        small(**SEARCH | {"n_jobs": jobs, "random_state": seed, "cv": 2, "max_iter": 3}).fit(X, y)
+        for jobs, seed in ((1, 0), (2, 0), (2, 1))
+    )
+    assert equal_machines(first.machine_, second.machine_)
+    assert first.sigma_ == second.sigma_
+    assert not np.array_equal(first.machine_.sign, other.machine_.sign)
+
+
+@pytest.mark.parametrize("n_inputs", [1, 31, 33, 100])
+def test_numbers_of_inputs(n_inputs):
+    """Protects padding: p smaller and larger than d, and weights of what is no component 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, n_inputs))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] *= 3 * np.sqrt(n_inputs)
+    model = small(scaler_scope="global", cv=2, **SEARCH).fit(X, y)
+    assert model.machine_.dimension >= n_inputs
+    assert not model.machine_.weights[:, 64:].any()
+    assert model.score(X, y) > 0.8
+
+
+def test_few_rows_a_class():
+    """Protects the smallest sets; what cannot be split takes middling values."""
+    X = np.array([[0.0], [0.1], [1.0], [1.1]])
+    assert small(**SEARCH).fit(X, [0, 0, 1, 1]).predict(X).tolist() == [0, 0, 1, 1]
+    model = small(**SEARCH).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+    assert model.predict([[0.0], [1.0], [2.0]]).tolist() == ["a", "b", "c"]
+    assert model.cv_results_ == {}
+
+
+@pytest.mark.parametrize("scope", ["feature", "global"])
+@pytest.mark.parametrize("scaler", ["minmax", "standard"])
+def test_constant_inputs(scaler, scope):
+    """Protects constant columns: some, and all of them."""
+    X, y = load_iris(return_X_y=True)
+    X[:, 3] = 7.0
+    model = small(scaler=scaler, scaler_scope=scope).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert (model.machine_.input_scale[3] == 0) == (scope == "feature")
+    constant = small(scaler=scaler, scaler_scope=scope, **SEARCH).fit(np.ones((30, 2)), y[40:70])
+    assert set(constant.predict(np.ones((5, 2)))) == {1}
+    assert not constant.machine_.input_scale.any()
+
+
+def test_input_bits():
+    """Protects the choice of 8 or 16 bits: fine structure below 8 bits needs 16."""
+    X = np.random.default_rng(0).uniform(0, 1, (500, 1))
+    X[0] = 400.0
+    y = (X[:, 0] > 0.5).astype(int)
+    assert small(sigma=0.002).fit(X, y).machine_.input_bits == 16
+    assert small(sigma=0.002, input_bits=8).fit(X, y).machine_.input_bits == 8
+    assert small().fit(*load_iris(return_X_y=True)).machine_.input_bits == 8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"diagonal": "gaussian", "row_scale": "chi", "permutation": "stored"},
+        {"permutation": "identity", "coefficients": "binary"},
+        {"penalty": "l1", "regularization": 0.001, "loss": "hinge"},
+        {"init": "svm_sign", "intercept": False, "regularization": 0},
+    ],
+)
+def test_options(options):
+    """Protects every option: it trains, it shows in the machine, which has these components."""
+    X, y = load_iris(return_X_y=True)
+    model = small(**options).fit(X, y)
+    assert model.score(X, y) > 0.9
+    machine = model.machine_
+    assert machine.diagonal_kind == options.get("diagonal", "sign")
+    assert machine.permutation.kind == options.get("permutation", "orbit")
+    if options.get("coefficients") == "binary":
+        assert np.all(machine.weights[:, :64] != 0)
+    if options.get("intercept") is False:
+        assert not machine.output_offset.any()
+    signs = 2.0 * machine.features(X.astype(np.float32)) - 1.0
+    expected = signs @ machine.weights.T * machine.output_scale + machine.output_offset
+    assert np.allclose(model.decision_function(X), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a whole number"),
+        ({"n_components": 65537}, "n_components must be at most 65536"),
+        ({"sigma": -1.0}, "sigma must be a positive number"),
+        ({"regularization": np.nan}, "regularization must be a positive number"),
+        ({"loss": "cubic"}, "loss must be one of"),
+        ({"penalty": "l3"}, "penalty must be one of"),
+        ({"coefficients": "octal"}, "coefficients must be one of"),
+        ({"init": "zero"}, "init must be one of"),
+        ({"intercept": "no"}, "intercept must be one of"),
+        ({"scaler": "none"}, "scaler must be one of"),
+        ({"scaler_scope": "row"}, "scaler_scope must be one of"),
+        ({"input_bits": 12}, "input_bits must be one of"),
+        ({"diagonal": "uniform"}, "diagonal must be one of"),
+        ({"row_scale": "uniform"}, "row_scale must be one of"),
+        ({"permutation": "random"}, "permutation must be one of"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
+        ({"tol": "small"}, "tol must be a positive number"),
+        ({"cv": np.int64(1)}, "cv must be a whole number"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number"),
+        ({"class_weight": "heavy"}, "class_weight must be one of"),
+        ({"class_weight": {9: 1.0}}, "9 is not a label"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    """Protects the user: one line that names the parameter and what it may be."""
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TinykernelError, match=message) as caught:
+        small(**parameters).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_verbose_prints_and_an_observer_replaces_it(capsys):
+    """Protects the progress: printed when asked for, handed to whoever observes instead."""
+    X, y = load_iris(return_X_y=True)
+    small(verbose=1, sigma=None).fit(X, y)
+    assert "choosing sigma: 1/" in capsys.readouterr().out
+    seen = []
+    with progress.observing(seen.append):
+        small(verbose=1).fit(X, y)
+    assert {message.stage for message in seen} == {"learning the weights"}
+    assert capsys.readouterr().out == ""
+
+
+def test_interrupted_fit_does_not_mix_two_models():
+    """Protects Ctrl-C: it passes, and labels and machine of an earlier fit stay together."""
+    X, y = load_iris(return_X_y=True)
+    model = small(sigma=None).fit(X, np.array(["a", "b", "c"])[y])
+    with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.array(["x", "y", "z"])[y])
+    assert set(model.predict(X)) == {"a", "b", "c"}

@@ -1,0 +1,413 @@
+"""The classifier of Lei & Lan 2021 as a scikit-learn estimator that becomes firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Number
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from tinykernel import progress
+from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.scaling import fit_scaling, to_raw
+from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
+from tinykernel.papers.ternary.paper import train_paper
+from tinykernel.training.prepare import prepare
+
+__all__ = ["PaperClassifier"]
+
+_MOST_COMPONENTS = 65536
+
+_Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+
+class PaperClassifier(ClassifierMixin, BaseEstimator):
+    """Random binary components with ternary weights learned by coordinate descent (001).
+
+    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: Lei & Lan 2021, "Memory
+    and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model Coefficients". R is
+    random (RM-BCSIK), W comes from Algorithm 1, and x' are the scaled inputs. The scaler is part of
+    the model: the firmware takes raw sensor values of the dtype given to `fit`.
+
+    `tinykernel.TernaryKernelClassifier` learns the components too, and is more accurate in the same
+    memory. This one is the method as published: to compare with, and quick for few rows.
+
+    The model does not depend on the order of the training rows, on whether a row is repeated or
+    has a weight of 2, or on the number of threads.
+
+    Parameters
+    ----------
+    n_components : int
+        p, the number of binary components, at most 65536.
+    sigma : float or None
+        Width of the Gaussian kernel, in scaled inputs. None chooses it by cross-validation.
+    regularization : float or None
+        lambda of (7), not negative. None chooses it by cross-validation.
+    loss : {"squared_hinge", "hinge", "logistic", "squared"}
+        Loss of one output, one class against the rest.
+    penalty : {"l2", "l1"}
+        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, for fewer weights.
+    coefficients : {"ternary", "binary"}
+        Weights in {-1, 0, 1} or {-1, 1}.
+    init : {"svm", "svm_sign", "random"}
+        Where the descent starts: at the weights of a linear SVM on 2000 random rows, made ternary
+        by a threshold, or their signs, which is (12); or at random.
+    intercept : bool
+        Whether each output has an offset beta. 001 has none; the firmware has one anyway.
+    scaler : {"minmax", "standard"}
+        Inputs to [-1, 1] by the range of the training rows, or to mean 0 and deviation 1. Values
+        outside [-1, 1], or [-4, 4], saturate.
+    scaler_scope : {"auto", "feature", "global"}
+        A scaler for each input, or one for all: better for inputs in the same unit, such as
+        pixels, and without a table in the firmware. "auto" takes one for all where most inputs
+        span at least half of the range of all.
+    input_bits : {8, 16, "auto"}
+        Width of the inputs after scaling in the firmware. "auto" takes 8 where that changes at most
+        1 % of the labels of training rows.
+    diagonal : {"sign", "gaussian"}
+        G: one bit a component, or 8.
+    row_scale : {"one", "chi"}
+        S: none, or random lengths, which 001 has.
+    permutation : {"orbit", "stored", "identity"}
+        P: generated from two numbers, stored, or none.
+    class_weight : dict, "balanced" or None
+        Weights of the classes, multiplied with those of the rows. "balanced" gives all classes the
+        same total weight.
+    max_iter : int
+        Most sweeps over the weights.
+    tol : float
+        An output is finished when a sweep lowers its objective by less than this share.
+    cv : int, splitter or iterable
+        How to choose sigma and regularization: the number of parts, at least 2; or a splitter of
+        scikit-learn; or pairs of arrays of row numbers, in training and left out. With groups (see
+        `fit`) a number of parts keeps rows of a group together.
+    random_state : int, RandomState or None
+        Of every random choice.
+    n_jobs : int or None
+        Threads; None or -1 for all that numba uses. The result does not depend on it.
+    verbose : int
+        Above 0 prints the progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        Labels, ascending; of rows with positive weight.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when `X` had column names.
+    machine_ : tinykernel.model.machine.KernelMachine
+        The trained machine, in floats.
+    sigma_, regularization_ : float
+        Given or chosen.
+    n_components_ : int
+    n_iter_ : int
+        Sweeps made, the most of any output.
+    cv_results_ : dict of str to ndarray
+        "sigma", "regularization" and "score" of every trial of the cross-validation; empty where
+        nothing had to be chosen.
+
+    Notes
+    -----
+    `predict` and `decision_function` use the float machine. The firmware computes the integer model
+    that `quantize` returns; its scores are other numbers, and near a decision boundary its label
+    may be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = PaperClassifier(n_components=64, sigma=2.0, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    classes_: NDArray[Any]
+    machine_: KernelMachine
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2048,
+        sigma: float | None = None,
+        regularization: float | None = None,
+        loss: str = "squared_hinge",
+        penalty: str = "l2",
+        coefficients: str = "ternary",
+        init: str = "svm",
+        intercept: bool = True,
+        scaler: str = "minmax",
+        scaler_scope: str = "auto",
+        input_bits: int | str = "auto",
+        diagonal: str = "sign",
+        row_scale: str = "one",
+        permutation: str = "orbit",
+        class_weight: Mapping[Any, float] | str | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        cv: Any = 3,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.sigma = sigma
+        self.regularization = regularization
+        self.loss = loss
+        self.penalty = penalty
+        self.coefficients = coefficients
+        self.init = init
+        self.intercept = intercept
+        self.scaler = scaler
+        self.scaler_scope = scaler_scope
+        self.input_bits = input_bits
+        self.diagonal = diagonal
+        self.row_scale = row_scale
+        self.permutation = permutation
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> PaperClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers.
+        y : array-like, shape (n,)
+            Labels: numbers, strings or bools, of at least two classes.
+        sample_weight : array-like, shape (n,), optional
+            Not negative. Rows of weight 0 are left out.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to. Rows of a group stay together where
+            rows are left out to choose hyper-parameters.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TinykernelError
+            If a parameter is not allowed, a value does not fit, or there is one class only.
+        ValueError
+            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+        """
+        options = self._options()
+        rows, labels = validate_data(self, X, y, dtype="numeric")
+        check_classification_targets(labels)
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        classes, problem = self._prepare(rows, labels, weight, groups)
+        if self.verbose and not progress.is_observed():
+            with progress.observing(_print_progress):
+                machine, choice, n_sweeps = train_paper(problem, options)
+        else:
+            machine, choice, n_sweeps = train_paper(problem, options)
+        # Not earlier, or an interrupted second fit would mix two models.
+        self.classes_ = classes
+        self.machine_ = machine
+        self.sigma_ = choice.sigma
+        self.regularization_ = choice.regularization
+        self.n_components_ = options.n_components
+        self.n_iter_ = n_sweeps
+        self.cv_results_ = choice.cv_results
+        return self
+
+    def _options(self) -> PaperOptions:
+        """Check the parameters, which scikit-learn wants done in `fit`."""
+        for name, choices in {
+            "scaler": ("minmax", "standard"),
+            "scaler_scope": ("auto", "feature", "global"),
+            "input_bits": (8, 16, "auto"),
+            "diagonal": ("sign", "gaussian"),
+            "row_scale": ("one", "chi"),
+            "permutation": ("orbit", "stored", "identity"),
+        }.items():
+            check_choice(name, getattr(self, name), choices)
+        if check_count("n_components", self.n_components) > _MOST_COMPONENTS:
+            raise TinykernelError(
+                f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
+            )
+        n_threads = int(numba.config.NUMBA_NUM_THREADS)
+        if self.n_jobs not in (None, -1):
+            n_threads = check_count("n_jobs", self.n_jobs)
+        given = self.regularization
+        descent = DescentOptions(
+            loss=self.loss,
+            penalty=self.penalty,
+            regularization=0.0 if given is None else given,
+            coefficients=self.coefficients,
+            init=self.init,
+            intercept=self.intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return PaperOptions(
+            n_components=int(self.n_components),
+            sigma=None if self.sigma is None else check_positive("sigma", self.sigma),
+            regularization=None if given is None else float(given),
+            descent=descent,
+            diagonal=self.diagonal,
+            row_scale=self.row_scale,
+            permutation=self.permutation,
+            input_bits=self.input_bits,
+            cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=n_threads,
+        )
+
+    def _prepare(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: NDArray[np.float64],
+        groups: ArrayLike | None,
+    ) -> tuple[NDArray[Any], PaperRows]:
+        """Return the labels, and the rows in an order that depends only on what they hold."""
+        splits = self._splits(X, y, groups)
+        classes, rows = _canonical(X, y, weight, self.class_weight, splits, groups)
+        of_rows = rows.sample_weight
+        if self.scaler == "standard" and self.class_weight is not None:
+            # Mean and deviation are those of the rows, whatever the classes weigh.
+            of_rows = _canonical(X, y, weight, None, (), groups)[1].sample_weight
+        return classes, PaperRows(
+            rows.X,
+            rows.codes,
+            rows.sample_weight,
+            rows.classes,
+            rows.raw_dtype,
+            fit_scaling(rows.X, of_rows, self.scaler, self.scaler_scope),
+            tuple(rows.splits),
+        )
+
+    def _splits(
+        self, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | None
+    ) -> tuple[_Masks, ...]:
+        """Return the parts that the user chose, as masks of training rows and rows left out."""
+        if isinstance(self.cv, Number) and groups is None:
+            return ()
+        splitter = check_cv(self.cv, y, classifier=True)
+        if isinstance(self.cv, Number):
+            n_groups = np.unique(np.asarray(groups)).size
+            splitter = GroupKFold(min(check_count("cv", self.cv, 2), n_groups))
+        return tuple(
+            (_mask(training, X.shape[0]), _mask(left_out, X.shape[0]))
+            for training, left_out in splitter.split(X, y, groups)
+        )
+
+    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
+        """Check rows to predict, and round them as the firmware's input type does."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype="numeric", reset=False)
+        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the decision values of the float machine.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_classes), or (n,) for two classes
+            Larger for likelier classes; positive for ``classes_[1]`` of two.
+        """
+        rows = self._checked_rows(X)
+        decisions = self.machine_.decision_function(rows)
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels with the float machine; see Notes for the firmware's.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Entries of `classes_`.
+        """
+        rows = self._checked_rows(X)
+        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
+
+    def quantize(self) -> IntegerModel:
+        """Return the integer model: the very function that the firmware computes.
+
+        Returns
+        -------
+        IntegerModel
+            The same object until the next `fit`.
+        """
+        check_is_fitted(self)
+        found = getattr(self, "feature_names_in_", None)
+        names = None if found is None else tuple(np.atleast_1d(found).tolist())
+        cached: tuple[KernelMachine, Any, IntegerModel] | None = getattr(self, "_quantized", None)
+        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
+            cached = (self.machine_, names, quantize(self.machine_, names))
+            self._quantized = cached
+        return cached[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_quantized"}
+
+
+def _canonical(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[np.float64],
+    class_weight: Mapping[Any, float] | str | None,
+    splits: tuple[_Masks, ...],
+    groups: ArrayLike | None,
+) -> tuple[NDArray[Any], Any]:
+    """Call the training room: the one place that knows how it brings rows into their order."""
+    return prepare(
+        X,
+        y,
+        weight,
+        scaler="minmax",
+        scaler_scope="feature",
+        class_weight=class_weight,
+        splits=splits,
+        groups=groups,
+    )
+
+
+def _mask(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.bool_]:
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
+def _print_progress(message: progress.Progress) -> None:
+    total = "" if message.total is None else f"/{message.total}"
+    print(f"{message.stage}: {message.done}{total} {message.message}".rstrip(), flush=True)
