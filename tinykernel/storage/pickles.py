@@ -110,7 +110,7 @@ _FUNCTIONS = {
     **{(f"numpy.{core}.numeric", "_frombuffer"): _frombuffer for core in ("core", "_core")},
 }
 _OURS = {(module, name): name for name, module in MODULES.items()} | {
-    ("tinykernel.model.ranges", "Range"): "Range",
+    ("tinykernel.model.proof", "Range"): "Range",
 }
 
 
