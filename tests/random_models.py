@@ -142,7 +142,7 @@ def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
 
 
 def random_quantized(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
-    """Return quantised inputs: any values of the type, the extremes often."""
+    """Return quantized inputs: any values of the type, the extremes often."""
     rng = np.random.default_rng(seed)
     limits = np.iinfo(model.input_dtype)
     shape = (n_rows, model.n_features)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.model.models import make_machine, make_model, quantised_inputs
+from tests.model.models import make_machine, make_model, quantized_inputs
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model import quantize
@@ -51,7 +51,7 @@ def test_integer_models_come_back_equal(tmp_path: Path, suffix: str, seed: int) 
     loaded = load(str(tmp_path / f"model.{suffix}"))
     assert loaded == model
     assert list(map(type, loaded.classes)) == list(map(type, model.classes))
-    q = quantised_inputs(model, 0)
+    q = quantized_inputs(model, 0)
     assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
     assert not loaded.weights.flags.writeable
 

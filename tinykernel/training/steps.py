@@ -114,6 +114,7 @@ def adam(value, gradients, first, second, rate, correction1, correction2, factor
     """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
+    step = np.empty_like(value)
     for i in range(value.shape[0]):
         g = gradients[0, i]
         for slot in range(1, gradients.shape[0]):
@@ -121,8 +122,10 @@ def adam(value, gradients, first, second, rate, correction1, correction2, factor
         g *= factor
         first[i] = b1 * first[i] + (_ONE - b1) * g
         second[i] = b2 * second[i] + (_ONE - b2) * g * g
-        step = first[i] * correction1 / (np.sqrt(second[i] * correction2) + np.float32(1e-8))
-        value[i] -= rate * step
+        step[i] = first[i] * correction1 / (np.sqrt(second[i] * correction2) + np.float32(1e-8))
+    # A loop of its own: the compiler must not regroup the factors of the step.
+    for i in range(value.shape[0]):
+        value[i] -= rate * step[i]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
