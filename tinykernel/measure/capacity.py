@@ -170,7 +170,8 @@ def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, tar
     """
     row = find_target(target)
     given = dict(parameters)
-    options = TrainerOptions(n_components=given.pop("n_components"), layout=given.pop("layout", None))
+    components, asked = given.pop("n_components"), given.pop("layout", None)
+    options = TrainerOptions(n_components=components, layout=asked)
     options.check()
     layout, p = next(iter(options.capacity().items()))
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
