@@ -18,7 +18,7 @@ from tinykernel.papers.features.fourier import RandomFourierFeatures
 from tinykernel.papers.features.kernels import neighbour_distance
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import DescentOptions, TernaryOutputs, fit_outputs
-from tinykernel.training.options import LAYOUTS, components_within
+from tinykernel.training.layouts import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]
 
@@ -207,7 +207,6 @@ def learned_model(data: Data, p: int, epochs: int, seed: int) -> TernaryKernelCl
     d = padded_dimension(data.n_features)
     fitting = components_within(table_bytes(data, p), LAYOUTS["compact"], d, n_outputs)
     return TernaryKernelClassifier(
-        method="learned",
         n_components=max(fitting, 32),
         sigma=neighbour_distance(data.X[:10000], random_state=0),
         epochs=epochs,
