@@ -22,11 +22,12 @@ from tinykernel.codegen.packing import pack
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
-from tinykernel.model.arithmetic import FIRMWARE
-from tinykernel.training.options import LAYOUTS, components_within
-from tinykernel.training.trainer import fit_joint
+from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainer import fit
+from tinykernel.training.trainset import prepare
 
-BASE = {"dropout": 0.0, "noise": 0.3, "firmware": FIRMWARE}
+BASE = {"dropout": 0.0, "noise": 0.3}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
     "format phases: 8-bit G, learned starts": {"layout": "phases"},
@@ -40,14 +41,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "dropout 0.2": {"dropout": 0.2},
     "sigma halved": {"sigma_factor": 0.5},
     "sigma doubled": {"sigma_factor": 2.0},
-    "label smoothing 0.1": {"smoothing": 0.1},
-    "squared hinge": {"loss": "squared_hinge"},
     "surrogate slope 1": {"slope": 1.0},
     "surrogate slope 4": {"slope": 4.0},
     "half the rate of G": {"diagonal_factor": 7.5},
-    "integers from the start": {"quantise_from": 0.0},
-    "integers in the last part, transforms not rounded": {"firmware": None},
-    "integers only afterwards": {"quantise_from": 1.0},
+    "integers from the start": {"quantize_from": 0.0},
+    "integers only afterwards": {"quantize_from": 1.0},
 }
 
 
@@ -67,15 +65,16 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
     options = {**BASE, "sigma_multiple": arguments.sigma, **changes}
     options["sigma_multiple"] *= options.pop("sigma_factor", 1.0)
     n_classes = len(np.unique(y))
-    layout = LAYOUTS[options.get("layout", "compact")]
+    layout = LAYOUTS[options.pop("layout", "compact")]
     p = components_within(arguments.bytes, layout, padded_dimension(X.shape[1]),
                           1 if n_classes == 2 else n_classes)  # fmt: skip
     if p == 0:
         raise SystemExit(f"{arguments.bytes} bytes of tables are too few")
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
-        result = fit_joint(X, y, n_components=p, epochs=epochs, search=False,
-                           random_state=seed, n_threads=arguments.threads, **options)  # fmt: skip
+        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, search=False,
+                              random_state=seed, n_jobs=arguments.threads)  # fmt: skip
+        result = fit(prepare(X, y)[1], told, **options)
         model = quantize(result.machine)
         scores.append(100 * np.mean(model.predict(X_out) == y_out))
         sizes.append(sum(pack(model).table_bytes().values()))
@@ -106,7 +105,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="10, or 40 for fewer than 20000 rows")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--sigma", type=float, default=1.0, help="as a multiple, see JointOptions")
+    parser.add_argument("--sigma", type=float, default=1.0, help="as a multiple, see Recipe")
     parser.add_argument("--variants", help="only those with one of these texts in the title")
     parser.add_argument("--write", type=Path, help="a folder for the page")
     arguments = parser.parse_args()

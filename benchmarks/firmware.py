@@ -31,11 +31,12 @@ from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
-from tinykernel.model.arithmetic import FIRMWARE
 from tinykernel.model.machine import KernelMachine
 from tinykernel.papers.features import RMBCSIK
 from tinykernel.parity import verify
-from tinykernel.training.trainer import fit_joint
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainer import fit
+from tinykernel.training.trainset import prepare
 
 # Most instructions a component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {
@@ -236,10 +237,9 @@ def mnist(folder: Path) -> list[Check]:
     """Train a small model of MNIST on its training part and measure it on cortex-m4."""
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
-    found = fit_joint(
-        X, y, n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, layout="compact", search=False,
-        firmware=FIRMWARE,
-    )  # fmt: skip
+    options = TrainerOptions(n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, layout="compact",
+                             search=False, random_state=0)  # fmt: skip
+    found = fit(prepare(X, y)[1], options)
     model = quantize(found.machine)
     checked = verify(model, X_test, y_test, target="host")
     if not checked.ok or checked.accuracy is None:

@@ -28,8 +28,9 @@ from sklearn.svm import SVC
 
 from tinykernel import TernaryKernelClassifier
 from tinykernel.files import write_bytes_atomically
-from tinykernel.model.arithmetic import FIRMWARE
-from tinykernel.training.trainer import fit_joint
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainer import fit
+from tinykernel.training.trainset import prepare
 
 WANTED = 97.0
 # Most of each: memory over X in float32, seconds of an epoch with p = 4096, time over that of SVC,
@@ -91,7 +92,7 @@ def warm_up() -> None:
     for layout in ("compact", "phases"):
         TernaryKernelClassifier(n_components=64, layout=layout, epochs=4).fit(X, y)
     for rows in (y, y > 0):
-        fit_joint(X, rows, n_components=64, epochs=4, firmware=FIRMWARE)
+        TernaryKernelClassifier(n_components=64, epochs=4).fit(X, rows)
 
 
 def mnist(add: Add, folder: Path, threads: int) -> None:
@@ -99,11 +100,11 @@ def mnist(add: Add, folder: Path, threads: int) -> None:
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     before = resident()
-    fit_joint(X, y, n_components=4096, epochs=1, n_threads=threads, firmware=FIRMWARE)
+    TernaryKernelClassifier(n_components=4096, epochs=1, n_jobs=threads).fit(X, y)
     add_memory(add, "MNIST", before, X)
     for p in (1024, 4096, 16384):
-        result = fit_joint(X, y, n_components=p, epochs=4, search=False, n_threads=threads,
-                           firmware=FIRMWARE)  # fmt: skip
+        told = TrainerOptions(n_components=p, epochs=4, search=False, n_jobs=threads)
+        result = fit(prepare(X, y)[1], told)
         epoch = float(np.mean([entry["seconds"] for entry in result.history]))
         limited = p == 4096
         limit = f"{EPOCH_LIMIT:g} s" if limited else ""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.integer import InputScaler, IntegerModel
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.ranges import choose_schedules
+from tinykernel.model.proof import choose_schedules
 
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
            "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
@@ -142,7 +142,7 @@ def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
 
 
 def random_quantized(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
-    """Return quantised inputs: any values of the type, the extremes often."""
+    """Return quantized inputs: any values of the type, the extremes often."""
     rng = np.random.default_rng(seed)
     limits = np.iinfo(model.input_dtype)
     shape = (n_rows, model.n_features)

@@ -19,7 +19,7 @@ from tinykernel.papers.features.kernels import neighbour_distance
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import TernaryOutputs, fit_outputs
 from tinykernel.papers.ternary.options import DescentOptions
-from tinykernel.training.options import LAYOUTS, components_within
+from tinykernel.training.layouts import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]
 
@@ -239,7 +239,7 @@ def cost_of(name: str, n: int, p: int, c: int) -> Cost:
 
     n inputs, p features, c classes. Additions, multiplications and cosines count one operation
     each; XNOR, AND and POPCOUNT of 32 bits and the addition of the count one word operation each.
-    "tinykernel" is what `PaperClassifier` deploys: B and P shared, generated from numbers, sign G,
+    "tinykernel" is what `method="paper"` deploys: B and P shared, generated from numbers, sign G,
     8-bit start and width, one 8-bit scale a block, integers instead of floats.
     """
     outputs = 1 if c == 2 else c

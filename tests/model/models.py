@@ -84,8 +84,8 @@ def models(draw: st.DrawFn) -> IntegerModel:
     )
 
 
-def quantised_inputs(model: IntegerModel, seed: int, rows: int = 3) -> np.ndarray[Any, Any]:
-    """Make quantised inputs, half of them at the ends of their type."""
+def quantized_inputs(model: IntegerModel, seed: int, rows: int = 3) -> np.ndarray[Any, Any]:
+    """Make quantized inputs, half of them at the ends of their type."""
     rng = np.random.default_rng(seed)
     limits = np.iinfo(model.input_dtype)
     shape = (rows, model.n_features)
@@ -111,7 +111,7 @@ def _value(array: np.ndarray[Any, Any], index: int) -> Any:
     return array[index if array.size > 1 else 0]
 
 
-def slow_quantise(model: IntegerModel, row: np.ndarray[Any, Any]) -> list[int]:
+def slow_quantize(model: IntegerModel, row: np.ndarray[Any, Any]) -> list[int]:
     """Step 1 of the specification, one value at a time."""
     scaler, half = model.scaler, 1 << (model.scaler.bits - 1)
     result = []

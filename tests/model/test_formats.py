@@ -23,7 +23,7 @@ def _compact(seed: int, raw_dtype: str = "float32", n_blocks: int = 3, **changes
     machine = make_machine(seed, n_features=60, n_blocks=n_blocks, raw_dtype=raw_dtype, kind="int4")
     rng = np.random.default_rng(seed)
     shape = machine.start.shape
-    # Inputs of 0 to 255 as -1 to 127 / 128: quantised values stand for 128ths.
+    # Inputs of 0 to 255 as -1 to 127 / 128: quantized values stand for 128ths.
     fields = {
         "row_scale": machine.row_scale * rng.uniform(0.5, 1, (n_blocks, 1)),
         "start": np.resize([np.pi / 2, np.pi], shape),
@@ -99,7 +99,7 @@ def test_compact_format_agrees_with_the_float_machine(raw_dtype: str) -> None:
     assert np.mean(model.features_quantized(model.quantize_inputs(X)) != expected) < 0.004
 
 
-def test_quantised_zero_stands_for_zero() -> None:
+def test_quantized_zero_stands_for_zero() -> None:
     """With the range [-1, 1 - 2 / 2**bits] the levels are whole multiples of 2 / 2**bits."""
     for bits in (8, 16):
         top = 1 - 2.0 ** (1 - bits)
@@ -109,7 +109,7 @@ def test_quantised_zero_stands_for_zero() -> None:
                 machine, input_offset=0 * machine.input_offset,
                 input_scale=np.full(20, 1 / reach), input_high=np.full(20, top),
             )  # fmt: skip
-            inputs = quantize_scaler(machine)
+            inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
             assert inputs.step == 2.0 ** (1 - bits)
             assert np.abs(inputs.centre).max() < 1e-7  # the offset is a float32
 
@@ -121,21 +121,21 @@ def test_whole_levels_a_unit_stand_for_zero() -> None:
         machine, input_offset=np.full(20, 128 / 15), input_scale=np.full(20, 15 / 128),
         input_high=np.full(20, (15 * 16 - 128) / 128),
     )  # fmt: skip
-    inputs = quantize_scaler(machine)
+    inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     assert inputs.step == 1 / 128
     assert np.abs(inputs.centre).max() < 1e-12
     assert inputs.scaler.multiplier.tolist() == [15 << 16]
 
 
 def test_starts_take_up_an_offset_of_the_inputs() -> None:
-    """Where the quantised 0 stands for something else, starts differ by row; widths stay equal."""
+    """Where the quantized 0 stands for something else, starts differ by row; widths stay equal."""
     machine = _compact(5, input_low=np.full(60, -1.0), input_high=np.full(60, 0.5))
     model = quantize(machine)
     assert len(_starts_by_parity(model)[0]) > 10
     assert np.unique(model.width).tolist() == [128]
     X = np.random.default_rng(0).integers(0, 192, (500, 60)).astype(np.float32)
-    quantised = model.features_quantized(model.quantize_inputs(X))
-    assert np.mean(quantised != machine.features(X)) < 0.006
+    quantized = model.features_quantized(model.quantize_inputs(X))
+    assert np.mean(quantized != machine.features(X)) < 0.006
 
 
 def test_negative_slopes_are_mirrored() -> None:
@@ -146,8 +146,8 @@ def test_negative_slopes_are_mirrored() -> None:
     machine = dataclasses.replace(machine, row_scale=row_scale)
     model = quantize(machine)
     X = np.random.default_rng(0).integers(0, 256, (500, 60)).astype(np.float32)
-    quantised = model.features_quantized(model.quantize_inputs(X))
-    assert np.mean(quantised != machine.features(X)) < 0.006
+    quantized = model.features_quantized(model.quantize_inputs(X))
+    assert np.mean(quantized != machine.features(X)) < 0.006
     assert np.unique(model.width).tolist() == [128]
 
 

@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 from tests.model.models import (
     make_model,
     models,
-    quantised_inputs,
+    quantized_inputs,
     raw_inputs,
-    slow_quantise,
+    slow_quantize,
     slow_scores,
 )
 from tinykernel.errors import TinykernelError
@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 @given(models(), seeds)
 def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None:
     """The compiled scores are those of the specification in unbounded integers."""
-    q = quantised_inputs(model, seed)
+    q = quantized_inputs(model, seed)
     expected = [slow_scores(model, row) for row in q]
     assert_array_equal(model.features_quantized(q), [z for z, _ in expected])
     scores = model.scores_quantized(q)
@@ -38,11 +38,11 @@ def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None
 @settings(max_examples=60, deadline=None)
 @given(models(), seeds)
 def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> None:
-    """Raw values of every type are quantised as specified: NaN, infinities, ends of the type."""
+    """Raw values of every type are quantized as specified: NaN, infinities, ends of the type."""
     raw = raw_inputs(model, seed)
     q = model.quantize_inputs(raw)
     assert q.dtype == model.input_dtype
-    assert_array_equal(q, [slow_quantise(model, row) for row in raw])
+    assert_array_equal(q, [slow_quantize(model, row) for row in raw])
     assert_array_equal(model.scores(raw), model.scores_quantized(q))
 
 
@@ -50,14 +50,14 @@ def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> 
 @given(models(), seeds)
 def test_result_does_not_depend_on_other_rows(model: IntegerModel, seed: int) -> None:
     """A row gives the same scores alone, among others and in Fortran order, as on the chip."""
-    q = quantised_inputs(model, seed, rows=50)
+    q = quantized_inputs(model, seed, rows=50)
     together = model.scores_quantized(np.asfortranarray(q))
     assert_array_equal(together[7:8], model.scores_quantized(q[7:8]))
     assert model.scores_quantized(q[:0]).shape == (0, model.n_classes)
 
 
 def test_constant_features_are_ignored_through_both_entries() -> None:
-    """A constant feature cannot change a score, whatever comes through the quantised entry."""
+    """A constant feature cannot change a score, whatever comes through the quantized entry."""
     model = make_model(3, "uint8")
     scaler = model.scaler
     multiplier = np.full(model.n_features, 1 << 16)
@@ -65,7 +65,7 @@ def test_constant_features_are_ignored_through_both_entries() -> None:
     scaler = InputScaler("uint8", 8, [0], multiplier, [255])
     sign = np.where(multiplier > 0, 1, 0)
     model = dataclasses.replace(model, scaler=scaler, sign=sign)
-    q = quantised_inputs(model, 1)
+    q = quantized_inputs(model, 1)
     other = q.copy()
     other[:, ::2] = 55
     assert_array_equal(model.scores_quantized(q), model.scores_quantized(other))
@@ -217,6 +217,6 @@ def test_wrong_inputs_are_refused() -> None:
 def test_large_inputs_run_in_threads_with_the_same_result() -> None:
     """Enough rows for several threads give what few rows give."""
     model = make_model(11)
-    q = quantised_inputs(model, 0, rows=20000)
+    q = quantized_inputs(model, 0, rows=20000)
     scores = model.scores_quantized(q)
     assert_array_equal(scores[-5:], model.scores_quantized(q[-5:]))

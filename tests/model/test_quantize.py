@@ -165,7 +165,9 @@ def test_bytes_pass_through_unchanged() -> None:
     machine = dataclasses.replace(
         machine, input_offset=np.full(50, 127.5), input_scale=np.full(50, 1 / 127.5)
     )
-    scaler = quantize_scaler(machine, stretch=1.005).scaler
+    scaler = quantize_scaler(
+        machine.scaling, machine.raw_dtype, machine.input_bits, stretch=1.005
+    ).scaler
     assert {name: array.tolist() for name, array in scaler.arrays.items()} == {
         "offset": [0], "multiplier": [1 << 16], "span": [255], "pre_shift": [0],
     }  # fmt: skip
@@ -194,14 +196,14 @@ def test_levels_stand_for_the_scaled_values(
         input_scale=limit / width, input_offset=rng.uniform(-1, 1, n) * 100,
         input_low=np.full(n, -limit), input_high=np.full(n, limit),
     )  # fmt: skip
-    quantised = quantize_scaler(machine)
+    quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     X = _inputs(machine, 200, seed)
-    q = quantised.scaler.quantize(quantised.scaler.as_raw(X))
-    varying = ~quantised.scaler.constant(n)
-    stands_for = quantised.step * q * varying + quantised.centre
+    q = quantized.scaler.quantize(quantized.scaler.as_raw(X))
+    varying = ~quantized.scaler.constant(n)
+    stands_for = quantized.step * q * varying + quantized.centre
     error = np.abs(stands_for - machine.scale_inputs(X))
     # A level, parts of one for an 8-bit multiplier, and float32.
-    rounding = quantised.step * (1.6 if bits == 8 else 3)
+    rounding = quantized.step * (1.6 if bits == 8 else 3)
     near_end = limit - np.abs((X - machine.input_offset) * machine.input_scale) < limit / width
     is_float = raw_dtype == "float32"
     allowed = np.where(near_end & (not is_float), 0.6 * limit / width + rounding, rounding)
@@ -212,10 +214,10 @@ def test_levels_stand_for_the_scaled_values(
 def test_saturated_values_are_exact() -> None:
     """The lowest and highest level stand for the limits themselves: the background of images."""
     machine = make_machine(13, n_features=4)
-    quantised = quantize_scaler(machine)
+    quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     for x, expected in ((-1e9, -1), (1e9, 1)):
-        q = quantised.scaler.quantize(np.full((1, 4), x, dtype=np.float32))
-        assert np.allclose(quantised.step * q + quantised.centre, expected, atol=1e-6)
+        q = quantized.scaler.quantize(np.full((1, 4), x, dtype=np.float32))
+        assert np.allclose(quantized.step * q + quantized.centre, expected, atol=1e-6)
 
 
 def test_rare_binary_feature_keeps_its_two_values() -> None:
@@ -225,10 +227,10 @@ def test_rare_binary_feature_keeps_its_two_values() -> None:
         machine, input_offset=np.full(3, 1e-4), input_scale=np.full(3, 100.0),
         input_low=np.full(3, -4.0), input_high=np.full(3, 4.0),
     )  # fmt: skip
-    quantised = quantize_scaler(machine)
+    quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     X = np.array([[0, 0, 0], [1, 1, 1]], dtype=np.uint8)
-    q = quantised.scaler.quantize(X)
-    assert np.allclose(quantised.step * q + quantised.centre, machine.scale_inputs(X), atol=0.02)
+    q = quantized.scaler.quantize(X)
+    assert np.allclose(quantized.step * q + quantized.centre, machine.scale_inputs(X), atol=0.02)
 
 
 def test_extreme_slopes() -> None:
@@ -247,7 +249,7 @@ def test_huge_offset_keeps_scores_in_32_bits() -> None:
     assert set(quantize(machine).predict(_inputs(machine, 20))) == {1}
 
 
-def test_machines_that_cannot_be_quantised_are_refused() -> None:
+def test_machines_that_cannot_be_quantized_are_refused() -> None:
     """NaN from a failed training, and negative input scales, give a clear message."""
     machine = make_machine(17)
     with pytest.raises(TinykernelError, match="start holds NaN"):
@@ -259,7 +261,7 @@ def test_machines_that_cannot_be_quantised_are_refused() -> None:
 @pytest.mark.parametrize("raw_dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("kind", ["gaussian", "sign"])
 def test_snapped_windows_stay_where_they_are(raw_dtype: str, kind: str) -> None:
-    """Windows that were snapped before training lose nothing more when they are quantised."""
+    """Windows that were snapped before training lose nothing more when they are quantized."""
     machine = make_machine(20, n_features=60, n_blocks=8, raw_dtype=raw_dtype, kind=kind, bits=16)
     signs = np.random.default_rng(0).choice([-1, 1], machine.row_scale.shape)
     machine = dataclasses.replace(machine, row_scale=machine.row_scale * signs)

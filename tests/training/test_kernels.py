@@ -1,4 +1,4 @@
-"""The compiled kernels of the joint trainer against slow and obvious versions."""
+"""The compiled kernels of the trainer against slow and obvious versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import hadamard
 
 from tinykernel.training.kernels import LANES, backward_group, forward_group, gather_group
-from tinykernel.training.steps import _loss_group, adam, ternarise
+from tinykernel.training.loss import loss_group
+from tinykernel.training.steps import adam, ternarise
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
 NO_DROPOUT = (np.zeros(LANES, dtype=np.uint32), np.uint32(0), np.float32(1.0))
@@ -41,27 +42,25 @@ def group():
     }
 
 
-def _forward(group, smooth):
+def _forward(group):
     f = {k: v.astype(np.float32) for k, v in group.items()}
     y = np.empty((M, D * LANES), dtype=np.float32)
     sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     flat = np.ascontiguousarray(f["u"].T).ravel()
     parameters = (flat, f["diagonal"], f["rate"], f["centre"], f["level"], f["weights"])
-    forward_group(*parameters, *NO_DROPOUT, y, sums, np.float32(smooth))
+    forward_group(*parameters, *NO_DROPOUT, y, sums)
     return f, parameters, y, sums
 
 
-@pytest.mark.parametrize("smooth", [0.0, SLOPE])
-def test_forward_pass_equals_the_formulas(group, smooth):
+def test_forward_pass_equals_the_formulas(group):
     """Projections, windows and sums are those of the module's docstring."""
-    activation = _surrogate if smooth else np.sign
-    expected = _sums(*[group[k] for k in list(group)[:6]], activation)
-    np.testing.assert_allclose(_forward(group, smooth)[3], expected, rtol=1e-3, atol=1e-3)
+    expected = _sums(*[group[k] for k in list(group)[:6]], np.sign)
+    np.testing.assert_allclose(_forward(group)[3], expected, rtol=1e-3, atol=1e-3)
 
 
 def test_gradients_equal_finite_differences(group):
     """The backward pass is the derivative of the forward pass with the surrogate for the sign."""
-    f, parameters, y, _ = _forward(group, SLOPE)
+    f, parameters, y, _ = _forward(group)
     names = ("diagonal", "rate", "centre", "level", "weights")
     gradients = {name: np.zeros_like(f[name]) for name in names}
     backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"],
@@ -86,14 +85,14 @@ def test_gradients_equal_finite_differences(group):
 
 
 def test_dropout_scales_what_it_keeps(group):
-    """About the wanted share of features is left out, the same ones forward and backward."""
-    f, parameters, y, _ = _forward(group, 0.0)
+    """About the wanted share of components is left out, the same ones forward and backward."""
+    f, parameters, y, _ = _forward(group)
     sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     seeds = np.arange(LANES, dtype=np.uint32) * np.uint32(2654435761)
     dropout = (seeds, np.uint32(2**30), np.float32(4 / 3))
     ones = np.ones_like(f["weights"])
     parameters = (*parameters[:4], np.full(M * D, 5.0, dtype=np.float32), ones)
-    forward_group(*parameters, *dropout, y, sums, np.float32(0.0))
+    forward_group(*parameters, *dropout, y, sums)
     kept = sums[0] * 3 / 4
     np.testing.assert_allclose(kept, np.rint(kept), atol=1e-3)
     assert 0.65 < kept.mean() / (M * D) < 0.85
@@ -116,39 +115,36 @@ def test_gather_adds_noise_of_the_pool():
     np.testing.assert_allclose(u.reshape(D, LANES).T, mixed[rows] + 0.5 * noise, rtol=1e-6)
 
 
-def _loss(sums, targets, kind):
+def _loss(sums, targets):
     """Loss of one group in float64, summed over its rows."""
     f = 0.3 * sums + np.arange(sums.shape[0])[:, None] * 0.1
-    if kind == 1:
-        wanted = 2 * targets.T - 1
-        return float(np.sum(np.maximum(0, 1 - wanted * f) ** 2))
     if sums.shape[0] == 1:
         return float(np.sum(np.logaddexp(0, f[0]) - targets[:, 0] * f[0]))
     log_total = np.log(np.exp(f).sum(axis=0))
     return float(np.sum(targets.T * (log_total - f)))
 
 
-@pytest.mark.parametrize(("n_real", "kind"), [(3, 0), (1, 0), (3, 1)])
-def test_loss_gradients_equal_finite_differences(n_real, kind):
-    """Softmax cross-entropy, logistic loss and squared hinge, with soft labels."""
+@pytest.mark.parametrize("n_real", [3, 1])
+def test_loss_gradients_equal_finite_differences(n_real):
+    """Softmax cross-entropy and logistic loss, with soft labels."""
     rng = np.random.default_rng(2)
     sums = 3 * rng.standard_normal((OUTPUTS, LANES))
     targets = rng.dirichlet(np.ones(3), LANES)[:, :n_real]
     dsums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     offset = (np.arange(OUTPUTS) * 0.1).astype(np.float32)
-    loss, _, d_scale = _loss_group(
+    loss, d_scale = loss_group(
         sums.astype(np.float32), np.float32(0.3), offset, targets.astype(np.float32),
-        np.ones(LANES, dtype=np.float32), np.arange(LANES), n_real, kind, dsums,
+        np.ones(LANES, dtype=np.float32), np.arange(LANES), n_real, dsums,
         np.zeros(OUTPUTS, dtype=np.float32),
     )  # fmt: skip
     sums = sums[:n_real]
-    assert loss == pytest.approx(_loss(sums, targets, kind), rel=1e-4)
+    assert loss == pytest.approx(_loss(sums, targets), rel=1e-4)
     assert d_scale == pytest.approx(float(np.sum(dsums[:n_real] / 0.3 * sums)), rel=1e-3)
     for o, k in ((0, 0), (n_real - 1, 5)):
         moved = [sums.copy(), sums.copy()]
         moved[0][o, k] += 1e-4
         moved[1][o, k] -= 1e-4
-        slope = (_loss(moved[0], targets, kind) - _loss(moved[1], targets, kind)) / 2e-4
+        slope = (_loss(moved[0], targets) - _loss(moved[1], targets)) / 2e-4
         assert dsums[o, k] == pytest.approx(slope, rel=1e-2, abs=1e-4)
     assert not dsums[n_real:].any()
 
@@ -172,7 +168,7 @@ def test_adam_adds_the_parts_of_the_gradient():
     moments = np.zeros((2, 10), dtype=np.float32)
     for t in (1, 2):
         parts = rng.standard_normal((4, 10)).astype(np.float32)
-        adam(value, parts, moments[0], moments[1], np.float32(0.01), np.float32(0.0),
+        adam(value, parts, moments[0], moments[1], np.float32(0.01),
              np.float32(1 / (1 - 0.9**t)), np.float32(1 / (1 - 0.999**t)),
              np.float32(0.5))  # fmt: skip
         g = 0.5 * parts.sum(axis=0)

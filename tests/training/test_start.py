@@ -1,4 +1,4 @@
-"""Blocks, permutations and rows that the joint trainer keeps because of the labels."""
+"""Blocks, permutations and rows that the trainer keeps because of the labels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tinykernel.hadamard import fwht
-from tinykernel.training.inputs import draw_transform, fit_joint_scaling
+from tinykernel.training.inputs import draw_transform, fit_level_scaling
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.start import aligned_blocks, aligned_permutation, block_scores
-from tinykernel.training.trainer import fit_joint
-
-QUICK = {"n_components": 128, "epochs": 4, "search": False}
+from tinykernel.training.trainer import fit
+from tinykernel.training.trainset import prepare
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_blocks_that_see_the_labels_are_kept():
 def test_permutation_is_one_of_the_candidates(digits):
     """The best permutation depends on the seed only, and one candidate changes nothing."""
     X, y = digits
-    transform = draw_transform(fit_joint_scaling(X, 8), 8, np.random.default_rng(0))
+    transform = draw_transform(fit_level_scaling(X, 8), 8, "uint8", np.random.default_rng(0))
     same = aligned_permutation(transform, X, y, 1, np.random.default_rng(1))
     assert same == transform
     first, second = (
@@ -66,7 +66,8 @@ def test_permutation_is_one_of_the_candidates(digits):
 def test_candidates_learn_digits(digits, layout):
     """A start that was chosen by alignment learns in every format."""
     X, y = digits
-    machine = fit_joint(X, y, layout=layout, candidates=3,
-                        **{**QUICK, "epochs": 20}).machine  # fmt: skip
-    assert machine.label_indices(X[:500]).tolist() != [0] * 500
+    options = TrainerOptions(
+        n_components=128, epochs=20, layout=layout, search=False, random_state=0
+    )
+    machine = fit(prepare(X, y)[1], options, candidates=3).machine
     assert np.mean(machine.label_indices(X) == y) > 0.8

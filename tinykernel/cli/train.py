@@ -244,9 +244,9 @@ def _augmentation(given: Sequence[str]) -> dict[str, float] | None:
         kind, colon, value = text.partition(":")
         try:
             if kind == "noise" and not colon:
-                from tinykernel.training.options import JointOptions
+                from tinykernel.training.options import Recipe
 
-                found[kind] = JointOptions().noise
+                found[kind] = Recipe().noise
             elif kind == "noise":
                 found[kind] = float(value)
             elif kind == "shift":

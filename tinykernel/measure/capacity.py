@@ -22,12 +22,12 @@ from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.report import report
 from tinykernel.model import quantize
-from tinykernel.model.arithmetic import FIRMWARE
 from tinykernel.model.machine import KernelMachine
-from tinykernel.training.options import LAYOUTS, Layout
-from tinykernel.training.options import components_within as components_by_tables
-from tinykernel.training.parameters import checked_components
-from tinykernel.training.trainer import fit_joint
+from tinykernel.training.layouts import LAYOUTS, Layout
+from tinykernel.training.layouts import components_within as components_by_tables
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainer import fit
+from tinykernel.training.trainset import prepare
 
 __all__ = ["MOST_CHOSEN", "SEARCHED_LAYOUTS", "capacity", "least_size", "paper_components_within"]
 
@@ -51,8 +51,7 @@ def capacity(
 ) -> dict[str, int]:
     """Find for each layout how many components keep to a budget.
 
-    The result can be given to `TernaryKernelClassifier` as ``n_components`` and to
-    `tinykernel.training.trainer.fit_joint` as ``capacity``.
+    The result can be given to `TernaryKernelClassifier` as ``n_components``.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def paper_components_within(
     machine = _untrained_paper(rows, labels, parameters)
     layout = Layout(
         name="paper",
-        diagonal_top=7 if machine.diagonal_kind == "sign" else 127,
+        diagonal_kind="sign" if machine.diagonal_kind == "sign" else "int8",
         learns_start=True,
         learns_width=True,
         scale_per_row=np.unique(machine.row_scale).size > 1,
@@ -171,7 +170,10 @@ def least_size(X: ArrayLike, y: ArrayLike, parameters: Mapping[str, Any], *, tar
     """
     row = find_target(target)
     given = dict(parameters)
-    layout, p, _ = checked_components(given.pop("layout", None), given.pop("n_components"))
+    components, asked = given.pop("n_components"), given.pop("layout", None)
+    options = TrainerOptions(n_components=components, layout=asked)
+    options.check()
+    layout, p = next(iter(options.capacity().items()))
     rows, labels = _some_rows(np.asarray(X), np.asarray(y))
     if given.get("method") == "paper":
         machine, prunes = _enlarged(_untrained_paper(rows, labels, given), p), False
@@ -229,12 +231,12 @@ def _untrained(
         n_components = int(np.clip(most, _WORD, MOST_CHOSEN))
     bits = parameters.get("input_bits", "auto")
     check_choice("input_bits", bits, (8, 16, "auto", None))
-    machine = fit_joint(
-        X, y, n_components=n_components, layout=layout, epochs=1,
-        search=False, n_threads=1, quantise_from=0.0, firmware=FIRMWARE,
+    options = TrainerOptions(
+        n_components=n_components, layout=layout, epochs=1, search=False, random_state=0, n_jobs=1,
         scaler_scope=parameters.get("scaler_scope", "auto"),
-        input_bits=None if bits in (None, "auto") else int(bits),
-    ).machine  # fmt: skip
+        input_bits="auto" if bits is None else bits,
+    )  # fmt: skip
+    machine = fit(prepare(X, y)[1], options, quantize_from=0.0).machine
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)

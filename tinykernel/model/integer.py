@@ -14,15 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import reference
-from tinykernel.model.checks import (
-    check_blocks,
-    check_components,
-    check_inputs,
-    check_outputs,
-    check_scalars,
-)
+from tinykernel.model.arrays import checked_array
+from tinykernel.model.diagonals import LARGEST
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.ranges import Range, prove
+from tinykernel.model.proof import Range, prove
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 
 __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
@@ -38,7 +33,7 @@ class IntegerModel:
     of the model. n is `n_features`, d is `dimension` (n padded to a power of two, at least 32), m
     is `n_blocks`, p is `n_components`.
 
-    **1. Input.** `scaler` turns raw values into quantised ones, ``q_i`` int8 or int16, see
+    **1. Input.** `scaler` turns raw values into quantized ones, ``q_i`` int8 or int16, see
     `InputScaler`. The second entry takes ``q_i`` directly; any value of the type is allowed.
 
     **2. First transform.** int16 vector u of d values::
@@ -47,7 +42,7 @@ class IntegerModel:
         u_i = 0                              n <= i < d
 
     ``sign_i`` is 0 exactly for the constant features (scaler multiplier 0): their q is ignored,
-    through the quantised entry too. Then the fast Walsh-Hadamard transform in place: for stage
+    through the quantized entry too. Then the fast Walsh-Hadamard transform in place: for stage
     ``k = 0, 1, ..., log2(d) - 1``, for every j whose bit k is 0, with ``a = u_j`` and
     ``b = u_(j + 2**k)`` read before either is written::
 
@@ -154,10 +149,18 @@ class IntegerModel:
 
     def __post_init__(self) -> None:
         """Check every field, make the arrays read-only, and prove that nothing overflows."""
-        for check in (check_scalars, check_inputs, check_blocks, check_components, check_outputs):
+        for check in (_check_scalars, _check_inputs, _check_blocks, _check_components,
+                      _check_outputs):  # fmt: skip
             for name, value in check(self).items():
                 object.__setattr__(self, name, value)
-        object.__setattr__(self, "_ranges", prove(self))
+        ranges = prove(
+            bits=self.scaler.bits, sign=self.sign, permutation=self.permutation,
+            diagonal=self.diagonal, diagonal_kind=self.diagonal_kind,
+            halve_first=self.halve_first, halve_second=self.halve_second,
+            row_kept=self.row_kept, scale=self.scale, weights=self.weights,
+            multiplier=self.multiplier, offset=self.offset,
+        )  # fmt: skip
+        object.__setattr__(self, "_ranges", ranges)
 
     # -- sizes --------------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class IntegerModel:
 
     @property
     def input_dtype(self) -> np.dtype[Any]:
-        """Type of the quantised inputs: int8 or int16."""
+        """Type of the quantized inputs: int8 or int16."""
         return self.scaler.input_dtype
 
     # -- identity -----------------------------------------------------------------------------
@@ -244,7 +247,7 @@ class IntegerModel:
         Returns
         -------
         tuple of Range
-            See `tinykernel.model.ranges.prove`. Every range is inside its limits: a model for
+            See `tinykernel.model.proof.prove`. Every range is inside its limits: a model for
             which that cannot be proved is refused when it is made.
         """
         return self._ranges
@@ -266,7 +269,7 @@ class IntegerModel:
     # -- execution ----------------------------------------------------------------------------
 
     def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
-        """Quantise raw inputs (step 1).
+        """Quantize raw inputs (step 1).
 
         Parameters
         ----------
@@ -293,19 +296,29 @@ class IntegerModel:
                 f"features"
             )
 
-    def _quantised(self, Q: ArrayLike) -> NDArray[Any]:
-        """Return quantised inputs in `input_dtype`, refusing what it cannot hold."""
+    def _quantized(self, Q: ArrayLike) -> NDArray[Any]:
+        """Return quantized inputs in `input_dtype`, refusing what it cannot hold."""
         given = np.asarray(Q)
         if given.dtype.kind not in "bi" and given.dtype.kind != "u":
-            raise TinykernelError(f"quantised inputs: {given.dtype} instead of {self.input_dtype}")
+            raise TinykernelError(f"quantized inputs: {given.dtype} instead of {self.input_dtype}")
         self._check_rows(given)
-        quantised = given.astype(self.input_dtype)
-        if not np.array_equal(quantised, given):
-            raise TinykernelError(f"quantised inputs: a value does not fit {self.input_dtype}")
-        return quantised
+        quantized = given.astype(self.input_dtype)
+        if not np.array_equal(quantized, given):
+            raise TinykernelError(f"quantized inputs: a value does not fit {self.input_dtype}")
+        return quantized
+
+    def _run(self, inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32]) -> None:
+        """Fill the components and the sums of all rows, each where it has rows."""
+        reference.run(
+            inputs, bits, sums, sign=self.sign, permutation=self.permutation,
+            diagonal=self.diagonal, diagonal_kind=self.diagonal_kind,
+            halve_first=self.halve_first, halve_second=self.halve_second,
+            row_kept=self.row_kept, scale=self.scale, start=self.start, width=self.width,
+            phase_shift=self.phase_shift, weights=self.weights,
+        )  # fmt: skip
 
     def features_quantized(self, Q: ArrayLike) -> NDArray[np.bool_]:
-        """Compute the components from quantised inputs (steps 2 to 4).
+        """Compute the components from quantized inputs (steps 2 to 4).
 
         Parameters
         ----------
@@ -322,10 +335,13 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit `input_dtype`.
         """
-        return reference.features(self, self._quantised(Q))
+        inputs = self._quantized(Q)
+        bits = np.empty((inputs.shape[0], self.n_components), dtype=np.bool_)
+        self._run(inputs, bits, np.empty((0, 0), dtype=np.int32))
+        return bits
 
     def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores from quantised inputs (steps 2 to 5).
+        """Compute the scores from quantized inputs (steps 2 to 5).
 
         Parameters
         ----------
@@ -341,7 +357,10 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit `input_dtype`.
         """
-        totals = reference.totals(self, self._quantised(Q))
+        inputs = self._quantized(Q)
+        sums = np.empty((inputs.shape[0], self.n_outputs), dtype=np.int32)
+        self._run(inputs, np.empty((0, 0), dtype=np.bool_), sums)
+        totals = sums * self.multiplier + self.offset
         return np.hstack([-totals, totals]) if self.n_outputs == 1 else totals
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -390,3 +409,145 @@ class IntegerModel:
         """
         labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
         return labels
+
+
+# -- checks: each returns the fields that it has brought into their final form ------------------
+
+
+def _check_scalars(model: IntegerModel) -> dict[str, Any]:
+    """Check sizes, schedules and classes."""
+    _check_integer("n_features", model.n_features, 1, 65536)
+    _check_integer("phase_shift", model.phase_shift, 0, 31)
+    scale = model.decision_scale
+    if isinstance(scale, bool) or not isinstance(scale, (int, float, np.number)):
+        raise TinykernelError("integer model: decision_scale must be a positive number")
+    if not (np.isfinite(scale) and scale > 0):
+        raise TinykernelError("integer model: decision_scale must be a positive number")
+    classes = tuple(_plain_label(label) for label in model.classes)
+    if len(classes) < 2 or len(set(classes)) != len(classes):
+        raise TinykernelError("integer model: needs two or more different classes")
+    return {
+        "n_features": int(model.n_features),
+        "phase_shift": int(model.phase_shift),
+        "decision_scale": float(scale),
+        "classes": classes,
+        "feature_names": _names(model),
+        "halve_first": _schedule(model, "halve_first"),
+        "halve_second": _schedule(model, "halve_second"),
+    }
+
+
+def _names(model: IntegerModel) -> tuple[str, ...] | None:
+    """Return the names without the spaces around them, which tables have or have not."""
+    names: Any = model.feature_names
+    if names is None:
+        return None
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise TinykernelError("integer model: feature_names is no tuple of text")
+    names = tuple(name.strip() for name in names)
+    if len(names) != model.n_features:
+        raise TinykernelError(
+            f"integer model: has {len(names)} feature_names for {model.n_features} features"
+        )
+    return tuple(names)
+
+
+def _schedule(model: IntegerModel, name: str) -> tuple[bool, ...]:
+    schedule = tuple(bool(halve) for halve in getattr(model, name))
+    if len(schedule) != model.log2_dimension:
+        raise TinykernelError(
+            f"integer model: {name} has {len(schedule)} stages, "
+            f"a transform of {model.dimension} values has {model.log2_dimension}"
+        )
+    return schedule
+
+
+def _check_inputs(model: IntegerModel) -> dict[str, Any]:
+    """Check the scaler and B."""
+    if not isinstance(model.scaler, InputScaler):
+        raise TinykernelError("integer model: scaler is not an InputScaler")
+    for name, array in model.scaler.arrays.items():
+        if array.shape[0] not in (1, model.n_features):
+            raise TinykernelError(
+                f"integer model: scaler {name} has {array.shape[0]} values "
+                f"for {model.n_features} features"
+            )
+    sign = checked_array("sign", model.sign, "int8", (model.n_features,))
+    expected = np.where(model.scaler.constant(model.n_features), 0, 1)
+    if not np.array_equal(np.abs(sign.astype(np.int16)), expected):
+        raise TinykernelError(
+            "integer model: sign must be 0 for constant features and +-1 for all others"
+        )
+    return {"sign": sign}
+
+
+def _check_blocks(model: IntegerModel) -> dict[str, Any]:
+    """Check P, G and the kept rows."""
+    diagonal = checked_array("diagonal", model.diagonal, "int8", (None, model.dimension))
+    magnitude = np.abs(diagonal.astype(np.int16))
+    if model.diagonal_kind not in LARGEST:
+        raise TinykernelError(f"integer model: unknown diagonal kind {model.diagonal_kind!r}")
+    if model.diagonal_kind == "sign" and np.any(magnitude != 1):
+        raise TinykernelError("integer model: a diagonal of signs holds something else")
+    largest = LARGEST[model.diagonal_kind]
+    if np.any(magnitude > largest):
+        raise TinykernelError(
+            f"integer model: diagonal holds {int(diagonal[magnitude > largest][0])}; "
+            f"-{largest}..{largest} are allowed"
+        )
+    kept = checked_array("row_kept", model.row_kept, "bool", diagonal.shape)
+    if not kept.any():
+        raise TinykernelError("integer model: no row is kept; at least one is needed")
+    if not isinstance(model.permutation, Permutation):
+        raise TinykernelError("integer model: permutation is not a Permutation")
+    permutation = model.permutation
+    if permutation.table is not None:
+        table = checked_array("permutation", permutation.table, "uint16", (model.dimension,))
+        permutation = Permutation("stored", table=table)
+    permutation.indices(model.dimension)
+    return {"diagonal": diagonal, "row_kept": kept, "permutation": permutation}
+
+
+def _check_components(model: IntegerModel) -> dict[str, Any]:
+    """Check the phase windows."""
+    fields = {
+        name: checked_array(name, getattr(model, name), "uint8", (model.n_components,))
+        for name in ("scale", "start", "width")
+    }
+    for name in ("scale", "width"):
+        if not np.all(fields[name]):
+            raise TinykernelError(f"integer model: {name} 0 is not allowed in a kept row")
+    return fields
+
+
+def _check_outputs(model: IntegerModel) -> dict[str, Any]:
+    """Check weights, multipliers and offsets."""
+    shape = (model.n_outputs, model.n_components)
+    weights: NDArray[Any] = checked_array("weights", model.weights, "int8", shape)
+    if np.any((weights < -1) | (weights > 1)):
+        raise TinykernelError("integer model: a weight is not -1, 0 or +1")
+    return {
+        "weights": weights,
+        "multiplier": checked_array("multiplier", model.multiplier, "int32", shape[:1]),
+        "offset": checked_array("offset", model.offset, "int32", shape[:1]),
+    }
+
+
+def _plain_label(label: object) -> Any:
+    """Return a class label as a Python value that JSON can hold."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(plain, (str, int, float)):
+        raise TinykernelError(
+            f"integer model: a class is a {type(label).__name__}; "
+            "labels are strings, integers, floats or booleans"
+        )
+    if isinstance(plain, float) and not np.isfinite(plain):
+        raise TinykernelError(f"integer model: class {label!r} is not a finite number")
+    return plain
+
+
+def _check_integer(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TinykernelError(f"integer model: {name} is not an integer")
+    if not low <= value <= high:
+        raise TinykernelError(f"integer model: {name} is {value}, allowed are {low}..{high}")

@@ -1,4 +1,4 @@
-"""The float result of training: what every trainer produces and the quantiser reads."""
+"""The float result of training: what every trainer produces and the quantizer reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.scaling import InputScaling
 
 __all__ = ["KernelMachine"]
 
@@ -57,10 +58,10 @@ class KernelMachine:
     output_scale, output_offset : ndarray of float64, shape (n_outputs,)
         The scale (alpha of (6)) and the offset of each output.
     input_bits : {8, 16}
-        Width of the quantised inputs that the firmware works on.
+        Width of the quantized inputs that the firmware works on.
     trained_in_integers : bool
         Whether training kept to the arithmetic of the firmware: the windows are then those of its
-        integers, and quantisation leaves them where they are.
+        integers, and quantization leaves them where they are.
     """
 
     classes: tuple[object, ...]
@@ -97,6 +98,11 @@ class KernelMachine:
         """Number of Fastfood blocks."""
         return int(self.diagonal.shape[0])
 
+    @property
+    def scaling(self) -> InputScaling:
+        """The scaler."""
+        return InputScaling(self.input_offset, self.input_scale, self.input_low, self.input_high)
+
     def scale_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
         """Scale and clip raw inputs.
 
@@ -108,8 +114,7 @@ class KernelMachine:
         -------
         ndarray of float32, shape (n_rows, n_features)
         """
-        scaled = (np.asarray(X, dtype=np.float64) - self.input_offset) * self.input_scale
-        return np.clip(scaled, self.input_low, self.input_high).astype(np.float32)
+        return self.scaling.apply(np.asarray(X))
 
     def mixed_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
         """Compute ``P H B x'``, which all blocks share.

@@ -12,14 +12,14 @@ from tinykernel.hadamard import fwht
 from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantize_inputs import QuantisedInputs, quantize_scaler
+from tinykernel.model.proof import choose_schedules
+from tinykernel.model.quantize_inputs import QuantizedInputs, quantize_scaler
 from tinykernel.model.quantize_windows import (
     LARGEST_SCALE,
     STEPS_PER_TURN,
-    QuantisedWindows,
+    QuantizedWindows,
     quantize_windows,
 )
-from tinykernel.model.ranges import choose_schedules
 from tinykernel.model.rounding import mean_rounding_errors
 
 __all__ = ["as_integer_model", "quantize", "snap_windows"]
@@ -31,7 +31,7 @@ _EQUAL_MULTIPLIER = 256
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The quantised linear part: ``H G P H B x' = unit * (v - error) + centre``.
+    """The quantized linear part: ``H G P H B x' = unit * (v - error) + centre``.
 
     `index` says which blocks of the machine remain, `unit` has shape (n_blocks, 1). `centre` is
     what the inputs ``q = 0`` give, `error` the mean of the rounding errors.
@@ -57,7 +57,7 @@ def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = Non
 
     * the width, where all are equal;
     * the start, where it depends on the parity of the row only, all widths are equal, no
-      `row_scale` is negative, and the quantised input 0 stands for 0 (see `quantize_scaler`), at
+      `row_scale` is negative, and the quantized input 0 stands for 0 (see `quantize_scaler`), at
       least nearly: the starts that would take that up must differ by less than one of their
       256 steps;
     * the scale of a block, where all rows of a block have the same `row_scale`.
@@ -134,7 +134,7 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
 
     The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Random
     windows that are snapped **before** the weights are trained, and learned ones that are snapped
-    while they are learned, cost nothing, and quantisation then leaves them where they are.
+    while they are learned, cost nothing, and quantization then leaves them where they are.
 
     Parameters
     ----------
@@ -205,28 +205,30 @@ def _weights_by_row(machine: KernelMachine) -> NDArray[np.int64]:
     return machine.weights.astype(np.int64).reshape(-1, *machine.diagonal.shape)
 
 
-def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantisedInputs:
-    """Quantise the scaler, with the step that suits the slopes of signs as G."""
-    inputs = quantize_scaler(machine)
+def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantizedInputs:
+    """Quantize the scaler, with the step that suits the slopes of signs as G."""
+    inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     if machine.diagonal_kind != "sign":
         return inputs
     # The input step is the one free number that can make a slope common to all rows exact.
     stretch = _stretches(np.abs(machine.row_scale) / (2 * np.pi) * inputs.step, weighed)
     if np.ptp(stretch) > 1e-12:
         return inputs
-    return quantize_scaler(machine, float(stretch[0]))
+    return quantize_scaler(
+        machine.scaling, machine.raw_dtype, machine.input_bits, float(stretch[0])
+    )
 
 
-def _signs(machine: KernelMachine, inputs: QuantisedInputs) -> NDArray[np.int8]:
+def _signs(machine: KernelMachine, inputs: QuantizedInputs) -> NDArray[np.int8]:
     """Return B, 0 for constant features."""
     constant = inputs.scaler.constant(machine.n_features)
     return np.where(constant, 0, machine.sign).astype(np.int8)
 
 
 def _quantize_blocks(
-    machine: KernelMachine, inputs: QuantisedInputs, weighed: NDArray[np.bool_]
+    machine: KernelMachine, inputs: QuantizedInputs, weighed: NDArray[np.bool_]
 ) -> _Blocks:
-    """Quantise G block by block and choose the shift schedules."""
+    """Quantize G block by block and choose the shift schedules."""
     index = np.flatnonzero(weighed.any(axis=1))
     if index.size == 0:
         index = np.zeros(1, dtype=np.int64)
@@ -291,8 +293,8 @@ def _project(
 
 def _windows(
     machine: KernelMachine, blocks: _Blocks, weighed: NDArray[np.bool_]
-) -> QuantisedWindows:
-    """Quantise the windows of the remaining blocks."""
+) -> QuantizedWindows:
+    """Quantize the windows of the remaining blocks."""
     turns = machine.row_scale[blocks.index] / (2 * np.pi)
     return quantize_windows(
         start=machine.start[blocks.index] / (2 * np.pi),

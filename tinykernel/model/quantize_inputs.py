@@ -1,4 +1,4 @@
-"""The float scaler of a machine as an `InputScaler`: first part of the quantisation."""
+"""The float scaler as an `InputScaler`: first part of the quantization."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaler import InputScaler
+from tinykernel.model.scaling import InputScaling
 
-__all__ = ["QuantisedInputs", "quantize_scaler"]
+__all__ = ["QuantizedInputs", "quantize_scaler"]
 
 _SAMPLES = 4096
 _INT32 = np.iinfo(np.int32)
@@ -20,16 +20,16 @@ _LARGEST_FLOAT_MULTIPLIER = 2.0**100
 
 
 @dataclass(frozen=True)
-class QuantisedInputs:
+class QuantizedInputs:
     """An input scaler and what its integers stand for: ``x'_i ~ step * q_i + centre_i``.
 
     Parameters
     ----------
     scaler : InputScaler
     step : float
-        Scaled units per level, the same for all features because B holds only signs.
-    centre : ndarray of float64, shape (n_features,)
-        The scaled value that ``q = 0`` stands for; of a constant feature, its value.
+        Scaled units per level, the same for all inputs because B holds only signs.
+    centre : ndarray of float64, shape (n_inputs,)
+        The scaled value that ``q = 0`` stands for; of a constant input, its value.
     """
 
     scaler: InputScaler
@@ -37,79 +37,68 @@ class QuantisedInputs:
     centre: NDArray[np.float64]
 
 
-def quantize_scaler(machine: KernelMachine, stretch: float = 1.0) -> QuantisedInputs:
-    """Quantise the inputs of a machine.
+def quantize_scaler(
+    scaling: InputScaling, raw_dtype: str, bits: int, stretch: float = 1.0
+) -> QuantizedInputs:
+    """Choose the integers that stand for scaled inputs.
 
     Each level stands for the mean of the scaled values that fall on it. The lowest and the highest
-    level stand for ``input_low`` and ``input_high`` themselves, where saturated values and the
+    level stand for ``low`` and ``high`` themselves, where saturated values and the
     background of images lie.
 
-    The quantised value 0 stands for the scaled value 0, so that no phase has to be corrected,
+    The quantized value 0 stands for the scaled value 0, so that no phase has to be corrected,
 
-    * where ``input_low = -1`` and ``input_high = 1 - step`` with ``step = 2 / 2**bits``, for all
-      features, and raw values are floats, or integers with whole numbers k of levels a unit:
-      ``input_scale = k * step``;
+    * where ``low = -1`` and ``high = 1 - step`` with ``step = 2 / 2**bits``, for all
+      inputs, and raw values are floats, or integers with whole numbers k of levels a unit:
+      ``scale = k * step``;
     * for raw integers in ``first..last`` with fewer levels than there are: where ``k = (2**bits -
-      1) // (last - first)``, ``input_scale = k * step``, ``input_offset = first + 1 / (k * step)``,
-      ``input_low = -1`` and ``input_high = k * step * (last - first) - 1``, the same k for all
-      features. This loses nothing.
+      1) // (last - first)``, ``scale = k * step``, ``offset = first + 1 / (k * step)``,
+      ``low = -1`` and ``high = k * step * (last - first) - 1``, the same k for all inputs. This
+      loses nothing.
 
-    Parameters
-    ----------
-    machine : KernelMachine
-    stretch : float, default=1
-        Wanted step over the finest one, at least 1. Integers that pass through without any loss
-        ignore it.
-
-    Returns
-    -------
-    QuantisedInputs
+    `stretch`, at least 1, is the wanted step over the finest one. Integers that pass through
+    without any loss ignore it.
     """
-    width = machine.input_high - machine.input_low
-    varying = (machine.input_scale > 0) & (width > 0)
+    varying = (scaling.scale > 0) & (scaling.high > scaling.low)
     if not varying.any():
-        return _all_constant(machine)
-    if machine.raw_dtype == "float32":
-        return _float_scaler(machine, varying, stretch)
-    return _integer_scaler(machine, varying, stretch)
+        span = None if raw_dtype == "float32" else np.zeros(1, dtype=np.uint32)
+        scaler = InputScaler(raw_dtype, bits, np.zeros(1), np.zeros(1), span)
+        return QuantizedInputs(scaler, 1.0, _constant_values(scaling))
+    if raw_dtype == "float32":
+        return _float_scaler(scaling, bits, varying, stretch)
+    return _integer_scaler(scaling, raw_dtype, bits, varying, stretch)
 
 
-def _constant_values(machine: KernelMachine) -> NDArray[np.float64]:
-    return np.clip(np.zeros(machine.n_features), machine.input_low, machine.input_high)
-
-
-def _all_constant(machine: KernelMachine) -> QuantisedInputs:
-    span = None if machine.raw_dtype == "float32" else np.zeros(1, dtype=np.uint32)
-    scaler = InputScaler(machine.raw_dtype, machine.input_bits, np.zeros(1), np.zeros(1), span)
-    return QuantisedInputs(scaler, 1.0, _constant_values(machine))
+def _constant_values(scaling: InputScaling) -> NDArray[np.float64]:
+    return np.clip(np.zeros(scaling.scale.size), scaling.low, scaling.high)
 
 
 def _shared(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the one value that all features have, if they have one, else all values."""
+    """Return the one value that all inputs have, if they have one, else all values."""
     return values[:1] if np.all(values == values[0]) else values
 
 
 def _float_scaler(
-    machine: KernelMachine, varying: NDArray[np.bool_], stretch: float
-) -> QuantisedInputs:
-    """Choose ``level = floor((x' - low) / step + 1/2)``; a narrower feature sits in the middle."""
-    top = (1 << machine.input_bits) - 1
-    low, scale = machine.input_low, np.where(varying, machine.input_scale, 1.0)
-    width = np.where(varying, machine.input_high - low, 0.0)
+    scaling: InputScaling, bits: int, varying: NDArray[np.bool_], stretch: float
+) -> QuantizedInputs:
+    """Choose ``level = floor((x' - low) / step + 1/2)``; a narrower input sits in the middle."""
+    top = (1 << bits) - 1
+    low, scale = scaling.low, np.where(varying, scaling.scale, 1.0)
+    width = np.where(varying, scaling.high - low, 0.0)
     step = stretch * float(width.max()) / top
     multiplier = np.minimum(scale / step, _LARGEST_FLOAT_MULTIPLIER)
     lowest = np.floor((top - width / step) / 2 + 1e-6)
-    offset = machine.input_offset + low / scale - (lowest + 0.5) / multiplier
+    offset = scaling.offset + low / scale - (lowest + 0.5) / multiplier
     multiplier = np.where(varying, multiplier, 0).astype(np.float32)
     offset = np.where(varying, offset, 0).astype(np.float32)
     # What the rounded numbers stand for: level t + 1/2 is the middle of bucket t.
-    middle = 1 << (machine.input_bits - 1)
+    middle = 1 << (bits - 1)
     with np.errstate(divide="ignore"):
         raw = offset.astype(np.float64) + (middle + 0.5) / multiplier.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        centre = np.where(varying, (raw - machine.input_offset) * scale, _constant_values(machine))
-    scaler = InputScaler("float32", machine.input_bits, _shared(offset), _shared(multiplier))
-    return QuantisedInputs(scaler, step, centre)
+        centre = np.where(varying, (raw - scaling.offset) * scale, _constant_values(scaling))
+    scaler = InputScaler("float32", bits, _shared(offset), _shared(multiplier))
+    return QuantizedInputs(scaler, step, centre)
 
 
 @dataclass(frozen=True)
@@ -140,16 +129,16 @@ def _samples(first: int, last: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(first, last, min(last - first + 1, _SAMPLES)).astype(np.int64))
 
 
-def _raw_range(machine: KernelMachine, feature: int) -> _RawRange:
-    """Fit a straight line with ends to what the machine makes of the raw integers.
+def _raw_range(scaling: InputScaling, raw_dtype: str, i: int) -> _RawRange:
+    """Fit a straight line with ends to what the scaler makes of the raw integers of input i.
 
     Where saturation begins between two integers, either the line has the slope of the scaler and
     ends at the integers nearest to saturation, or it joins the first saturated integers at both
     ends, which is better where there are no more than two or three: a standardised flag.
     """
-    limits = np.iinfo(machine.raw_dtype)
-    scale, offset = float(machine.input_scale[feature]), float(machine.input_offset[feature])
-    saturation = np.array([machine.input_low[feature], machine.input_high[feature]])
+    limits = np.iinfo(raw_dtype)
+    scale, offset = float(scaling.scale[i]), float(scaling.offset[i])
+    saturation = np.array([scaling.low[i], scaling.high[i]])
     ends = offset + saturation / scale
     # 1e-5 forgives the rounding of float64 where the ends are whole numbers up to 2**31.
     outer = np.clip([np.floor(ends[0] + 1e-5), np.ceil(ends[1] - 1e-5)], limits.min, limits.max)
@@ -165,32 +154,31 @@ def _raw_range(machine: KernelMachine, feature: int) -> _RawRange:
 
 
 def _integer_scaler(
-    machine: KernelMachine, varying: NDArray[np.bool_], stretch: float
-) -> QuantisedInputs:
-    """Choose offset, span and multiplier of every feature, then what its levels stand for."""
-    bits, n = machine.input_bits, machine.n_features
-    ranges = {int(i): _raw_range(machine, int(i)) for i in np.flatnonzero(varying)}
-    # Outside its raw type a feature may have nothing left that varies.
-    centre = _constant_values(machine)
+    scaling: InputScaling, raw_dtype: str, bits: int, varying: NDArray[np.bool_], stretch: float
+) -> QuantizedInputs:
+    """Choose offset, span and multiplier of every input, then what its levels stand for."""
+    ranges = {int(i): _raw_range(scaling, raw_dtype, int(i)) for i in np.flatnonzero(varying)}
+    # Outside its raw type a input may have nothing left that varies.
+    centre = _constant_values(scaling)
     for i in [i for i, raw in ranges.items() if raw.last == raw.first or raw.width <= 0]:
         centre[i] = ranges.pop(i).low
-    fields = np.zeros((4, n), dtype=np.int64)
+    fields = np.zeros((4, varying.size), dtype=np.int64)
     step = _integer_step(ranges, (1 << bits) - 1, stretch)
     for i, raw in ranges.items():
         fields[:, i] = _integer_fields(raw, step, bits)
     offset, multiplier, span, pre_shift = (_shared(row) for row in fields)
-    scaler = InputScaler(machine.raw_dtype, bits, offset, multiplier, span, pre_shift)
+    scaler = InputScaler(raw_dtype, bits, offset, multiplier, span, pre_shift)
     for i, raw in ranges.items():
         samples = _samples(raw.first, raw.last)
         level = _integer_levels(samples, *fields[:, i].tolist()) - (1 << (bits - 1))
         centre[i] = float(np.mean(raw.line(samples) - step * level))
-    return QuantisedInputs(scaler, step, centre)
+    return QuantizedInputs(scaler, step, centre)
 
 
 def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> float:
     """Return scaled units per level.
 
-    Where all features have the same number of levels per raw unit, and at least one, a whole number
+    Where all inputs have the same number of levels per raw unit, and at least one, a whole number
     of levels loses nothing at all: bytes then pass through unchanged.
     """
     if not ranges:
@@ -203,7 +191,7 @@ def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> flo
 
 
 def _integer_fields(raw: _RawRange, step: float, bits: int) -> tuple[int, int, int, int]:
-    """Return offset, multiplier, span and pre_shift of one feature."""
+    """Return offset, multiplier, span and pre_shift of one input."""
     top = (1 << bits) - 1
     levels_per_unit = raw.slope / step
     offset = raw.first

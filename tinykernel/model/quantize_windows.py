@@ -1,4 +1,4 @@
-"""Phase windows in 8-bit numbers: last part of the quantisation of the features."""
+"""Phase windows in 8-bit numbers: last part of the quantization of the features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_SCALE", "STEPS_PER_TURN", "QuantisedWindows", "quantize_windows"]
+__all__ = [
+    "LARGEST_SCALE",
+    "STEPS_PER_TURN",
+    "QuantizedWindows",
+    "phase_shift_for",
+    "quantize_windows",
+]
 
 STEPS_PER_TURN = 256  # start and width are 8-bit fractions of a turn
 LARGEST_SCALE = 255
@@ -15,7 +21,7 @@ _SAME_TURN = 1e-9
 
 
 @dataclass(frozen=True)
-class QuantisedWindows:
+class QuantizedWindows:
     """Phase windows of all rows, shape (n_blocks, d).
 
     `falls` says where the phase falls as v grows, so that the window is mirrored; `constant` is +1
@@ -35,27 +41,16 @@ class QuantisedWindows:
 def quantize_windows(
     *, start: NDArray[np.float64], width: NDArray[np.float64], slope: NDArray[np.float64],
     centre: NDArray[np.float64], error: NDArray[np.float64], weighed: NDArray[np.bool_],
-) -> QuantisedWindows:  # fmt: skip
+) -> QuantizedWindows:  # fmt: skip
     """Round scale, start and width of every row to 8 bits.
 
     The phase is ``slope * v + start + centre - error``. Starts take up the last two, unless they
     alternate along the rows by design and `centre` is small: then they stay as they are, and the
     mean rounding errors, which matter in a few rows of a block only, are left alone.
 
-    Parameters
-    ----------
-    start, width : ndarray of float64, shape (n_blocks, d)
-        Turns.
-    slope : ndarray of float64, shape (n_blocks, d)
-        Turns per unit of v.
-    centre, error : ndarray of float64, shape (n_blocks, d)
-        Turns: the phase of quantised inputs 0, and what rounding adds to phases in the mean.
-    weighed : ndarray of bool, shape (n_blocks, d)
-        Rows that matter.
-
-    Returns
-    -------
-    QuantisedWindows
+    Everything has shape (n_blocks, d) and is in turns: `slope` per unit of v, `centre` the phase of
+    quantized inputs 0, `error` what rounding adds to phases in the mean. `weighed` marks the rows
+    that matter.
     """
     if np.abs(slope).max() > 0.5:
         slope = slope - np.rint(slope)  # v is an integer: whole turns a unit change nothing
@@ -80,7 +75,7 @@ def quantize_windows(
     constant = np.where(rounded == 0, -1, np.where(rounded == STEPS_PER_TURN, 1, 0))
     still = (scale == 0) & (constant == 0)
     constant[still] = np.where(inside, 1, -1)[still]
-    return QuantisedWindows(
+    return QuantizedWindows(
         scale, -rising % STEPS_PER_TURN, rounded, falls, phase_shift, constant, shift
     )
 
@@ -125,8 +120,13 @@ def _round_starts(
 
 def _quantize_slopes(slope: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """Return 8-bit scales and their common shift: ``scale * 2**(shift - 32)`` turns per unit."""
-    largest = float(slope.max())
+    phase_shift = phase_shift_for(float(slope.max()))
+    return np.rint(slope * 2.0 ** (32 - phase_shift)).astype(np.int64), phase_shift
+
+
+def phase_shift_for(largest: float) -> int:
+    """Return the smallest shift with which the largest slope, in turns, is an 8-bit scale."""
     phase_shift = 0
     while np.rint(largest * 2.0 ** (32 - phase_shift)) > LARGEST_SCALE:
         phase_shift += 1
-    return np.rint(slope * 2.0 ** (32 - phase_shift)).astype(np.int64), phase_shift
+    return phase_shift

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -10,11 +11,9 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht_row_halving, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
+from tinykernel.model.permutation import Permutation
 
-if TYPE_CHECKING:
-    from tinykernel.model.integer import IntegerModel
-
-__all__ = ["features", "totals"]
+__all__ = ["run"]
 
 
 @njit(cache=True, nogil=True)
@@ -80,69 +79,40 @@ def _run_rows(  # type: ignore[no-untyped-def]
             _weigh(z, weights, sums[i])
 
 
-def _run(
-    model: IntegerModel, inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32]
-) -> None:
-    """Fill `bits` and `sums`; an array of no rows stands for one that is not wanted."""
-    blocks, rows = np.nonzero(model.row_kept)
-    block_ends = np.searchsorted(blocks, np.arange(model.n_blocks + 1))
-    d = model.dimension
-    butterflies = (1 + model.n_blocks) * (d // 2) * model.log2_dimension
-    work = butterflies + model.n_components * (2 + model.n_outputs)
+def run(
+    inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32], *,
+    sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
+    halve_first: Sequence[bool], halve_second: Sequence[bool], row_kept: NDArray[np.bool_],
+    scale: NDArray[Any], start: NDArray[Any], width: NDArray[Any], phase_shift: int,
+    weights: NDArray[Any],
+) -> None:  # fmt: skip
+    """Run steps 2 to 5 on quantized inputs, shape (n_rows, n_features), for the fields of a model.
+
+    Fills `bits` (n_rows, p) with the components and `sums` (n_rows, n_outputs); an array of no rows
+    stands for one that is not wanted.
+    """
+    n_blocks, d = diagonal.shape
+    blocks, rows = np.nonzero(row_kept)
+    butterflies = (1 + n_blocks) * (d // 2) * (d.bit_length() - 1)
+    work = butterflies + rows.size * (2 + len(weights))
     run_on_rows(
         _run_rows,
         inputs.shape[0],
         useful_threads(work * inputs.shape[0]),
         np.ascontiguousarray(inputs),
-        model.sign,
-        model.permutation.indices(d).astype(np.int64),
-        np.array(model.halve_first, dtype=np.int16),
-        model.diagonal,
-        np.int32(SHIFTS[model.diagonal_kind]),
-        np.array(model.halve_second, dtype=np.int16),
+        sign,
+        permutation.indices(d).astype(np.int64),
+        np.array(halve_first, dtype=np.int16),
+        diagonal,
+        np.int32(SHIFTS[diagonal_kind]),
+        np.array(halve_second, dtype=np.int16),
         rows.astype(np.int64),
-        block_ends.astype(np.int64),
-        model.scale,
-        model.start,
-        model.width,
-        np.uint32(model.phase_shift),
-        model.weights,
+        np.searchsorted(blocks, np.arange(n_blocks + 1)).astype(np.int64),
+        scale,
+        start,
+        width,
+        np.uint32(phase_shift),
+        weights,
         bits,
         sums,
     )
-
-
-def features(model: IntegerModel, inputs: NDArray[Any]) -> NDArray[np.bool_]:
-    """Compute the components z; True stands for +1.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    inputs : ndarray of int8 or int16, shape (n_rows, n_features)
-        Quantised inputs.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_rows, n_components)
-    """
-    bits = np.empty((inputs.shape[0], model.n_components), dtype=np.bool_)
-    _run(model, inputs, bits, np.empty((0, 0), dtype=np.int32))
-    return bits
-
-
-def totals(model: IntegerModel, inputs: NDArray[Any]) -> NDArray[np.int32]:
-    """Compute ``multiplier * sum + offset`` of every output.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    inputs : ndarray of int8 or int16, shape (n_rows, n_features)
-        Quantised inputs.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, n_outputs)
-    """
-    sums = np.empty((inputs.shape[0], model.n_outputs), dtype=np.int32)
-    _run(model, inputs, np.empty((0, 0), dtype=np.bool_), sums)
-    return sums * model.multiplier + model.offset

@@ -1,4 +1,4 @@
-"""The mean of the rounding errors of the integer transforms, which quantisation takes out."""
+"""The mean of the rounding errors of the integer transforms, which quantization takes out."""
 
 from __future__ import annotations
 

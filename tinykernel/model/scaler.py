@@ -1,4 +1,4 @@
-"""Raw sensor values to quantised inputs, in the arithmetic of the firmware."""
+"""Raw sensor values to quantized inputs, in the arithmetic of the firmware."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 
 @dataclass(frozen=True, eq=False)
 class InputScaler:
-    """How a raw value x of feature i becomes the quantised value q.
+    """How a raw value x of feature i becomes the quantized value q.
 
     Every array has length ``n_features``, or length 1 where one value serves all features (each
     array for itself). With ``top = 2**bits - 1`` and ``half = 2**(bits - 1)``:
@@ -113,7 +113,7 @@ class InputScaler:
 
     @property
     def input_dtype(self) -> np.dtype[Any]:
-        """Type of the quantised values: int8 or int16."""
+        """Type of the quantized values: int8 or int16."""
         return np.dtype(np.int8 if self.bits == 8 else np.int16)
 
     @property
@@ -129,7 +129,7 @@ class InputScaler:
         return np.broadcast_to(self.multiplier == 0, (n_features,)).copy()
 
     def quantize(self, raw: NDArray[Any]) -> NDArray[Any]:
-        """Quantise raw values that already have the type `raw_dtype`.
+        """Quantize raw values that already have the type `raw_dtype`.
 
         Parameters
         ----------
@@ -149,8 +149,8 @@ class InputScaler:
             level = ((clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier) >> np.uint64(
                 16
             )
-        quantised = level.astype(np.int32) - half
-        return np.where(self.multiplier == 0, 0, quantised).astype(self.input_dtype)
+        quantized = level.astype(np.int32) - half
+        return np.where(self.multiplier == 0, 0, quantized).astype(self.input_dtype)
 
     def _float_level(self, raw: NDArray[Any]) -> NDArray[np.float32]:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):

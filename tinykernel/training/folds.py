@@ -1,4 +1,4 @@
-"""Which rows the joint trainer holds out: to choose hyper-parameters, and to choose an epoch."""
+"""Which rows the trainer holds out: to choose hyper-parameters, and to choose an epoch."""
 
 from __future__ import annotations
 
@@ -30,18 +30,8 @@ def trial_folds(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -
     Where few rows or few groups are held out, the choice among options is decided by chance unless
     it is repeated with others.
 
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,)
-        Classes.
-    groups : array-like, shape (n,), optional
-    seed : int
-
-    Returns
-    -------
-    list of Fold
-        Three where there are groups or few rows, else one; fewer, or none, where a class or a group
-        has too few rows.
+    There are three where there are groups or few rows, else one; fewer, or none, where a class or a
+    group has too few rows.
     """
     rng = np.random.default_rng([seed, 2])
     n = codes.size
@@ -78,24 +68,8 @@ def keep_aside(
 ) -> NDArray[np.bool_]:
     """Choose about a share of the rows: whole groups, or rows of every class.
 
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,)
-        Classes.
-    groups : array-like, shape (n,), optional
-    share : float
-        Above 0, below 1.
-    seed : int
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        Which rows are kept aside.
-
-    Raises
-    ------
-    TinykernelError
-        If no row is left, or a class has none among the others.
+    The result marks the rows that are kept aside. A TinykernelError says where no row is left, or a
+    class has none among the others.
 
     Examples
     --------

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import fwht, fwht_halving, padded_dimension
+from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.proof import choose_first_schedule
+from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling, choose_scope
-from tinykernel.training.problem import FirmwareArithmetic
 
 __all__ = [
     "SharedTransform",
+    "choose_scaling",
     "draw_permutation",
     "draw_transform",
-    "fit_joint_scaling",
-    "label_codes",
+    "fit_level_scaling",
     "neighbour_distance",
 ]
 
@@ -30,28 +31,25 @@ _NEIGHBOUR = 50
 
 @dataclass(frozen=True, eq=False)
 class SharedTransform:
-    """Scaler, B and P: everything before the blocks.
+    """Scaler, B and P in the integers of the firmware: everything before the blocks.
 
     Parameters
     ----------
     scaling : InputScaling
+    scaler : InputScaler
+        The same in integers.
     sign : ndarray of int8, shape (n_features,)
         Diagonal of B.
     permutation : Permutation
-    input_bits : {8, 16}
-        The inputs are rounded to this number of levels, as in the firmware.
-    halve : tuple of bool, optional
-        Schedule of the first transform in the firmware. Without it the transform is exact.
-    levels : callable, optional
-        Quantises raw rows as the firmware does; goes with `halve`.
+    halve : tuple of bool
+        Schedule of the first transform.
     """
 
     scaling: InputScaling
+    scaler: InputScaler
     sign: NDArray[np.int8]
     permutation: Permutation
-    input_bits: int
-    halve: tuple[bool, ...] | None = None
-    levels: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    halve: tuple[bool, ...]
 
     @property
     def dimension(self) -> int:
@@ -60,51 +58,17 @@ class SharedTransform:
 
     @property
     def unit(self) -> float:
-        """What one step of the integers of the firmware is worth in `mixed`."""
-        step = 2.0 ** (1 - self.input_bits)
-        return float(step * 2.0 ** sum(self.halve or ()) / np.sqrt(self.dimension))
+        """What one step of the integers is worth in `mixed`."""
+        step = 2.0 ** (1 - self.scaler.bits)
+        return float(step * 2.0 ** sum(self.halve) / np.sqrt(self.dimension))
 
     @property
     def live_sign(self) -> NDArray[np.int8]:
-        """Diagonal of B with 0 for constant features, which the firmware leaves out."""
-        return np.where(self.scaling.scale > 0, self.sign, 0).astype(np.int8)
-
-    def rounded(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows and round them to levels as fine as those of the quantised inputs.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, n_features)
-        """
-        scaling = self.scaling
-        x = scaling.apply(X)
-        step = np.full_like(scaling.low, 2.0 ** (1 - self.input_bits))
-        low = scaling.low.astype(np.float32)
-        x -= low
-        x /= step.astype(np.float32)
-        np.rint(x, out=x)
-        x *= step.astype(np.float32)
-        x += low
-        x *= scaling.scale > 0
-        return x
+        """Diagonal of B with 0 for constant inputs, which the firmware leaves out."""
+        return _live(self.scaling, self.sign)
 
     def mixed(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Compute ``P H B x / sqrt(d)``, a few thousand rows at a time.
-
-        With a schedule these are whole multiples of `unit`, exactly as in the firmware.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, d)
-        """
+        """Compute ``P H B x / sqrt(d)`` of raw rows: whole multiples of `unit`; shape (n, d)."""
         gather = self.permutation.indices(self.dimension)
         out = np.empty((X.shape[0], self.dimension), dtype=np.float32)
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):
@@ -114,36 +78,36 @@ class SharedTransform:
 
     def _transformed(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Compute ``H B x / sqrt(d)``."""
-        d, n = self.dimension, self.sign.shape[0]
-        if self.halve is None or self.levels is None:
-            floats = np.zeros((X.shape[0], d), dtype=np.float32)
-            np.multiply(self.rounded(X), self.sign * np.float32(d**-0.5), out=floats[:, :n])
-            return fwht(floats)
-        integers = np.zeros((X.shape[0], d), dtype=np.int16)
-        integers[:, :n] = self.levels(X)
+        n = self.sign.shape[0]
+        integers = np.zeros((X.shape[0], self.dimension), dtype=np.int16)
+        integers[:, :n] = self.scaler.quantize(X)
         # The negative of -32768 would not fit into 16 bits.
         np.maximum(integers, -32767, out=integers)
         integers[:, :n] *= self.live_sign
         return fwht_halving(integers, self.halve) * np.float32(self.unit)
 
 
-def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
-    """Scale the range of the training rows to [-1, 1).
+def _live(scaling: InputScaling, sign: NDArray[np.int8]) -> NDArray[np.int8]:
+    return np.where(scaling.scale > 0, sign, 0).astype(np.int8)
 
-    The upper end is at most ``1 - 2 / 2**bits``, so that the quantised input q stands for
-    ``q / 2**(bits - 1)`` with no offset, and starts need no correction.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    input_bits : {8, 16}
-    scope : {"feature", "global", "auto"}
-        A scale for each feature, or one for all of them, which costs no table; "auto" as in
-        `tinykernel.training.problem.choose_scope`.
+def choose_scaling(
+    rows: NDArray[Any], raw_dtype: str, bits: int | str, scope: str
+) -> tuple[int, InputScaling]:
+    """Choose the width of the quantized inputs where it is "auto", and fit the scaler."""
+    if bits == "auto":
+        scaling = fit_level_scaling(rows, 8, scope)
+        one_scale = np.unique(scaling.scale[scaling.scale > 0]).size <= 1
+        bits = 8 if one_scale or raw_dtype in ("uint8", "int8") else 16
+    return int(bits), fit_level_scaling(rows, int(bits), scope)
 
-    Returns
-    -------
-    InputScaling
+
+def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
+    """Scale the range of the training rows to [-1, 1), so that levels are exact.
+
+    The upper end is at most ``1 - 2 / 2**bits``, so that the quantized input q stands for
+    ``q / 2**(bits - 1)`` with no offset, and starts need no correction. `scope` is as in
+    `tinykernel.model.scaling.choose_scope`.
     """
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     varies = high > low
@@ -151,7 +115,7 @@ def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
     scope = choose_scope(X, scope)
     levels = 2**input_bits
     if scope == "global" and varies.any():
-        # One scale for all is one for constant features too: then they cost no table.
+        # One scale for all is one for constant inputs too: then they cost no table.
         low = np.full_like(low, low[varies].min())
         spread = np.full_like(low, high[varies].max() - low[0])
         varies = np.ones_like(varies)
@@ -166,38 +130,15 @@ def fit_joint_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 
 def draw_transform(
-    scaling: InputScaling, input_bits: int, rng: np.random.Generator,
-    raw_dtype: str = "float32", firmware: FirmwareArithmetic | None = None,
-) -> SharedTransform:  # fmt: skip
-    """Draw the signs B and the permutation P, an orbit.
-
-    Parameters
-    ----------
-    scaling : InputScaling
-    input_bits : {8, 16}
-    rng : numpy.random.Generator
-    raw_dtype : str
-        Of the rows.
-    firmware : FirmwareArithmetic, optional
-        Whose inputs and first transform to use.
-
-    Returns
-    -------
-    SharedTransform
-    """
+    scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator
+) -> SharedTransform:
+    """Draw the signs B and the permutation P, an orbit."""
     n = scaling.offset.shape[0]
-    d = padded_dimension(n)
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
-    transform = SharedTransform(scaling, sign, draw_permutation(d, rng), input_bits)
-    if firmware is None:
-        return transform
-    # The first transform comes before G, so that any G will do here.
-    anything = np.ones((1, d), dtype=np.int8)
-    halve, _ = firmware.schedules(
-        transform.live_sign, input_bits, transform.permutation, anything, "int8"
-    )
-    levels = firmware.input_levels(scaling, raw_dtype, input_bits)
-    return replace(transform, halve=halve, levels=levels)
+    permutation = draw_permutation(padded_dimension(n), rng)
+    halve = choose_first_schedule(_live(scaling, sign), bits)
+    scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
+    return SharedTransform(scaling, scaler, sign, permutation, halve)
 
 
 def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:
@@ -207,26 +148,11 @@ def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:
     return Permutation("orbit", multiplier=multiplier, increment=increment)
 
 
-def label_codes(targets: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the most probable class of targets (n, n_outputs), as for `JointLearner`."""
-    if targets.shape[1] == 1:
-        return (targets[:, 0] > 0.5).astype(np.int64)
-    return np.asarray(targets.argmax(axis=1), dtype=np.int64)
-
-
 def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:
     """Estimate the typical distance of near rows, from which sigma follows.
 
-    Parameters
-    ----------
-    mixed : ndarray of float32, shape (n, d)
-        ``P H B x / sqrt(d)``: the same distances as between the scaled inputs.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    float
-        Mean distance to the tenth part of the nearest of 500 rows, the 50th; positive.
+    It is the mean distance to the tenth part of the nearest of 500 rows, the 50th; positive. Mixed
+    rows, shape (n, d), have the same distances as the scaled inputs.
     """
     n = mixed.shape[0]
     chosen = np.sort(rng.choice(n, min(n, _NEIGHBOUR_ROWS), replace=False))

@@ -1,7 +1,7 @@
-"""Compiled kernels of the joint trainer: forward, backward, and update of a mini-batch.
+"""Compiled kernels of the trainer: forward, backward, and update of a mini-batch.
 
-Rows travel in groups of `LANES` that lie side by side in memory, the feature index outside and the
-row index inside, so that every operation, the stride-1 stages of the transform included, is a
+Rows travel in groups of `LANES` that lie side by side in memory, the component outside and the row
+inside, so that every operation, the stride-1 stages of the transform included, is a
 vector operation on `LANES` numbers. For one group, with u = P H B x / sqrt(d) (shared by all
 blocks) the forward pass is::
 
@@ -13,11 +13,10 @@ blocks) the forward pass is::
 
 and the backward pass replaces the derivative of the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2``,
 which follows ``k sech^2(k s)``, the derivative of tanh(k s), without an exponential. H is its own
-transpose, so the gradient goes back through the same transform. For tests of the gradients
-`forward_group` can take the integral of g in place of the sign.
+transpose, so the gradient goes back through the same transform.
 
 `forward_group_stored` computes the same with the integers of the firmware, which are exact in
-float32: its features are bit for bit those of the integer model.
+float32: its components are bit for bit those of the integer model.
 
 Loops over rows have the number of rows as a variable in reductions: as a constant the compiler
 unrolls them before it looks for vectors.
@@ -126,7 +125,7 @@ def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
 def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
-    """Multiply z by the dropout mask of feature j; counter-based, so that it can be repeated."""
+    """Multiply z by the dropout mask of component j; counter-based, so that it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
         # Without the casts numba goes on in 64 bits.
@@ -134,15 +133,6 @@ def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untype
         h = np.uint32((h ^ (h >> np.uint32(15))) * np.uint32(0xC2B2AE35))
         h ^= h >> np.uint32(16)
         z[base + k] *= inverse if h >= threshold else np.float32(0.0)
-
-
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def _surrogate(z, base, slope):  # type: ignore[no-untyped-def]
-    """Replace s by the integral of g from 0 to s; for tests."""
-    root = np.float32(np.sqrt(0.5))
-    for k in range(base, base + LANES):
-        x = slope * z[k]
-        z[k] = _HALF * x / (_ONE + _HALF * x * x) + root * np.arctan(root * x)
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
@@ -181,13 +171,12 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
 def forward_group(  # type: ignore[no-untyped-def]
-    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums, smooth
+    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums
 ):  # fmt: skip
     """Fill y with the projections and sums with W z of one group.
 
     Shapes: u (d * LANES,), diagonal (m, d), rate, centre, level (m * d,), weights (m * d, o),
-    seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES). `smooth` > 0 replaces the sign by its
-    surrogate of that slope.
+    seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES).
     """
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
@@ -213,11 +202,8 @@ def forward_group(  # type: ignore[no-untyped-def]
                     q = r * r
                     s = t + (_C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * _C5)))))
                     tile[i * LANES + k] = s
-                if smooth > 0:
-                    _surrogate(tile, i * LANES, smooth)
-                else:
-                    for k in range(i * LANES, (i + 1) * LANES):
-                        tile[k] = _ONE if tile[k] > 0 else -_ONE
+                for k in range(i * LANES, (i + 1) * LANES):
+                    tile[k] = _ONE if tile[k] > 0 else -_ONE
                 if threshold > 0:
                     _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
@@ -265,7 +251,7 @@ def forward_group_stored(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
 def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped-def]
-    """Add the contribution of `_TILE` features to the sums of all outputs."""
+    """Add the contribution of `_TILE` components to the sums of all outputs."""
     for o in range(n_outputs):
         w0 = weights[first, o]
         w1 = weights[first + 1, o]

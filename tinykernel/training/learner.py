@@ -1,4 +1,4 @@
-"""The loop of the joint trainer: parameters, mini-batches, Adam, best state."""
+"""The loop: learned parameters, mini-batches, Adam, best state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.training.inputs import label_codes, neighbour_distance
+from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
-from tinykernel.training.options import JointOptions
+from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.loss import prior
+from tinykernel.training.options import Recipe
 from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.windows import (
@@ -27,7 +29,7 @@ from tinykernel.training.windows import (
     stored_windows,
 )
 
-__all__ = ["Forward", "JointLearner", "Validation"]
+__all__ = ["Forward", "History", "Learner", "Validation"]
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
@@ -56,6 +58,14 @@ class Validation:
     weight: _Floats
 
 
+@dataclass(frozen=True)
+class History:
+    """Loss, seconds and, with validation rows, accuracy of each epoch; and whether Ctrl-C came."""
+
+    epochs: list[dict[str, float]]
+    interrupted: bool
+
+
 @dataclass(frozen=True, eq=False)
 class _Best:
     """The parameters after the best epoch."""
@@ -65,7 +75,7 @@ class _Best:
     values: list[_Floats]
 
 
-class JointLearner:
+class Learner:
     """All learned parameters of one model and the steps that change them.
 
     Parameters
@@ -76,107 +86,99 @@ class JointLearner:
         Probability of each class; of the second class where there are two.
     weight : ndarray of float32, shape (n,)
         Of the rows; mean 1.
-    options : JointOptions
+    recipe : Recipe
     mean : ndarray of float32, shape (d,)
         What was subtracted. It moves the starts of the exported windows and nothing else.
     arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
-        How the firmware computes with these levels of G. Without it the transforms are taken to be
-        exact in the last part of the training, too.
+        How the firmware computes with these levels of G. Only the short trainings of the search do
+        without: for them the transforms are exact in the last part, too, as proofs take time.
     cancelled : threading.Event, optional
         Ends a training with `CancelledError` when it is set.
     """
 
     def __init__(
-        self, mixed: _Floats, targets: _Floats, weight: _Floats, options: JointOptions,
+        self, mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe,
         mean: _Floats, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
         cancelled: threading.Event | None = None,
     ) -> None:  # fmt: skip
-        self.options, self.mixed, self.targets, self.weight = options, mixed, targets, weight
-        self.mean = mean
-        self.rng = np.random.default_rng([options.seed, 1])
+        self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
+        self.mixed, self.targets, self.weight, self.mean = mixed, targets, weight, mean
+        self.rng = np.random.default_rng([recipe.seed, 1])
         self.n_outputs = targets.shape[1]
         self.dimension = mixed.shape[1]
-        self.n_blocks = options.format.blocks(options.n_components, self.dimension)
+        self.n_blocks = self.layout.blocks(recipe.n_components, self.dimension)
         self.n_rows = self.n_blocks * self.dimension
         distance = neighbour_distance(mixed, self.rng)
-        self.sigma = options.sigma or distance * options.sigma_multiple
-        self._noise = np.float32(options.noise * self.sigma / np.sqrt(self.dimension))
-        self.quantised = False
+        self.sigma = recipe.sigma or distance * recipe.sigma_multiple
+        self._noise = np.float32(recipe.noise * self.sigma / np.sqrt(self.dimension))
+        self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
         self._step = 0
         self._draw()
-        self._leaves_out = options.format.leaves_out(self.dimension)
+        self._leaves_out = self.layout.leaves_out(self.dimension)
         self._live = np.ones((self.n_rows, 1), dtype=np.float32)
         if not self._leaves_out:
-            self._live[options.n_components :] = 0
+            self._live[recipe.n_components :] = 0
         self.shadow *= self._live
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         values = [getattr(self, name) for name in _NAMES]
         self._moments = [np.zeros((2, v.size), dtype=np.float32) for v in values]
         self._gradients = [np.zeros((_SLOTS, *v.shape), dtype=np.float32) for v in values]
-        self._totals = np.zeros((_SLOTS, 3))
+        self._totals = np.zeros((_SLOTS, 2))
         self._weights = np.zeros_like(self.shadow)
-        self._executor = ThreadPoolExecutor(max_workers=options.n_threads)
+        self._executor = ThreadPoolExecutor(max_workers=recipe.n_threads)
 
     def _draw(self) -> None:
         """Draw the first parameters: Fastfood's, 001 (3)."""
-        rng, options, form = self.rng, self.options, self.options.format
-        shape = (options.candidates * self.n_blocks, self.dimension)
+        rng, recipe, layout = self.rng, self.recipe, self.layout
+        shape = (recipe.candidates * self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
         norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
-        length = np.sqrt(rng.chisquare(self.dimension, shape)) if form.scale_per_row else (
+        length = np.sqrt(rng.chisquare(self.dimension, shape)) if layout.scale_per_row else (
             np.full(shape, np.sqrt(self.dimension))
         )  # fmt: skip
         self.diagonal = (diagonal * np.sqrt(self.dimension) / norm).astype(np.float32)
         rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
         self.rate = rate.astype(np.float32).ravel()
         self.centre = rng.random(self.rate.size, dtype=np.float32)
-        if not form.learns_start:
+        if not layout.learns_start:
             self.centre[:] = np.resize(np.array([0.0, 0.25], dtype=np.float32), self.centre.size)
         self.level = np.zeros(self.rate.size, dtype=np.float32)
-        if form.learns_width:
+        if layout.learns_width:
             self.level[:] = rng.uniform(-1, 1, self.level.size)
-        if options.candidates > 1:
+        if recipe.candidates > 1:
             self._choose_blocks()
         self._draw_outputs()
 
     def _choose_blocks(self) -> None:
-        """Keep the blocks whose features align best with the labels."""
+        """Keep the blocks whose components align best with the labels."""
         rows = [v.reshape(self.diagonal.shape) for v in (self.rate, self.centre, self.level)]
 
-        def features(block: int, y: _Floats) -> _Floats:
+        def components(block: int, y: _Floats) -> _Floats:
             rate, centre, level = (v[block] for v in rows)
             signs: _Floats = np.sign(np.cos(2 * np.pi * (y * rate + centre)) + level)
             return signs
 
-        codes = label_codes(self.targets)
+        # The most probable class of each row.
+        most = self.targets.argmax(axis=1) if self.n_outputs > 1 else self.targets[:, 0] > 0.5
+        codes: NDArray[np.int64] = most.astype(np.int64)
         chosen = aligned_blocks(
-            self.mixed, codes, self.diagonal, features, self.n_blocks, self.rng
+            self.mixed, codes, self.diagonal, components, self.n_blocks, self.rng
         )  # fmt: skip
         self.diagonal = self.diagonal[chosen]
         self.rate, self.centre, self.level = (v[chosen].ravel() for v in rows)
 
     def _draw_outputs(self) -> None:
         """Draw the first weights."""
-        rng, options = self.rng, self.options
+        rng, recipe = self.rng, self.recipe
         padded = -(-self.n_outputs // OUTPUT_MULTIPLE) * OUTPUT_MULTIPLE
         self.shadow = np.zeros((self.n_rows, padded), dtype=np.float32)
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
-        self.shadow[:, : self.n_outputs] = np.float32(options.weight_spread) * drawn
+        self.shadow[:, : self.n_outputs] = np.float32(recipe.weight_spread) * drawn
         self.offset = np.zeros(padded, dtype=np.float32)
-        self.offset[: self.n_outputs] = self._prior()
-        self.gain = np.array([options.gain], dtype=np.float32)
-
-    def _prior(self) -> _Floats:
-        """Return the offsets that give every row the class shares of the training rows."""
-        if self.options.loss != "cross_entropy":
-            return np.zeros(self.n_outputs, dtype=np.float32)
-        # No matrix product: its rounding may depend on the number of threads.
-        total = np.einsum("i,ij->j", self.weight, self.targets, dtype=np.float64)
-        share = np.clip(total / self.weight.sum(dtype=np.float64), 1e-4, 1 - 1e-4)
-        log_odds = np.log(share) - np.log(1 - share) if self.n_outputs == 1 else np.log(share)
-        return np.asarray(log_odds - (log_odds.mean() if self.n_outputs > 1 else 0), np.float32)
+        self.offset[: self.n_outputs] = prior(self.targets, self.weight)
+        self.gain = np.array([recipe.gain], dtype=np.float32)
 
     def _heaviest(self) -> _Floats:
         """Return 1 for the rows of each block with the largest weights, else 0; shape (rows, 1)."""
@@ -185,47 +187,37 @@ class JointLearner:
         order = np.argsort(-size, axis=1, kind="stable")
         np.put_along_axis(rank, order, np.arange(self.dimension)[None, :], axis=1)
         # The last block has what is left of the components.
-        most = self.options.format.rows_kept(self.dimension)
-        kept = np.minimum(self.options.n_components - most * np.arange(self.n_blocks), most)
+        most = self.layout.rows_kept(self.dimension)
+        kept = np.minimum(self.recipe.n_components - most * np.arange(self.n_blocks), most)
         return (rank < kept[:, None]).astype(np.float32).reshape(-1, 1)
 
     # -- forward ------------------------------------------------------------------------------
 
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
-        threshold = self.options.threshold if self.options.format.ternary else 0.0
+        threshold = self.recipe.threshold if self.layout.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._heaviest() if self._leaves_out else self._live
-        scale = np.float32(self.gain[0] / np.sqrt(self.options.n_components))
+        scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
         given = Parameters(self.diagonal, self.rate, self.centre, self.level)
-        form = self.options.format
-        if self.quantised and self._arithmetic is not None:
-            windows = stored_windows(given, form, self.mean, self._arithmetic)
+        if self.quantized and self._arithmetic is not None:
+            windows = stored_windows(given, self.layout, self.mean, self._arithmetic)
         else:
-            windows = float_windows(given, form, self.mean, self.quantised)
+            windows = float_windows(given, self.layout, self.mean, self.quantized)
         return Forward(windows, self._weights, scale, self.offset)
 
     def prove(self) -> None:
         """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
         if self._arithmetic_of is not None:
-            levels, _ = diagonal_levels(self.diagonal, self.options.format.diagonal_top)
+            levels, _ = diagonal_levels(self.diagonal, self.layout)
             self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
 
     def decide(self, mixed: _Floats) -> _Floats:
-        """Compute the decision values of rows.
-
-        Parameters
-        ----------
-        mixed : ndarray of float32, shape (n, d)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, n_outputs)
-        """
+        """Compute the decision values (n, n_outputs) of mixed rows (n, d)."""
         f = self.forward()
         w = f.windows
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
-        edges = np.linspace(0, mixed.shape[0], 2 * self.options.n_threads + 1).astype(np.int64)
+        edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
             decide_rows(mixed, edges[i], edges[i + 1], w.diagonal, w.rate, w.centre, w.level,
@@ -241,7 +233,7 @@ class JointLearner:
 
         `batch`, if given, holds the mixed inputs of exactly these rows (augmented ones).
         """
-        o = self.options
+        o = self.recipe
         starts = self.rng.integers(0, _POOL, rows.size)
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
         mixed, targets, weight = self.mixed, self.targets, self.weight
@@ -255,15 +247,15 @@ class JointLearner:
 
         def part(slot: int) -> None:
             learn_slot(
-                slot, _SLOTS, mixed, targets, weight, self.n_outputs,
-                int(o.loss == "squared_hinge"), rows, starts, seeds, self._pool, self._noise,
+                slot, _SLOTS, mixed, targets, weight, self.n_outputs, rows, starts, seeds,
+                self._pool, self._noise,
                 w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
                 np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
                 *(g[slot] for g in gradients[:6]), self._totals[slot],
             )  # fmt: skip
 
         list(self._executor.map(part, range(_SLOTS)))
-        gradients[6][:, 0] = self._totals[:, 2] / np.sqrt(o.n_components)
+        gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(o.n_components)
         if w.are_stored:
             self._from_stored(w)
         self._update(step, np.float32(1.0 / rows.size))
@@ -279,15 +271,15 @@ class JointLearner:
 
     def _update(self, step: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter."""
-        o, form = self.options, self.options.format
-        if not form.scale_per_row:
+        o, layout = self.recipe, self.layout
+        if not layout.scale_per_row:
             tied = self._gradients[1].reshape(_SLOTS, self.n_blocks, self.dimension)
             tied[:] = tied.mean(axis=2, keepdims=True)
         steps = (
             step * o.diagonal_factor,
             step * o.frequency_factor / (2 * np.pi * self.sigma),
-            step * o.window_factor / (2 * np.pi) if form.learns_start else 0.0,
-            step * o.window_factor if form.learns_width else 0.0,
+            step * o.window_factor / (2 * np.pi) if layout.learns_start else 0.0,
+            step * o.window_factor if layout.learns_width else 0.0,
             step,
             step * o.offset_factor,
             step * 10.0,
@@ -301,7 +293,7 @@ class JointLearner:
             if size > 0:
                 value = getattr(self, name).reshape(-1)
                 adam(value, g.reshape(_SLOTS, -1), moments[0], moments[1], np.float32(size),
-                     np.float32(0.0), first, second, factor)  # fmt: skip
+                     first, second, factor)  # fmt: skip
         self.shadow *= self._live
 
     # -- the loop -----------------------------------------------------------------------------
@@ -309,17 +301,14 @@ class JointLearner:
     def run(
         self, validation: Validation | None = None, patience: int | None = None,
         augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None = None,
-    ) -> list[dict[str, float]]:  # fmt: skip
-        """Train, and end in the best state (by `validation`, if given), quantised.
+    ) -> History:  # fmt: skip
+        """Train, and end in the best state (by `validation`, if given), quantized.
 
-        Ctrl-C ends the training early and keeps the best state so far.
-
-        Returns
-        -------
-        list of dict
-            For each finished epoch: loss, seconds and, with `validation`, accuracy.
+        Ctrl-C ends the training and keeps the best state so far; in the first epoch, and in a
+        short training that can be cancelled, it is passed on.
         """
-        o = self.options
+        o = self.recipe
+        interrupted = False
         history: list[dict[str, float]] = []
         best: _Best | None = None
         try:
@@ -338,14 +327,16 @@ class JointLearner:
                 if best is not None and patience is not None and epoch - best.epoch >= patience:
                     break
         except KeyboardInterrupt:
-            if history:
-                progress.report("training", len(history), o.epochs, "stopped; the best is kept")
+            if not history or self._cancelled is not None:
+                raise
+            interrupted = True
+            progress.report("training", len(history), o.epochs, "stopped; the best is kept")
         if best is not None:
             for name, value in zip(_NAMES, best.values, strict=True):
                 getattr(self, name)[...] = value
         self.prove()
-        self.quantised = True
-        return history
+        self.quantized = True
+        return History(history, interrupted)
 
     def _state(self, accuracy: float, epoch: int) -> _Best:
         values = [getattr(self, name).copy() for name in _NAMES]
@@ -356,16 +347,16 @@ class JointLearner:
         augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None,
     ) -> float:  # fmt: skip
         """Go through all rows once; returns the mean loss."""
-        o, n = self.options, self.mixed.shape[0]
+        o, n = self.recipe, self.mixed.shape[0]
         size = max(LANES, min(o.batch_rows, n // LANES * LANES))
         n_batches = max(1, n // size)
         order = np.resize(self.rng.permutation(n), n_batches * size)
         total = 0.0
-        if (epoch + 1) / o.epochs > o.quantise_from:
+        if (epoch + 1) / o.epochs > o.quantize_from:
             self.prove()
         for i in range(n_batches):
             done = (epoch * n_batches + i) / (o.epochs * n_batches)
-            self.quantised = done >= o.quantise_from
+            self.quantized = done >= o.quantize_from
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError
             rows = order[i * size : (i + 1) * size]
@@ -374,11 +365,11 @@ class JointLearner:
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:
-        """Compute the share of rows, by weight, that the quantised parameters label right."""
-        was, self.quantised = self.quantised, True
+        """Compute the share of rows, by weight, that the quantized parameters label right."""
+        was, self.quantized = self.quantized, True
         self.prove()
         decisions = self.decide(validation.mixed)
-        self.quantised = was
+        self.quantized = was
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
         return float(np.average(labels == validation.codes, weights=validation.weight))
 

@@ -1,151 +1,289 @@
-"""What the joint trainer can be told: layouts and options."""
+"""What a user can tell the trainer, and the recipe that the trainer works by.
+
+An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
+docstring and the command line show. The trainer reads it; nothing else has to be changed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from textwrap import fill
+from typing import Any, TypeVar
 
+import numba
+import numpy as np
+from sklearn.utils import check_random_state
+
+from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
+from tinykernel.training.layouts import LAYOUTS
 
-__all__ = ["LAYOUTS", "JointOptions", "Layout", "components_within"]
+__all__ = ["MOST_COMPONENTS", "Recipe", "TrainerOptions", "documented", "recipe_for"]
 
+#: Training would take days, and no target has the flash.
+MOST_COMPONENTS = 65536
+_DEFAULT_LAYOUT = "compact"
 _WORD = 32
 
+_ClassT = TypeVar("_ClassT", bound=type)
+_Check = Callable[[str, Any], object]
 
-@dataclass(frozen=True)
-class Layout:
-    """Which numbers of a feature are learned and stored, and with how many bits.
+
+# -- checks: each takes the name of the option and its value ---------------------------------------
+
+
+def _one_of(*choices: object) -> _Check:
+    return lambda name, value: check_choice(name, value, choices)
+
+
+def _unless_none(check: _Check) -> _Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _between(low: float, high: float, words: str, *, open_ends: bool = False) -> _Check:
+    def check(name: str, value: Any) -> None:
+        number = isinstance(value, (int, float, np.integer, np.floating))
+        inside = number and not isinstance(value, bool)
+        inside = inside and (low < value < high if open_ends else low <= value <= high)
+        if not inside:
+            raise TinykernelError(f"{name} must be a number {words}; got {value!r}")
+
+    return check
+
+
+def _components(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        if check_count(name, value) > MOST_COMPONENTS:
+            raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
+        return
+    unknown = [layout for layout in value if layout not in LAYOUTS]
+    if unknown or not value:
+        what = repr(unknown[0]) if unknown else "an empty mapping"
+        raise TinykernelError(f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}")
+    for layout, number in value.items():
+        _components(f"{name}[{layout!r}]", number)
+
+
+def _augmentation(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
+    unknown = [key for key in value if key != "shift"]
+    if unknown:
+        raise TinykernelError(f"{name}: {unknown[0]!r} is not known; give shift")
+    check_count(f"{name}: shift", value.get("shift", 0), 0)
+
+
+def _shape(name: str, value: Any) -> None:
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
+        raise TinykernelError(f"{name}: {value!r}; give (height, width)")
+    for side in value:
+        check_count(name, side)
+
+
+def _class_weight(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        check_choice(name, value, ("balanced",))
+
+
+def _threads(name: str, value: Any) -> None:
+    if value != -1:
+        check_count(name, value)
+
+
+def _seed(name: str, value: Any) -> None:
+    if not isinstance(value, np.random.RandomState):
+        check_random_state(value)
+
+
+def _verbosity(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        check_count(name, value, 0)
+
+
+# -- the options ----------------------------------------------------------------------------------
+
+
+def _option(default: Any, check: _Check, kind: str, text: str) -> Any:
+    return field(default=default, metadata={"check": check, "type": kind, "text": text})
+
+
+def documented(cls: _ClassT) -> _ClassT:
+    """Put the texts of all options where the docstring of a class has the line ``{options}``."""
+    if cls.__doc__ is not None:
+        space = " " * 8
+        entries = [
+            f"{option.name} : {option.metadata['type']}\n"
+            + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
+            for option in fields(cls)
+            if option.metadata
+        ]
+        cls.__doc__ = cls.__doc__.replace("{options}", "\n    ".join(entries))
+    return cls
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainerOptions:
+    """Everything that a user can tell the trainer.
+
+    The metadata of each field hold "check" (a function of name and value), "type" and "text".
 
     Parameters
     ----------
-    name : str
-    diagonal_top : int
-        Largest level of G: 127 for 8 bits, 7 for 4 bits.
-    learns_start : bool
-        The phase start of each row in 8 bits; otherwise it alternates between two constants along
-        the rows of a block and costs nothing.
-    learns_width : bool
-        The window width of each row in 8 bits; otherwise it is half a turn, t = 0.
-    scale_per_row : bool
-        S in 8 bits a row; otherwise one a block.
-    ternary : bool
-        Weights in {-1, 0, 1} with two bits each, or {-1, 1} with one.
-    prunes : bool
-        Half of the rows of each block, those with the smallest weights, are no components: for them
-        only G is stored, and a bit that says so. Blocks of 32 rows remain whole.
+    {options}
 
     Examples
     --------
-    >>> LAYOUTS["compact"].table_bytes(n_components=1024, dimension=1024, n_outputs=10)
-    1793
+    >>> TrainerOptions(n_components=64, layout="phases").capacity()
+    {'phases': 64}
     """
 
-    name: str
-    diagonal_top: int
-    learns_start: bool
-    learns_width: bool
-    scale_per_row: bool
-    ternary: bool
-    prunes: bool = False
+    n_components: int | Mapping[str, int] = _option(
+        2048, _components, "int or mapping of str to int",
+        "p, the number of binary components, at most 65536. Flash grows in proportion. A mapping "
+        'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
+        "the layout chosen on rows held out.",
+    )  # fmt: skip
+    layout: str | None = _option(
+        None, _one_of(None, *LAYOUTS), '{"compact", "phases", "pruned", "windows"} or None',
+        'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
+        'weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only '
+        'the half of the rows of a block whose weights are largest; "windows": as '
+        '"phases", but also widths and S, and ternary weights. None takes "compact", or '
+        "the best that `n_components` names.",
+    )  # fmt: skip
+    sigma: float | None = _option(
+        None, _unless_none(check_positive), "float or None",
+        "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
+    )  # fmt: skip
+    noise: float | None = _option(
+        None, _unless_none(_between(0, 10, "from 0 to 10")), "float or None",
+        "Noise on the inputs in training, in radians of the phase of a component. None "
+        "searches it.",
+    )  # fmt: skip
+    scaler_scope: str = _option(
+        "auto", _one_of("auto", "feature", "global"), '{"auto", "feature", "global"}',
+        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
+        'pixels, and without a table in the firmware. "auto" takes one for all where most '
+        "inputs span at least half of the range of all.",
+    )  # fmt: skip
+    input_bits: int | str = _option(
+        "auto", _one_of(8, 16, "auto"), '{8, 16, "auto"}',
+        'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
+        "serves all inputs or raw inputs have 8 bits, else 16.",
+    )  # fmt: skip
+    epochs: int | None = _option(
+        None, _unless_none(check_count), "int or None",
+        "Passes over the training rows; None for 6 to 120, fewer for more rows.",
+    )  # fmt: skip
+    patience: int | None = _option(
+        None, _unless_none(check_count), "int or None",
+        "With rows for validation: epochs without a better accuracy on these before training "
+        "ends. None makes all epochs. The best epoch is kept either way.",
+    )  # fmt: skip
+    validation_fraction: float | None = _option(
+        None, _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
+        "float or None",
+        "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
+        "where `fit` is not given any: whole groups, or rows of every class.",
+    )  # fmt: skip
+    search: bool = _option(
+        True, _one_of(True, False), "bool",
+        "Choose sigma, noise, slope and dropout by short trainings on part of the rows; "
+        "without, they take values that are often good, and only a layout is chosen, where "
+        "there is a choice.",
+    )  # fmt: skip
+    augment: Mapping[str, int] | None = _option(
+        None, _unless_none(_augmentation), "mapping or None",
+        'How rows are varied in training: ``{"shift": 1}`` moves images, of `image_shape`, by '
+        "up to one pixel each way.",
+    )  # fmt: skip
+    image_shape: tuple[int, int] | None = _option(
+        None, _unless_none(_shape), "(int, int) or None",
+        "With `augment`: height and width of the images that rows are, in row-major order.",
+    )  # fmt: skip
+    teacher_share: float = _option(
+        0.5, _between(0, 1, "from 0 to 1"), "float",
+        "Share of a teacher's labels in the targets, 0 to 1; see `fit`.",
+    )  # fmt: skip
+    class_weight: Mapping[Any, float] | str | None = _option(
+        None, _unless_none(_class_weight), 'dict, "balanced" or None',
+        'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
+        "classes the same total weight.",
+    )  # fmt: skip
+    random_state: int | np.random.RandomState | None = _option(  # noqa: RUF009
+        None, _seed, "int, RandomState or None", "Of every random choice.",
+    )  # fmt: skip
+    n_jobs: int | None = _option(
+        None, _unless_none(_threads), "int or None",
+        "Threads; None or -1 for all that numba uses. The result does not depend on it.",
+    )  # fmt: skip
+    verbose: int = _option(0, _verbosity, "int", "Above 0 prints the progress.")
 
-    @property
-    def product_shift(self) -> int:
-        """Right shift of a product with G: no product is larger than what it came from."""
-        return self.diagonal_top.bit_length()
+    def check(self) -> None:
+        """Refuse values that are not allowed, or that contradict each other or have no use."""
+        for option in fields(TrainerOptions):
+            option.metadata["check"](option.name, getattr(self, option.name))
+        self.capacity()
+        if self.augment_shift() and self.image_shape is None:
+            raise TinykernelError("augment: shift needs the image_shape, e.g. (28, 28)")
+        if self.image_shape is not None and not self.augment_shift():
+            raise TinykernelError('image_shape: has a use with augment={"shift": ...} only')
+        if self.image_shape is not None and self.augment_shift() > max(self.image_shape) // 2:
+            height, width = self.image_shape
+            raise TinykernelError(
+                f"augment: a shift of {self.augment_shift()} pixels moves images of {height} x "
+                f"{width} out of sight; give at most {max(height, width) // 2}"
+            )
 
-    def rows_kept(self, dimension: int) -> int:
-        """Return how many rows of a block of `dimension` are components; whole words of 32."""
-        return max(_WORD, dimension // 2) if self.prunes else dimension
+    def capacity(self) -> dict[str, int]:
+        """Return the layouts that may be chosen, each with its number of components."""
+        if not isinstance(self.n_components, Mapping):
+            return {self.layout or _DEFAULT_LAYOUT: int(self.n_components)}
+        if self.layout is None:
+            return {name: int(number) for name, number in self.n_components.items()}
+        if self.layout not in self.n_components:
+            raise TinykernelError(
+                f"layout={self.layout!r} but n_components has a number for "
+                f"{', '.join(self.n_components)} only; leave layout out or name it there"
+            )
+        return {self.layout: int(self.n_components[self.layout])}
 
-    def leaves_out(self, dimension: int) -> bool:
-        """Return whether some rows of a block of `dimension` are no components."""
-        return self.rows_kept(dimension) < dimension
-
-    def blocks(self, n_components: int, dimension: int) -> int:
-        """Return how many blocks so many components take."""
-        return -(-n_components // self.rows_kept(dimension))
-
-    def table_bytes(self, n_components: int, dimension: int, n_outputs: int) -> int:
-        """Return the size of the tables of G, the windows and the weights.
-
-        Parameters
-        ----------
-        n_components : int
-            p; words of 32 are stored.
-        dimension : int
-            d, the length of a block.
-        n_outputs : int
-            1 for two classes, else the number of classes.
-
-        Returns
-        -------
-        int
-            Bytes.
-        """
-        n_blocks = self.blocks(n_components, dimension)
-        stored = -(-n_components // _WORD) * _WORD
-        diagonal = n_blocks * dimension // (1 if self.diagonal_top > 7 else 2)
-        windows = stored * (self.learns_start + self.learns_width + self.scale_per_row)
-        windows += 0 if self.scale_per_row else n_blocks
-        if self.leaves_out(dimension):
-            windows += n_blocks * dimension // 8
-        return diagonal + windows + n_outputs * stored // 8 * (2 if self.ternary else 1)
+    def augment_shift(self) -> int:
+        """Return by how many pixels images are moved."""
+        return int((self.augment or {}).get("shift", 0))
 
 
-#: The formats worth having. Equal bytes of tables, 10000 MNIST rows held out, one seed, 10 to 12
-#: epochs (standard error 0.2 points): for 8 KB "windows" 95.4 %, "phases" 95.8 %, "compact" 96.6 %;
-#: for 30 KB 97.0, 97.5 and 97.5 %. Covtype, one seed: "phases" 85.8 %, "pruned" 86.9 %
-#: (docs/results/ablation.md).
-LAYOUTS = {
-    "compact": Layout("compact", 7, False, False, False, False),
-    "phases": Layout("phases", 127, True, False, False, False),
-    "windows": Layout("windows", 127, True, True, True, True),
-    "pruned": Layout("pruned", 127, True, False, False, False, prunes=True),
-}
-
-
-def components_within(table_bytes: int, layout: Layout, dimension: int, n_outputs: int) -> int:
-    """Return how many components fit into tables of a size.
-
-    Parameters
-    ----------
-    table_bytes : int
-    layout : Layout
-    dimension, n_outputs : int
-        As for `Layout.table_bytes`.
-
-    Returns
-    -------
-    int
-        A multiple of 32; 0 if nothing fits.
-
-    Examples
-    --------
-    >>> components_within(6000, LAYOUTS["compact"], 1024, 10)
-    3136
-    """
-    low, high = 0, 1 << 15
-    while low < high:
-        middle = (low + high + 1) // 2
-        if layout.table_bytes(middle * _WORD, dimension, n_outputs) <= table_bytes:
-            low = middle
-        else:
-            high = middle - 1
-    return low * _WORD
+# -- the recipe -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class JointOptions:
-    """How to train; the defaults are the recipe.
+class Recipe:
+    """How one model is trained: what follows from the options, what is searched, and constants.
 
     Parameters
     ----------
     layout : str
-        A key of `LAYOUTS`.
     n_components : int
         p.
     epochs : int
     batch_rows : int
         Rows of a mini-batch, a multiple of 32.
+    sigma : float or None
+        Kernel width at the start, in scaled inputs; None takes it from `sigma_multiple`.
+    sigma_multiple : float
+        sigma over the mean distance to the 50th neighbour.
+    noise : float
+        Gaussian noise is added to P H B x so that the phases of the first components vary by this
+        deviation, in radians: the length of the noise vector is `noise` times sigma.
+    slope : float
+        k of the surrogate derivative.
+    dropout : float
+        Share of components left out, at random for each row.
+    candidates : int
+        How many permutations P, and how many blocks for each block that is kept, are drawn to
+        choose from by kernel alignment.
     peak_step : float
         Largest step of Adam, for the weights; one cycle: a linear rise over `warm_up` of the
         training, then half a cosine down to 0.
@@ -154,78 +292,72 @@ class JointOptions:
         offsets, as multiples of that.
     warm_up : float
         Share of the steps.
-    slope : float
-        k of the surrogate derivative.
-    dropout : float
-        Share of features left out, at random for each row.
-    noise : float
-        Gaussian noise is added to P H B x so that the phases of the first features vary by this
-        deviation, in radians: the length of the noise vector is `noise` times sigma.
-    sigma : float or None
-        Kernel width at the start, in scaled inputs; None takes it from `sigma_multiple`.
-    sigma_multiple : float
-        sigma over the mean distance to the 50th neighbour.
-    candidates : int
-        How many permutations P, and how many blocks for each block that is kept, are drawn to
-        choose from by kernel alignment.
     gain : float
         First value of a in ``logits = a / sqrt(p) (W z) + offset``.
     threshold : float
         Ternary weights are 0 below this multiple of the mean magnitude of their output.
     weight_spread : float
         Deviation of the first shadow weights.
-    smoothing : float
-        Share of the label given to all classes alike.
-    loss : {"cross_entropy", "squared_hinge"}
-    quantise_from : float
+    quantize_from : float
         Share of the training after which the forward pass uses the integers that are exported.
-    input_bits : {8, 16}
     seed : int
     n_threads : int
         Changes nothing but the time.
     """
 
-    layout: str = "compact"
+    layout: str = _DEFAULT_LAYOUT
     n_components: int = 4096
     epochs: int = 30
     batch_rows: int = 128
+    sigma: float | None = None
+    sigma_multiple: float = 1.0
+    noise: float = 0.3
+    slope: float = 2.0
+    dropout: float = 0.0
+    candidates: int = 1
     peak_step: float = 1.5e-3
     window_factor: float = 10.0
     diagonal_factor: float = 15.0
     frequency_factor: float = 0.5
     offset_factor: float = 1.0
     warm_up: float = 0.1
-    slope: float = 2.0
-    dropout: float = 0.0
-    noise: float = 0.3
-    sigma: float | None = None
-    sigma_multiple: float = 1.0
-    candidates: int = 1
     gain: float = 2.0
     threshold: float = 0.7
     weight_spread: float = 0.01
-    smoothing: float = 0.0
-    loss: str = "cross_entropy"
-    quantise_from: float = 0.7
-    input_bits: int = 8
+    quantize_from: float = 0.7
     seed: int = 0
-    n_threads: int = 2
+    n_threads: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
-        if self.layout not in LAYOUTS:
-            raise TinykernelError(f"layout: {self.layout!r}; choose from {', '.join(LAYOUTS)}")
-        if self.loss not in ("cross_entropy", "squared_hinge"):
-            raise TinykernelError(f"loss: {self.loss!r}; choose cross_entropy or squared_hinge")
+        check_choice("layout", self.layout, tuple(LAYOUTS))
         for name in ("n_components", "epochs", "n_threads", "candidates"):
-            if getattr(self, name) < 1:
-                raise TinykernelError(f"{name}: {getattr(self, name)}; at least 1 is needed")
+            check_count(name, getattr(self, name))
         if not 0 <= self.dropout < 1:
             raise TinykernelError(f"dropout: {self.dropout}; give a share from 0 to below 1")
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
-    @property
-    def format(self) -> Layout:
-        """The layout."""
-        return LAYOUTS[self.layout]
+
+def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -> Recipe:
+    """Return the recipe for so many rows before anything is searched; `given` goes first."""
+    if "layout" in given or "n_components" in given:
+        raise TypeError("layout and n_components are options")
+    capacity = options.capacity()
+    layout = next(iter(capacity))
+    threads = int(numba.config.NUMBA_NUM_THREADS)
+    if options.n_jobs not in (None, -1):
+        threads = int(options.n_jobs)
+    known: dict[str, Any] = {
+        "layout": layout,
+        "n_components": capacity[layout],
+        "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
+        "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
+        "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
+        "n_threads": threads,
+    }
+    if options.sigma is not None:
+        known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
+    if options.noise is not None:
+        known["noise"] = float(options.noise)
+    return Recipe(**known | dict(given))

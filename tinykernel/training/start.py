@@ -1,8 +1,8 @@
-"""Where joint training starts: blocks and a permutation chosen by kernel alignment.
+"""Where training starts: blocks and a permutation chosen by kernel alignment.
 
-Of several random draws those are kept whose features match the labels best: the score of a feature
-is its share in the alignment of the kernel with the labels (Zhang 2022 (000), (16)-(27), after
-Sinha & Duchi 2016), that of a block the mean of its features.
+Of several random draws those are kept whose components match the labels best: the score of a
+component is its share in the alignment of the kernel with the labels (Zhang 2022 (000), (16)-(27),
+after Sinha & Duchi 2016), that of a block the mean of its components.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht
-from tinykernel.papers.features.alignment_dual import alignment_scores
 from tinykernel.training.inputs import SharedTransform, draw_permutation, neighbour_distance
 
 __all__ = ["aligned_blocks", "aligned_permutation", "block_scores"]
@@ -28,29 +27,26 @@ def block_scores(
     mixed: NDArray[np.float32], codes: NDArray[np.int64], diagonal: NDArray[Any],
     activation: Callable[[int, NDArray[np.float32]], NDArray[np.float32]],
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Score blocks by the alignment of their features with the labels.
+    """Score blocks, shape (m,), by the alignment of their components with the labels.
 
-    Parameters
-    ----------
-    mixed : ndarray of float32, shape (n, d)
-        ``P H B x / sqrt(d)``.
-    codes : ndarray of int64, shape (n,)
-        Labels.
-    diagonal : ndarray, shape (m, d)
-        G of each block.
-    activation : callable
-        Gets the number of the block and its projections (n, d); returns the features.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
+    `mixed` (n, d) is ``P H B x / sqrt(d)``, `diagonal` (m, d) the G of each block; `activation`
+    gets the number of a block and its projections (n, d), and returns the components.
     """
     return np.array(
         [
-            alignment_scores(activation(i, fwht(mixed * g)), codes).mean()
+            _alignment(activation(i, fwht(mixed * g)), codes).mean()
             for i, g in enumerate(diagonal.astype(np.float32))
         ]
     )
+
+
+def _alignment(components: NDArray[np.float32], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return ``|| sum_i ybar_i phi_l(x_i) ||^2`` of each component: v of 000 (20) and (27)."""
+    classes = np.unique(codes)
+    classes = classes[1:] if classes.size == 2 else classes
+    labels = np.where(codes[:, None] == classes, np.float32(1), np.float32(-1))
+    sums = components.T @ labels
+    return np.asarray(np.einsum("ij,ij->i", sums, sums, dtype=np.float64))
 
 
 def aligned_blocks(
@@ -58,21 +54,7 @@ def aligned_blocks(
     activation: Callable[[int, NDArray[np.float32]], NDArray[np.float32]], keep: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Choose the blocks with the largest scores on some of the rows.
-
-    Parameters
-    ----------
-    mixed, codes, diagonal, activation
-        As for `block_scores`.
-    keep : int
-        How many.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, shape (keep,)
-        Ascending.
-    """
+    """Choose the blocks with the largest scores on some of the rows; their numbers, ascending."""
     rows = np.sort(rng.permutation(codes.size)[:_ROWS])
     scores = block_scores(mixed[rows], codes[rows], diagonal, activation)
     return np.sort(np.argsort(-scores, kind="stable")[:keep])
@@ -82,22 +64,7 @@ def aligned_permutation(
     transform: SharedTransform, X: NDArray[Any], codes: NDArray[np.int64], candidates: int,
     rng: np.random.Generator,
 ) -> SharedTransform:  # fmt: skip
-    """Choose P from random orbits: the one under which random blocks align best.
-
-    Parameters
-    ----------
-    transform : SharedTransform
-    X : ndarray, shape (n, n_features)
-        Raw rows.
-    codes : ndarray of int64, shape (n,)
-    candidates : int
-        How many permutations to try, that of `transform` included.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    SharedTransform
-    """
+    """Choose P from random orbits: the one under which random blocks align best."""
     rows = np.sort(rng.permutation(codes.size)[:_ROWS])
     d = transform.dimension
     diagonal = rng.standard_normal((_BLOCKS, d))

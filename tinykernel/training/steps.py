@@ -1,4 +1,4 @@
-"""Compiled steps of the joint trainer: a mini-batch, the decisions of many rows, and the update."""
+"""Compiled steps of the trainer: a mini-batch, the decisions of many rows, and the update."""
 
 from __future__ import annotations
 
@@ -14,71 +14,16 @@ from tinykernel.training.kernels import (
     gather_group,
     store_group,
 )
+from tinykernel.training.loss import loss_group
 
 __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
 
 _ONE = np.float32(1.0)
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def _loss_group(sums, scale, offset, target, weight, rows, n_real, loss_kind, dsums, d_offset):  # type: ignore[no-untyped-def]
-    """Turn sums W z into the loss and its gradient; returns loss, hits and d loss / d scale.
-
-    loss_kind 0: cross-entropy over the outputs, or logistic for one output; 1: squared hinge.
-    """
-    loss = 0.0
-    hits = 0.0
-    d_scale = 0.0
-    for k in range(LANES):
-        row = rows[k]
-        w = weight[row]
-        top = np.float32(-3.0e38)
-        best = 0
-        for o in range(n_real):
-            f = scale * sums[o, k] + offset[o]
-            dsums[o, k] = f
-            if f > top:
-                top = f
-                best = o
-        if n_real == 1:
-            hits += w * ((top > 0) == (target[row, 0] > 0.5))
-        else:
-            hits += w * (target[row, best] >= 0.5)
-        if loss_kind == 1:
-            for o in range(n_real):
-                wanted = 2.0 * target[row, o] - 1.0
-                slack = max(0.0, 1.0 - wanted * dsums[o, k])
-                loss += w * slack * slack
-                dsums[o, k] = -2.0 * w * wanted * slack
-        elif n_real == 1:
-            f = dsums[0, k]
-            t = target[row, 0]
-            loss += w * (max(f, np.float32(0.0)) - f * t + np.log1p(np.exp(-abs(f))))
-            dsums[0, k] = w * (_ONE / (_ONE + np.exp(-f)) - t)
-        else:
-            total = 0.0
-            mass = 0.0
-            for o in range(n_real):
-                total += np.exp(dsums[o, k] - top)
-                mass += target[row, o]
-            log_total = np.log(total) + top
-            for o in range(n_real):
-                f = dsums[o, k]
-                t = target[row, o]
-                loss += w * t * (log_total - f)
-                dsums[o, k] = w * (mass * np.exp(f - log_total) - t)
-        for o in range(n_real):
-            d_scale += dsums[o, k] * sums[o, k]
-            d_offset[o] += dsums[o, k]
-            dsums[o, k] *= scale
-        for o in range(n_real, dsums.shape[0]):
-            dsums[o, k] = 0.0
-    return loss, hits, d_scale
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn_slot(  # type: ignore[no-untyped-def]
-    slot, n_slots, mixed, target, weight, n_real, loss_kind, rows, starts, seeds, pool, noise,
+    slot, n_slots, mixed, target, weight, n_real, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
     product, factors, start, width, mean, unit,
     d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, totals,
@@ -114,14 +59,12 @@ def learn_slot(  # type: ignore[no-untyped-def]
         else:
             forward_group(
                 u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, y, sums,
-                np.float32(0.0),
             )  # fmt: skip
-        loss, hits, d_scale = _loss_group(
-            sums, scale, offset, target, weight, rows[part], n_real, loss_kind, dsums, d_offset
+        loss, d_scale = loss_group(
+            sums, scale, offset, target, weight, rows[part], n_real, dsums, d_offset
         )
         totals[0] += loss
-        totals[1] += hits
-        totals[2] += d_scale
+        totals[1] += d_scale
         backward_group(
             u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, slope,
             y, dsums, d_diagonal, d_rate, d_centre, d_level, d_weights,
@@ -156,7 +99,7 @@ def decide_rows(  # type: ignore[no-untyped-def]
         else:
             forward_group(
                 u, diagonal, rate, centre, level, weights, seeds, np.uint32(0), np.float32(1.0),
-                y, sums, np.float32(0.0),
+                y, sums,
             )  # fmt: skip
         for k in range(min(LANES, last - begin)):
             for o in range(decisions.shape[1]):
@@ -164,13 +107,14 @@ def decide_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def adam(value, gradients, first, second, rate, decay, correction1, correction2, factor):  # type: ignore[no-untyped-def]
+def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
     """Adam (Kingma & Ba 2015) on one flat parameter; gradients has one row a slot, summed in order.
 
-    beta1 = 0.9, beta2 = 0.999; decay is decoupled weight decay, relative to the rate.
+    beta1 = 0.9, beta2 = 0.999.
     """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
+    step = np.empty_like(value)
     for i in range(value.shape[0]):
         g = gradients[0, i]
         for slot in range(1, gradients.shape[0]):
@@ -178,8 +122,10 @@ def adam(value, gradients, first, second, rate, decay, correction1, correction2,
         g *= factor
         first[i] = b1 * first[i] + (_ONE - b1) * g
         second[i] = b2 * second[i] + (_ONE - b2) * g * g
-        step = first[i] * correction1 / (np.sqrt(second[i] * correction2) + np.float32(1e-8))
-        value[i] -= rate * (step + decay * value[i])
+        step[i] = first[i] * correction1 / (np.sqrt(second[i] * correction2) + np.float32(1e-8))
+    # A loop of its own: the compiler must not regroup the factors of the step.
+    for i in range(value.shape[0]):
+        value[i] -= rate * step[i]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""Joint training: phase windows, diagonals and weights learned together, as they are stored.
+"""The trainer: phase windows, diagonals and weights learned together, as they are stored.
 
 The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P learned::
 
@@ -7,330 +7,223 @@ The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P 
     z = sign(cos(S y + b) + t)                          one bit a row
     f = (a / sqrt(p)) W z + offset                      W in {-1, 1} or {-1, 0, 1}
 
-One layout has rows without any weight: it leaves out those of each block that weigh least.
-The loss is the cross-entropy of softmax(f), or the squared hinge of each output. Both
-non-differentiable steps are crossed by straight-through gradients: of the sign by
-``g(s) = k / (1 + (k s)^2 / 2)^2`` (`joint_kernels`), of W by that of its float shadow. Gaussian
-noise on u and dropout of bits regularise; Adam follows one cycle. In the last part of the training
-the forward pass uses the integer values of G, S, start and width that the firmware stores, so that
-they are learned as they are exported.
+What is minimised is in `loss`. Both steps without a derivative are crossed by straight-through
+gradients: the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2`` (`kernels`), W by that of its float
+shadow. Gaussian noise on u and dropout of bits regularise; Adam follows one cycle (`learner`). The
+inputs are the integers of the firmware from the start (`inputs`); in the last part of the training
+the forward pass uses the integers of G, S, start and width, too (`windows`), so that they are
+learned as they are exported.
 
-What a feature costs is decided by a `Layout`; sigma, noise, slope, dropout and the format
-are chosen on rows held out of the training rows (`joint_choice`), then all rows are trained on.
+What a component costs is decided by a `Layout`. Sigma, noise, slope, dropout and the layout are
+chosen on rows held out of the training rows (`search`), then all rows are trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
-from tinykernel.hadamard import fwht
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.scaling import InputScaling, raw_dtype_of, to_raw
+from tinykernel.model.proof import choose_schedules
 from tinykernel.training.folds import keep_aside, trial_folds
-from tinykernel.training.inputs import SharedTransform, draw_transform, fit_joint_scaling
-from tinykernel.training.learner import JointLearner, Validation
-from tinykernel.training.options import LAYOUTS, JointOptions
-from tinykernel.training.problem import FirmwareArithmetic
-from tinykernel.training.search import Trial, TrialData, choose_options
+from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
+from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.learner import Learner, Validation
+from tinykernel.training.loss import targets_of
+from tinykernel.training.options import Recipe, TrainerOptions, recipe_for
+from tinykernel.training.search import Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
+from tinykernel.training.trainset import TrainSet
 from tinykernel.training.windows import Arithmetic
 
-__all__ = ["LAYOUTS", "JointOptions", "JointResult", "fit_joint", "train_joint"]
+__all__ = ["TrainingResult", "fit"]
 
-_SEARCHED_OPTIONS = ("sigma_multiple", "noise", "slope", "dropout")
+_SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
+_Floats = NDArray[np.float32]
+_Shifter = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class JointResult:
+class TrainingResult:
     """A trained machine and how it came about.
 
     Parameters
     ----------
     machine : KernelMachine
-    options : JointOptions
+    recipe : Recipe
         Given and chosen.
     sigma : float
         Kernel width at the start of training, in scaled inputs.
     trials : list of Trial
-        The short trainings by which hyper-parameters were chosen.
+        The short trainings by which the recipe was chosen.
     history : list of dict
         Loss, seconds and, with validation rows, accuracy of each epoch.
+    interrupted : bool
+        Whether Ctrl-C ended the training; the machine is the best until then.
     """
 
     machine: KernelMachine
-    options: JointOptions
+    recipe: Recipe
     sigma: float
     trials: list[Trial]
     history: list[dict[str, float]]
+    interrupted: bool
 
 
-def train_joint(
-    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096, random_state: int = 0, **named: Any
-) -> KernelMachine:
-    """Train and return the machine only; the arguments are those of `fit_joint`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> machine = train_joint(X, y, n_components=64, epochs=20, search=False)
-    >>> machine.n_blocks
-    2
-    """
-    return fit_joint(X, y, n_components=n_components, random_state=random_state, **named).machine
-
-
-def fit_joint(
-    X: ArrayLike, y: ArrayLike, *, n_components: int = 4096,
-    capacity: Mapping[str, int] | None = None,
-    epochs: int | None = None, search: bool = True, random_state: int = 0, n_threads: int = 2,
-    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None,
-    validation: tuple[ArrayLike, ArrayLike] | float | None = None, patience: int | None = None,
-    teacher: ArrayLike | None = None, teacher_share: float = 0.5,
-    image_shape: tuple[int, int] | None = None, augment_shift: int = 0, scaler_scope: str = "auto",
-    input_bits: int | None = None, firmware: FirmwareArithmetic | None = None, **options: Any,
-) -> JointResult:  # fmt: skip
+def fit(data: TrainSet, options: TrainerOptions, **given: Any) -> TrainingResult:
     """Train a machine by gradient.
 
     Parameters
     ----------
-    X : array-like, shape (n, n_features)
-        Raw, finite rows.
-    y : array-like, shape (n,)
-        Labels of at least two classes.
-    n_components : int
-        p; ignored where `capacity` is given.
-    capacity : mapping of str to int, optional
-        For each format that may be chosen, how many components fit.
-    epochs : int, optional
-        By default from 6 to 120, fewer for more rows.
-    search : bool
-        Whether to choose sigma, noise, slope and dropout (where not given in `options`) by short
-        trainings; without, only the format is chosen, where there are several.
-    random_state : int
-    n_threads : int
-        Changes nothing but the time.
-    sample_weight : array-like, shape (n,), optional
-    groups : array-like, shape (n,), optional
-        Rows of a group stay together when rows are held out for the search.
-    validation : (X, y) or float, optional
-        Rows by which the best epoch is chosen, or the share of the rows that is kept aside for
-        that: whole groups, or rows of every class.
-    patience : int, optional
-        With `validation`: epochs without improvement before training ends.
-    teacher : array-like, shape (n, n_classes), optional
-        Probability of each class, mixed with the labels in `teacher_share`.
-    teacher_share : float
-    image_shape : (height, width), optional
-    augment_shift : int
-        Images are moved by up to this number of pixels, at random for each row and epoch.
-    scaler_scope : {"auto", "feature", "global"}
-        See `fit_joint_scaling`.
-    input_bits : {8, 16}, optional
-        By default 8 where one scale serves all features or the raw type has 8 bits, else 16.
-    firmware : FirmwareArithmetic, optional
-        `tinykernel.model.arithmetic.FIRMWARE`. With it, inputs are those of the firmware, and
-        what is trained in the last part of the training is exactly the integer model; without it
-        the rounding of the transforms is left out.
-    **options
-        Fields of `JointOptions`; those given are not searched.
+    data : TrainSet
+    options : TrainerOptions
+    **given
+        Fields of `Recipe`; they are not searched.
 
     Returns
     -------
-    JointResult
+    TrainingResult
 
     Raises
     ------
     TinykernelError
-        If the arguments do not fit together.
+        If an option is not allowed, or does not fit to the rows.
+    KeyboardInterrupt
+        For Ctrl-C before the end of the first epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tinykernel.training.trainset import prepare
+    >>> _, data = prepare(*load_iris(return_X_y=True))
+    >>> fit(data, TrainerOptions(n_components=64, epochs=20, search=False)).machine.n_blocks
+    2
     """
-    raw = np.asarray(X)
-    raw_dtype = raw_dtype_of(raw.dtype)
-    rows = to_raw(raw, raw_dtype)
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    if classes.size < 2 or rows.ndim != 2 or rows.shape[0] != codes.size:
-        raise TinykernelError("X and y: give a row of X for each label, of two classes at least")
-    bits, scaling = _scaling(rows, raw_dtype, input_bits, scaler_scope)
-    transform = draw_transform(
-        scaling, bits, np.random.default_rng([random_state, 0]), raw_dtype, firmware
-    )
-    given = JointOptions(
-        **{"n_components": n_components, "batch_rows": _batch_rows(rows.shape[0]),
-           "epochs": epochs or _epochs(rows.shape[0]), **options},
-        seed=random_state, n_threads=n_threads, input_bits=bits,
-    )  # fmt: skip
-    if given.candidates > 1:
-        drawn = np.random.default_rng([random_state, 3])
-        transform = aligned_permutation(transform, rows, codes, given.candidates, drawn)
-    weight = _weights(sample_weight, codes.size)
-    targets = _targets(codes, classes.size, given.smoothing)
-    if teacher is not None:
-        soft = _soft_targets(teacher, (codes.size, classes.size), targets.shape[1])
-        targets += np.float32(teacher_share) * (soft - targets)
-    mixed = transform.mixed(rows)
-    data = TrialData(mixed, targets, weight, codes, trial_folds(codes, groups, random_state))
-    chosen, trials = _choose(data, given, dict(capacity or {}), search, frozenset(options))
-    del data
-    held = None
-    if isinstance(validation, tuple | list):
-        held = _validation(validation, transform, raw_dtype, classes, _class_means(weight, codes))
-    elif validation:
-        out = keep_aside(codes, groups, validation, random_state)
-        held = Validation(mixed[out], codes[out], weight[out])
+    options.check()
+    _check_rows(data, options)
+    first = recipe_for(options, data.codes.size, given)
+    transform = _transform(data, options, first)
+    weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
+    targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
+    mixed = transform.mixed(data.X)
+    folds = trial_folds(data.codes, data.groups, first.seed)
+    trial_data = TrialData(mixed, targets, weight, data.codes, folds)
+    recipe, trials = _choose(trial_data, options, first, frozenset(given))
+    rows, held = data.X, _validation(data, transform, weight)
+    if options.validation_fraction:
+        out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
+        held = Validation(mixed[out], data.codes[out], weight[out])
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
-    arithmetic = _arithmetic(transform, chosen, firmware)
-    learner = _learner(mixed, targets, weight, chosen, arithmetic)
+    del trial_data
+    learner = _learner(mixed, targets, weight, recipe, transform)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
-    shifted = None
-    if augment_shift:
-        shifted = _shifter(rows, transform, image_shape, augment_shift, learner.mean)
-    history = learner.run(held, patience, augmented=shifted)
-    machine = _machine(learner, transform, classes, raw_dtype)
-    return JointResult(machine, chosen, learner.sigma, trials, history)
+    shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
+    history = learner.run(held, options.patience, augmented=shifted)
+    machine = _machine(learner, transform, data)
+    return TrainingResult(
+        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted
+    )
 
 
 # -- preparation ----------------------------------------------------------------------------------
 
 
-def _scaling(
-    rows: NDArray[Any], raw_dtype: str, bits: int | None, scope: str
-) -> tuple[int, InputScaling]:
-    """Choose the width of the quantised inputs, and fit the scaler."""
-    if bits is None:
-        scaling = fit_joint_scaling(rows, 8, scope)
-        one_scale = np.unique(scaling.scale[scaling.scale > 0]).size <= 1
-        bits = 8 if one_scale or raw_dtype in ("uint8", "int8") else 16
-    return bits, fit_joint_scaling(rows, bits, scope)
+def _check_rows(data: TrainSet, options: TrainerOptions) -> None:
+    """Refuse options that do not fit to the rows, or would have no use."""
+    n_inputs = data.X.shape[1]
+    if options.image_shape is not None and np.prod(options.image_shape) != n_inputs:
+        height, width = options.image_shape
+        raise TinykernelError(
+            f"image_shape: {height} x {width} makes {height * width} pixels, but rows have "
+            f"{n_inputs} inputs"
+        )
+    if data.validation is None and options.validation_fraction is None:
+        if options.patience is not None:
+            raise TinykernelError(
+                "patience: give rows to watch, fit(X, y, validation=(X, y)) or validation_fraction"
+            )
+    elif data.validation is not None and options.validation_fraction is not None:
+        raise TinykernelError("validation_fraction: rows for validation are given; leave one out")
+    if data.teacher is None and options.teacher_share != TrainerOptions.teacher_share:
+        raise TinykernelError("teacher_share: give a teacher, fit(X, y, teacher=...)")
+
+
+def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
+    """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
+    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.input_bits, options.scaler_scope)
+    drawn = np.random.default_rng([recipe.seed, 0])
+    transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
+    if recipe.candidates > 1:
+        drawn = np.random.default_rng([recipe.seed, 3])
+        transform = aligned_permutation(transform, data.X, data.codes, recipe.candidates, drawn)
+    return transform
 
 
 def _choose(
-    data: TrialData, given: JointOptions, capacity: dict[str, int], search: bool,
-    fixed: frozenset[str],
-) -> tuple[JointOptions, list[Trial]]:  # fmt: skip
-    """Choose what is not fixed; without rows to judge by, the first format and the defaults."""
-    if "layout" in fixed:
-        capacity = {name: p for name, p in capacity.items() if name == given.layout}
-    first = next(iter(capacity), given.layout)
-    chosen = replace(given, layout=first)
+    data: TrialData, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
+) -> tuple[Recipe, list[Trial]]:
+    """Choose what is not given; without rows to judge by, the first layout and the defaults."""
+    capacity = options.capacity()
+    fixed = given
+    if options.sigma is not None:
+        fixed |= {"sigma_multiple"}
+    if options.noise is not None:
+        fixed |= {"noise"}
     trials: list[Trial] = []
-    if (search or len(capacity) > 1) and data.folds:
-        if not search:
-            fixed |= set(_SEARCHED_OPTIONS)
-        chosen, trials = choose_options(data, chosen, capacity, fixed)
-    elif search:
-        progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
-    return replace(chosen, n_components=capacity.get(chosen.layout, given.n_components)), trials
-
-
-def _class_means(weight: NDArray[np.float32], codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the mean weight of the rows of each class."""
-    return np.asarray(np.bincount(codes, weights=weight) / np.bincount(codes))
-
-
-def _epochs(n_rows: int) -> int:
-    return int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120))
-
-
-def _batch_rows(n_rows: int) -> int:
-    return 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256
-
-
-def _weights(given: ArrayLike | None, n_rows: int) -> NDArray[np.float32]:
-    """Return the weights of the rows, of mean 1."""
-    weight = np.ones(n_rows) if given is None else np.asarray(given, dtype=np.float64)
-    if weight.shape != (n_rows,) or weight.min() < 0 or weight.sum() <= 0:
-        raise TinykernelError("sample_weight: give a weight of at least 0 for each row, not all 0")
-    return np.asarray(weight / weight.mean(), dtype=np.float32)
-
-
-def _targets(codes: NDArray[np.int64], n_classes: int, smoothing: float) -> NDArray[np.float32]:
-    hot = np.zeros((codes.size, n_classes), dtype=np.float32)
-    hot[np.arange(codes.size), codes] = 1.0
-    hot *= np.float32(1 - smoothing)
-    hot += np.float32(smoothing / n_classes)
-    return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
-
-
-def _soft_targets(
-    teacher: ArrayLike, shape: tuple[int, int], n_outputs: int
-) -> NDArray[np.float32]:
-    """Return the teacher's probabilities, shape (n, n_outputs)."""
-    soft = np.asarray(teacher, dtype=np.float32)
-    if soft.shape != shape:
-        raise TinykernelError(
-            f"teacher: its probabilities have shape {soft.shape}; needed is {shape}, one column "
-            "for each class"
+    if (options.search or len(capacity) > 1) and data.folds:
+        recipe, trials = choose_recipe(
+            data, recipe, capacity, fixed if options.search else fixed | _SEARCHED
         )
-    return soft[:, 1:] if n_outputs == 1 else soft
+    elif options.search:
+        progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
+    return replace(recipe, n_components=capacity[recipe.layout]), trials
+
+
+def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
+    """Return the rows for validation; each weighs as a row of its class does in the mean."""
+    if data.validation is None:
+        return None
+    rows, codes = data.validation
+    by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
+    return Validation(transform.mixed(rows), codes, by_class[codes].astype(np.float32))
 
 
 def _learner(
-    mixed: NDArray[np.float32], targets: NDArray[np.float32], weight: NDArray[np.float32],
-    options: JointOptions, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None,
-) -> JointLearner:  # fmt: skip
+    mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe, transform: SharedTransform
+) -> Learner:
     """Subtract the mean where the starts can take it up; `mixed` is changed."""
+    layout = LAYOUTS[recipe.layout]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
-    if options.format.learns_start:
+    if layout.learns_start:
         mean = mixed.mean(axis=0)
         mixed -= mean
-    return JointLearner(mixed, targets, weight, options, mean, arithmetic)
-
-
-def _arithmetic(
-    transform: SharedTransform, options: JointOptions, firmware: FirmwareArithmetic | None
-) -> Callable[[NDArray[np.int8]], Arithmetic] | None:
-    """Return a function that tells how the firmware computes with some levels of G."""
-    if firmware is None:
-        return None
-    kind = _diagonal_kind(options, exact=True)
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
-        _, halve = firmware.schedules(
-            transform.live_sign, transform.input_bits, transform.permutation, levels, kind
-        )
+        _, halve = choose_schedules(
+            transform.live_sign, transform.scaler.bits, transform.permutation, levels,
+            layout.diagonal_kind,
+        )  # fmt: skip
         return Arithmetic(transform.unit, halve)
 
-    return arithmetic
-
-
-def _diagonal_kind(options: JointOptions, exact: bool) -> str:
-    """Return how a machine holds G; 8-bit levels are kept where training kept to them."""
-    if options.format.diagonal_top == 7:
-        return "int4"
-    return "int8" if exact else "gaussian"
-
-
-def _validation(
-    given: Sequence[ArrayLike], transform: SharedTransform, raw_dtype: str,
-    classes: NDArray[Any], class_weight: NDArray[np.float64],
-) -> Validation:  # fmt: skip
-    rows, labels = to_raw(np.asarray(given[0]), raw_dtype), np.asarray(given[1])
-    if not np.isin(labels, classes).all():
-        raise TinykernelError("validation: it holds labels that are not in the training rows")
-    codes = np.searchsorted(classes, labels)
-    return Validation(transform.mixed(rows), codes, class_weight[codes].astype(np.float32))
+    return Learner(mixed, targets, weight, recipe, mean, arithmetic)
 
 
 def _shifter(
-    rows: NDArray[Any], transform: SharedTransform, image_shape: tuple[int, int] | None,
-    most: int, mean: NDArray[np.float32],
-) -> Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.float32]]:  # fmt: skip
-    """Return a function that moves images by up to `most` pixels; edges are repeated."""
-    if image_shape is None or image_shape[0] * image_shape[1] != rows.shape[1]:
-        raise TinykernelError(
-            f"image_shape: {image_shape} does not make up {rows.shape[1]} features"
-        )
-    height, width = image_shape
+    rows: NDArray[Any], transform: SharedTransform, options: TrainerOptions, mean: _Floats
+) -> _Shifter:
+    """Return a function that moves images by some pixels; edges are repeated."""
+    assert options.image_shape is not None
+    height, width = options.image_shape
+    most = options.augment_shift()
 
-    def shifted(chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float32]:
+    def shifted(chosen: NDArray[np.int64], rng: np.random.Generator) -> _Floats:
         down, right = rng.integers(-most, most + 1, (2, chosen.size))
         i = np.clip(np.arange(height) - down[:, None], 0, height - 1)
         j = np.clip(np.arange(width) - right[:, None], 0, width - 1)
@@ -344,43 +237,31 @@ def _shifter(
 # -- the result -----------------------------------------------------------------------------------
 
 
-def _machine(
-    learner: JointLearner, transform: SharedTransform, classes: NDArray[Any], raw_dtype: str
-) -> KernelMachine:
-    """Write the learned parameters as a machine: phase windows in radians."""
-    forward, form = learner.forward(), learner.options.format
+def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> KernelMachine:
+    """Write the stored integers as a machine: phase windows in radians."""
+    forward = learner.forward()
     windows = forward.windows
     shape = (learner.n_blocks, learner.dimension)
-    diagonal = windows.diagonal.astype(np.float64)
-    rate = windows.rate.astype(np.float64).reshape(shape)
-    half = np.arccos(np.clip(-windows.level.astype(np.float64), -1, 1)) / (2 * np.pi)
-    start = windows.centre + half
-    if windows.are_stored:
-        diagonal, rate = diagonal * windows.level_worth, rate / windows.worth
-        start, half = windows.start.astype(np.float64), windows.width.astype(np.float64) / 2
-    elif form.learns_start:
-        # The stored values are whole steps; only float32 arithmetic lies between.
-        start = start - windows.rate * fwht(windows.diagonal * learner.mean).ravel()
-        start, half = np.rint(256 * start) / 256, np.rint(512 * half) / 512
+    rate = windows.rate.astype(np.float64).reshape(shape) / windows.worth
+    start, half = windows.start.astype(np.float64), windows.width.astype(np.float64) / 2
     scaling, n_outputs = transform.scaling, learner.n_outputs
-    root = np.sqrt(learner.dimension)
     return KernelMachine(
-        classes=tuple(classes.tolist()),
-        raw_dtype=raw_dtype,
+        classes=data.classes,
+        raw_dtype=data.raw_dtype,
         input_offset=scaling.offset,
         input_scale=scaling.scale,
         input_low=scaling.low,
         input_high=scaling.high,
         sign=transform.sign,
         permutation=transform.permutation,
-        diagonal=diagonal,
-        diagonal_kind=_diagonal_kind(learner.options, windows.are_stored),
-        row_scale=2 * np.pi / root * rate,
+        diagonal=windows.diagonal.astype(np.float64) * windows.level_worth,
+        diagonal_kind=learner.layout.diagonal_kind,
+        row_scale=2 * np.pi / np.sqrt(learner.dimension) * rate,
         start=(2 * np.pi * np.mod(start, 1.0)).reshape(shape),
         width=(4 * np.pi * half).reshape(shape),
         weights=forward.weights[:, :n_outputs].T.astype(np.int8),
         output_scale=np.full(n_outputs, float(forward.scale)),
         output_offset=forward.offset[:n_outputs].astype(np.float64),
-        input_bits=transform.input_bits,
-        trained_in_integers=windows.are_stored,
+        input_bits=transform.scaler.bits,
+        trained_in_integers=True,
     )

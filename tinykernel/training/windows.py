@@ -1,4 +1,4 @@
-"""What the forward pass of the joint trainer computes with: floats at first, then stored integers.
+"""What the forward pass of the trainer computes with: floats at first, then stored integers.
 
 In the last part of the training every parameter takes the value that the firmware stores, and the
 arithmetic is that of the integer model: with ``u = unit * u'`` and ``G = g * levels``::
@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht
-from tinykernel.training.options import Layout
+from tinykernel.model.quantize_windows import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
+from tinykernel.training.layouts import Layout
 
 __all__ = [
     "Arithmetic",
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 _Floats = NDArray[np.float32]
-_STEPS = 256
-_LARGEST_SCALE = 255
 
 
 def _nothing() -> _Floats:
@@ -113,31 +112,21 @@ class Windows:
         return self.product, self.factors, self.start, self.width, self.mean, self.unit
 
 
-def float_windows(given: Parameters, form: Layout, mean: _Floats, rounded: bool) -> Windows:
+def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:
     """Return the windows for the forward pass in floats.
 
-    Parameters
-    ----------
-    given : Parameters
-    form : Layout
-    mean : ndarray of float32, shape (d,)
-        What was subtracted from the inputs.
-    rounded : bool
-        Whether all numbers take values that can be stored.
-
-    Returns
-    -------
-    Windows
+    `mean`, shape (d,), was subtracted from the inputs. `rounded` numbers take values that can be
+    stored, but the transforms are exact: so short trainings of the search end, which need no proof.
     """
     if not rounded:
         return Windows(given.diagonal, given.rate, given.centre, given.level, mean)
-    levels, worth = diagonal_levels(given.diagonal, form.diagonal_top)
+    levels, worth = diagonal_levels(given.diagonal, layout)
     diagonal = (levels * worth).astype(np.float32)
     rate = given.rate
-    if form.scale_per_row:
-        unit = rate.max() / np.float32(_LARGEST_SCALE)
-        rate = (np.clip(np.rint(rate / unit), 1, _LARGEST_SCALE) * unit).astype(np.float32)
-    if not form.learns_start:
+    if layout.scale_per_row:
+        unit = rate.max() / np.float32(LARGEST_SCALE)
+        rate = (np.clip(np.rint(rate / unit), 1, LARGEST_SCALE) * unit).astype(np.float32)
+    if not layout.learns_start:
         return Windows(diagonal, rate, given.centre, given.level, mean)
     shift = rate * fwht(diagonal * mean).ravel()
     start, width = _round_windows(given, shift)
@@ -148,28 +137,16 @@ def float_windows(given: Parameters, form: Layout, mean: _Floats, rounded: bool)
 
 
 def stored_windows(
-    given: Parameters, form: Layout, mean: _Floats, arithmetic: Arithmetic
+    given: Parameters, layout: Layout, mean: _Floats, arithmetic: Arithmetic
 ) -> Windows:
-    """Return the windows for the forward pass in the integers of the firmware.
-
-    Parameters
-    ----------
-    given : Parameters
-    form : Layout
-    mean : ndarray of float32, shape (d,)
-    arithmetic : Arithmetic
-
-    Returns
-    -------
-    Windows
-    """
+    """Return the windows for the forward pass in the integers of the firmware."""
     m, d = given.diagonal.shape
-    levels, level_worth = diagonal_levels(given.diagonal, form.diagonal_top)
-    product = 2.0**-form.product_shift
+    levels, level_worth = diagonal_levels(given.diagonal, layout)
+    product = 2.0**-layout.product_shift
     worth = level_worth * arithmetic.unit / product * 2.0 ** sum(arithmetic.halve)
     slope = given.rate.reshape(m, d) * worth
-    exponent = _exponent(float(slope.max()))
-    rate = np.clip(np.rint(slope * 2.0**-exponent), 1, _LARGEST_SCALE) * 2.0**exponent
+    exponent = phase_shift_for(float(slope.max())) - 32
+    rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
     moved = fwht(levels * level_worth * mean)
     start, width = _round_windows(given, (rate / worth * moved).ravel())
     return Windows(
@@ -189,24 +166,15 @@ def stored_windows(
     )
 
 
-def diagonal_levels(diagonal: _Floats, top: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return G as whole numbers, and what one is worth in each block.
+def diagonal_levels(
+    diagonal: _Floats, layout: Layout
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return G (m, d) as whole numbers, and what one is worth in each block (m, 1).
 
     With few levels that is chosen for the bulk: the outermost level starts at three deviations.
-
-    Parameters
-    ----------
-    diagonal : ndarray of float32, shape (m, d)
-    top : int
-        Largest level.
-
-    Returns
-    -------
-    levels : ndarray of float64, shape (m, d)
-    worth : ndarray of float64, shape (m, 1)
     """
-    exact = diagonal.astype(np.float64)
-    if top > 7:
+    exact, top = diagonal.astype(np.float64), layout.largest
+    if layout.diagonal_kind == "int8":
         worth = np.abs(exact).max(axis=1, keepdims=True) / top
     else:
         worth = 3.0 * np.sqrt(np.square(exact).mean(axis=1, keepdims=True)) / (top + 0.5)
@@ -218,14 +186,6 @@ def _round_windows(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return start and width in turns, whole steps; starts are those of inputs with their mean."""
     half = np.arccos(np.clip(-given.level.astype(np.float64), -1, 1)) / (2 * np.pi)
-    width = np.clip(np.rint(2 * _STEPS * half), 1, _STEPS - 1) / _STEPS
-    start = np.rint(_STEPS * (given.centre - shift + half)) / _STEPS
+    width = np.clip(np.rint(2 * STEPS_PER_TURN * half), 1, STEPS_PER_TURN - 1) / STEPS_PER_TURN
+    start = np.rint(STEPS_PER_TURN * (given.centre - shift + half)) / STEPS_PER_TURN
     return start, width
-
-
-def _exponent(slope: float) -> int:
-    """Return the power of two that makes the largest slope a whole number of 8 bits."""
-    shift = 0
-    while np.rint(slope * 2.0 ** (32 - shift)) > _LARGEST_SCALE:
-        shift += 1
-    return shift - 32

@@ -23,7 +23,8 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import fit_scaling, to_raw
 from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
 from tinykernel.papers.ternary.paper import train_paper
-from tinykernel.training.prepare import prepare
+from tinykernel.modelfile import ModelFileMixin
+from tinykernel.training.trainset import prepare
 
 __all__ = ["PaperClassifier"]
 
@@ -32,7 +33,7 @@ _MOST_COMPONENTS = 65536
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
-class PaperClassifier(ClassifierMixin, BaseEstimator):
+class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
     """Random binary components with ternary weights learned by coordinate descent (001).
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: Lei & Lan 2021, "Memory
@@ -394,8 +395,6 @@ def _canonical(
         X,
         y,
         weight,
-        scaler="minmax",
-        scaler_scope="feature",
         class_weight=class_weight,
         splits=splits,
         groups=groups,

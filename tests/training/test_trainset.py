@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import fit_scaling, raw_dtype_of, to_raw
-from tinykernel.training.canonical import canonical_rows
+from tinykernel.training.trainset import canonical_rows
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,38 +1,75 @@
-"""From what a user gives to `fit` to the problem that trainers take."""
+"""From what a user gives to `fit` to the one form in which trainers take a training set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.model.scaling import fit_scaling, raw_dtype_of, to_raw
-from tinykernel.training.canonical import canonical_rows
-from tinykernel.training.problem import TrainingProblem
+from tinykernel.model.scaling import raw_dtype_of, to_raw
 
-__all__ = ["prepare", "soft_labels"]
+__all__ = ["TrainSet", "canonical_rows", "prepare", "soft_labels"]
 
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True, eq=False)
+class TrainSet:
+    """A checked training set in canonical order: the input of every trainer.
+
+    Parameters
+    ----------
+    X : ndarray of `raw_dtype`, shape (n, n_features), C order
+        Raw rows.
+    codes : ndarray of int64, shape (n,)
+        Position of the class of each row in `classes`. Every class occurs.
+    sample_weight : ndarray of float64, shape (n,)
+        Positive; class weights are multiplied in.
+    classes : tuple
+        At least two labels, ascending.
+    raw_dtype : str
+        As in `KernelMachine`.
+    splits : tuple of pairs of ndarray of float64, shape (n,)
+        Cross-validation that the user wants: in each pair the weight of every row in training and
+        in the part left out. Empty to leave the parts to the trainer.
+    groups : ndarray of int64, shape (n,), or None
+        Rows of a group stay together.
+    validation : pair of ndarray, or None
+        Raw rows of `raw_dtype`, and their codes.
+    teacher : ndarray of float32, shape (n, n_classes), or None
+        Probability of each class.
+    """
+
+    X: NDArray[Any]
+    codes: NDArray[np.int64]
+    sample_weight: NDArray[np.float64]
+    classes: tuple[object, ...]
+    raw_dtype: str
+    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
+    groups: NDArray[np.int64] | None = None
+    validation: tuple[NDArray[Any], NDArray[np.int64]] | None = None
+    teacher: NDArray[np.float32] | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes c."""
+        return len(self.classes)
+
+
 def prepare(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64],
-    *,
-    scaler: str,
-    scaler_scope: str,
-    class_weight: Mapping[Any, float] | str | None,
-    splits: Sequence[_Masks] = (),
+    X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None, *,
+    class_weight: Mapping[Any, float] | str | None = None, splits: Sequence[_Masks] = (),
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     teacher: tuple[object, ArrayLike] | None = None,
-) -> tuple[NDArray[Any], TrainingProblem]:
-    """Bring checked rows into the canonical form, and everything that belongs to rows with them.
+) -> tuple[NDArray[Any], TrainSet]:  # fmt: skip
+    """Bring rows into the canonical form, and everything that belongs to rows with them.
 
     Parameters
     ----------
@@ -40,10 +77,10 @@ def prepare(
         Finite numbers.
     y : ndarray, shape (n,)
         Labels.
-    sample_weight : ndarray of float64, shape (n,)
+    sample_weight : ndarray of float64, shape (n,), optional
         Not negative; rows of weight 0 are left out.
-    scaler, scaler_scope, class_weight
-        As in `tinykernel.TernaryKernelClassifier`.
+    class_weight : dict, "balanced" or None
+        Multiplied with the weights of the rows.
     splits : sequence of pairs of ndarray of bool, shape (n,)
         Masks of the rows in training and left out.
     groups : array-like, shape (n,), optional
@@ -57,20 +94,27 @@ def prepare(
     Returns
     -------
     classes : ndarray, shape (n_classes,)
-    problem : TrainingProblem
+    data : TrainSet
 
     Raises
     ------
     TinykernelError
         If something does not fit to the rows.
+
+    Examples
+    --------
+    >>> classes, data = prepare(np.array([[1.0], [2.0], [1.0]]), np.array(["a", "b", "a"]))
+    >>> sorted(data.sample_weight.tolist())
+    [1.0, 2.0]
     """
-    if not sample_weight.any():
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    if not weight.any():
         raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
     raw_dtype = raw_dtype_of(X.dtype)
-    used = sample_weight > 0
-    rows, labels, given = to_raw(X, raw_dtype), y, sample_weight
+    used = weight > 0
+    rows, labels, given = to_raw(X, raw_dtype), y, weight
     if not used.all():
-        rows, labels, given = rows[used], y[used], sample_weight[used]
+        rows, labels, given = rows[used], y[used], given[used]
     classes, codes = np.unique(labels, return_inverse=True)
     names = tuple(classes.tolist())
     if len(names) < 2:
@@ -92,21 +136,77 @@ def prepare(
     soft = None
     if teacher is not None:
         soft = _averaged(soft_labels(*teacher, classes)[used], given, position, weight)
-    held = None
-    if validation is not None:
-        held = _validation(*validation, raw_dtype, classes)
-    return classes, TrainingProblem(
+    return classes, TrainSet(
         X=rows,
         codes=codes,
         sample_weight=weight * by_class,
         classes=names,
         raw_dtype=raw_dtype,
-        scaling=fit_scaling(rows, weight, scaler, scaler_scope),
         splits=tuple((collect(train), collect(test)) for train, test in splits),
         groups=group,
-        validation=held,
+        validation=None if validation is None else _validation(*validation, raw_dtype, classes),
         teacher=soft,
     )
+
+
+# --- canonical order -----------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _hash_rows(data):  # type: ignore[no-untyped-def]
+    """Hash the bytes of every row (FNV-1a, 64 bits)."""
+    hashes = np.empty(data.shape[0], np.uint64)
+    for i in range(data.shape[0]):
+        value = np.uint64(14695981039346656037)
+        for j in range(data.shape[1]):
+            value = (value ^ np.uint64(data[i, j])) * np.uint64(1099511628211)
+        hashes[i] = value
+    return hashes
+
+
+def canonical_rows(
+    X: NDArray[Any],
+    codes: NDArray[np.int64],
+    sample_weight: NDArray[np.float64],
+    groups: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Bring a training set into an order that depends only on what it holds.
+
+    Equal rows of one class, and of one group, become one row with the sum of their weights, and
+    they are sorted by a hash, so that the order looks random. Thus a model depends neither on the
+    order of the rows nor on whether a row is repeated or weighted.
+
+    `X` has shape (n, n_features), the others (n,). Returned are rows, codes and weights, and where
+    each given row went, shape (n,).
+
+    Examples
+    --------
+    >>> X, codes, weight = np.array([[1], [2], [1]]), np.array([0, 1, 0]), np.ones(3)
+    >>> *rows, position = canonical_rows(X, codes, weight)
+    >>> sorted(zip(*(array.ravel().tolist() for array in rows)))
+    [(1, 0, 2.0), (2, 1, 1.0)]
+    >>> bool(position[0] == position[2])
+    True
+    """
+    if X.dtype.kind == "f":
+        X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
+    X = np.ascontiguousarray(X)
+    kind = codes
+    if groups is not None:
+        kind = codes + (codes.max(initial=0) + 1) * groups
+    order = np.lexsort((kind, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
+    X, codes, sample_weight, kind = X[order], codes[order], sample_weight[order], kind[order]
+    fresh = np.ones(X.shape[0], dtype=bool)
+    fresh[1:] = (kind[1:] != kind[:-1]) | (X[1:] != X[:-1]).any(axis=1)
+    position = np.empty(order.size, dtype=np.int64)
+    position[order] = np.cumsum(fresh) - 1
+    if fresh.all():
+        return X, codes, sample_weight, position
+    first = np.flatnonzero(fresh)
+    return X[first], codes[first], np.add.reduceat(sample_weight, first), position
+
+
+# --- what belongs to rows ------------------------------------------------------------------------
 
 
 def _group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -170,23 +270,9 @@ def _validation(
 def soft_labels(teacher: object, X: ArrayLike, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return what a teacher says: the probability of each class for each row.
 
-    Parameters
-    ----------
-    teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes)
-        A classifier with ``predict_proba``, or with ``decision_function``, whose softmax is taken.
-        It may know more classes. An array has a column for each of `classes`.
-    X : array-like, shape (n, n_features)
-        Rows in the form that the classifier takes.
-    classes : ndarray, shape (n_classes,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n, n_classes)
-
-    Raises
-    ------
-    TinykernelError
-        If the teacher is neither, or its probabilities do not fit to the rows and classes.
+    A fitted classifier has ``predict_proba``, or ``decision_function``, whose softmax is taken, and
+    may know more classes; it is given `X`. An array has a column for each of `classes`. The result
+    has shape (n, n_classes).
 
     Examples
     --------

@@ -1,0 +1,209 @@
+"""Bounds of every value of the two integer transforms, over all possible inputs; arrays only.
+
+Both transforms are linear up to rounding, so the worst case of an intermediate value over the box
+of quantized inputs is the L1 norm of its row of coefficients times half the width of the box,
+exactly. (Interval arithmetic forgets that the same input enters many terms and is about ``sqrt(d)``
+times wider in the second transform.) To that comes the interval of all rounding errors so far, a
+few units. Nothing is assumed about the inputs: every value of the quantized type counts, for every
+input but the constant ones, whose values are ignored.
+
+The limits of the 16-bit stages are -32767..32767, symmetric, so that no change of sign overflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
+from tinykernel.model.diagonals import SHIFTS
+
+__all__ = [
+    "INT16_LIMIT",
+    "Values",
+    "exact_stages",
+    "follow_stages",
+    "input_bounds",
+    "product_bounds",
+    "row_norms",
+]
+
+INT16_LIMIT = 32767
+
+
+@dataclass(frozen=True)
+class Values:
+    """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding.
+
+    ``low <= value <= high`` in integers. Where the transforms without any rounding give the real
+    number y, ``value - y`` lies in ``[error_low, error_high]``. Errors are dyadic fractions of few
+    bits, which float64 holds exactly.
+    """
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    error_low: NDArray[np.float64]
+    error_high: NDArray[np.float64]
+
+
+def input_bounds(sign: NDArray[Any], bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return low and high of ``u = B q``, padded; int16 q are at least -32767."""
+    sign = sign.astype(np.int64)
+    largest = (1 << (bits - 1)) - 1
+    smallest = -largest if bits == 16 else -largest - 1
+    low, high = np.zeros((2, padded_dimension(sign.size)), dtype=np.int64)
+    low[: sign.size] = np.minimum(sign * smallest, sign * largest)
+    high[: sign.size] = np.maximum(sign * smallest, sign * largest)
+    return low, high
+
+
+def _butterflies(
+    low: NDArray[Any], high: NDArray[Any], stride: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Apply one stage to intervals; shape (..., d)."""
+    pairs = (*low.shape[:-1], low.shape[-1] // (2 * stride), 2, stride)
+    a_low, b_low = np.moveaxis(low.reshape(pairs), -2, 0)
+    a_high, b_high = np.moveaxis(high.reshape(pairs), -2, 0)
+    new_low = np.stack([a_low + b_low, a_low - b_high], axis=-2)
+    new_high = np.stack([a_high + b_high, a_high - b_low], axis=-2)
+    return new_low.reshape(low.shape), new_high.reshape(high.shape)
+
+
+def _stage(values: Values, stride: int, halve: bool) -> Values:
+    """Apply one stage of a transform to bounds and errors, by interval arithmetic."""
+    low, high = _butterflies(values.low, values.high, stride)
+    error_low, error_high = _butterflies(values.error_low, values.error_high, stride)
+    if halve:
+        low, high = low >> 1, high >> 1
+        # Half a unit is lost where the sum is odd.
+        error_low, error_high = error_low / 2 - 0.5, error_high / 2
+    return Values(low, high, error_low, error_high)
+
+
+def _fits(values: Values) -> bool:
+    return bool(values.low.min() >= -INT16_LIMIT and values.high.max() <= INT16_LIMIT)
+
+
+def follow_stages(
+    values: Values, norms: NDArray[np.int64] | None, centre: NDArray[np.int64] | None,
+    unit: int, schedule: Sequence[bool] | None,
+) -> tuple[list[Values], tuple[bool, ...]]:  # fmt: skip
+    """Follow a transform stage by stage.
+
+    Without a `schedule` one is chosen: halve as late as the proof allows, because what is rounded
+    off early is amplified by every later stage. Halving always fits: it averages values that do.
+
+    `norms` and `centre` give the exact range of the linear part: at stage k (k = 0 before the
+    first), times `unit` and two to the number of halvings so far, its doubled bounds are
+    ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
+    """
+    stages: list[Values] = []
+    chosen: list[bool] = []
+    n_stages = values.low.shape[-1].bit_length() - 1
+    for k in range(n_stages):
+        halve = bool(schedule[k]) if schedule is not None else False
+        n_halved = sum(chosen) + halve
+        candidate = _linear(_stage(values, 1 << k, halve), norms, centre, k + 1, unit << n_halved)
+        if schedule is None and not _fits(candidate):
+            halve = True
+            n_halved += 1
+            candidate = _linear(_stage(values, 1 << k, True), norms, centre, k + 1,
+                                unit << n_halved)  # fmt: skip
+        chosen.append(halve)
+        stages.append(candidate)
+        values = candidate
+    return stages, tuple(chosen)
+
+
+def _linear(
+    values: Values, norms: NDArray[np.int64] | None, centre: NDArray[np.int64] | None,
+    stage: int, unit: int,
+) -> Values:  # fmt: skip
+    """Tighten interval bounds by the exact worst case of the linear part plus the errors."""
+    if norms is None or centre is None:
+        return values
+    # Both terms are integers below 2**53 over a power of two: exact in float64.
+    low = (centre[stage] - norms[stage]) / (2 * unit) + values.error_low
+    high = (centre[stage] + norms[stage]) / (2 * unit) + values.error_high
+    return Values(
+        np.maximum(values.low, np.ceil(low).astype(np.int64)),
+        np.minimum(values.high, np.floor(high).astype(np.int64)),
+        values.error_low,
+        values.error_high,
+    )
+
+
+def product_bounds(mixed: Values, diagonal: NDArray[Any], diagonal_kind: str) -> Values:
+    """Bounds of ``v = G P u`` for all blocks; `mixed` are the bounds of ``P u``."""
+    g = diagonal.astype(np.int64)
+    positive = g >= 0
+    low = g * np.where(positive, mixed.low, mixed.high)
+    high = g * np.where(positive, mixed.high, mixed.low)
+    factor = g.astype(np.float64)
+    error_low = factor * np.where(positive, mixed.error_low, mixed.error_high)
+    error_high = factor * np.where(positive, mixed.error_high, mixed.error_low)
+    shift = SHIFTS[diagonal_kind]
+    unit = 1 << shift
+    # The product is a multiple of gcd(g, unit), so the shift loses at most the unit minus that.
+    lost = unit - np.gcd(g, unit)
+    return Values(low >> shift, high >> shift, (error_low - lost) / unit, error_high / unit)
+
+
+@njit(cache=True, nogil=True)
+def _accumulate_norms(begin, end, columns, diagonal, gather, norms):  # type: ignore[no-untyped-def]
+    """Add up ``|coefficient|`` of every value of every stage of ``H G P H``, column by column."""
+    m, d = diagonal.shape
+    w = np.empty(d, dtype=np.int32)
+    signs = np.empty(d, dtype=np.int32)
+    for chunk in range(begin, end):
+        for index in range(chunk, columns.shape[0], norms.shape[0]):
+            for j in range(d):
+                parity = gather[j] & columns[index]
+                for shift in (8, 4, 2, 1):
+                    parity ^= parity >> shift
+                signs[j] = 1 - 2 * (parity & 1)
+            for block in range(m):
+                total = norms[chunk, block]
+                for j in range(d):
+                    w[j] = diagonal[block, j] * signs[j]
+                    total[0, j] += abs(w[j])
+                stride = 1
+                stage = 1
+                while stride < d:
+                    for i in range(0, d, 2 * stride):
+                        for j in range(i, i + stride):
+                            a, b = w[j], w[j + stride]
+                            w[j] = a + b
+                            w[j + stride] = a - b
+                    for j in range(d):
+                        total[stage, j] += abs(w[j])
+                    stride *= 2
+                    stage += 1
+
+
+def row_norms(
+    varying: NDArray[np.int64], diagonal: NDArray[Any], gather: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the L1 norms of all rows after each stage; shape (log2(d) + 1, m, d)."""
+    m, d = diagonal.shape
+    n_stages = d.bit_length() - 1
+    n_chunks = max(1, min(useful_threads(varying.size * m * d * n_stages), varying.size))
+    norms = np.zeros((n_chunks, m, n_stages + 1, d), dtype=np.int64)
+    run_on_rows(
+        _accumulate_norms, n_chunks, n_chunks, varying, diagonal.astype(np.int32),
+        gather.astype(np.int64), norms,
+    )  # fmt: skip
+    return np.moveaxis(norms.sum(axis=0), 1, 0)
+
+
+def exact_stages(vector: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return `vector`, shape (..., d), before the transform and after each stage, unrounded."""
+    stages = [vector]
+    for k in range(vector.shape[-1].bit_length() - 1):
+        stages.append(_butterflies(stages[-1], stages[-1], 1 << k)[0])
+    return np.stack(stages)

@@ -1,0 +1,216 @@
+"""The proof that no intermediate value overflows, and the shift schedules chosen by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.bounds import (
+    INT16_LIMIT,
+    Values,
+    exact_stages,
+    follow_stages,
+    input_bounds,
+    product_bounds,
+    row_norms,
+)
+from tinykernel.model.diagonals import SHIFTS
+from tinykernel.model.permutation import Permutation
+
+__all__ = ["Range", "choose_first_schedule", "choose_schedules", "prove"]
+
+_INT32_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Range:
+    """The proved range of all values of one stage, over every possible input.
+
+    Parameters
+    ----------
+    stage : str
+        What is computed.
+    low, high : int
+        No value of the stage is ever outside.
+    limit_low, limit_high : int
+        What the integers of the stage may hold.
+
+    Examples
+    --------
+    >>> Range("sum", -10, 10, -32767, 32767).fits
+    True
+    """
+
+    stage: str
+    low: int
+    high: int
+    limit_low: int
+    limit_high: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the proved range is inside the limits."""
+        return self.limit_low <= self.low and self.high <= self.limit_high
+
+
+@dataclass(frozen=True)
+class _First:
+    """Bounds of the first transform: its inputs, and every stage."""
+
+    inputs: Values
+    stages: list[Values]
+    halve: tuple[bool, ...]
+
+
+def _bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> _First:
+    """Bound the first transform; choose its schedule if that is None."""
+    low, high = input_bounds(sign, bits)
+    exact = np.zeros(low.shape)
+    inputs = Values(low, high, exact, exact)
+    # Here every butterfly joins values of disjoint sets of inputs, so that interval arithmetic is
+    # exact, rounding included.
+    return _First(inputs, *follow_stages(inputs, None, None, 1, halve))
+
+
+@dataclass(frozen=True)
+class _Second:
+    """Bounds of the products with G and of every stage of the second transform."""
+
+    product: Values
+    stages: list[Values]
+    halve: tuple[bool, ...]
+
+
+def _bound_second(
+    first: _First, permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
+    halve: Sequence[bool] | None,
+) -> _Second:  # fmt: skip
+    """Bound the second transform of all blocks; choose its schedule if that is None."""
+    low, high = first.inputs.low, first.inputs.high
+    gather = permutation.indices(low.size)
+    last = first.stages[-1]
+    mixed = Values(*(getattr(last, name)[gather] for name in Values.__annotations__))
+    product = product_bounds(mixed, diagonal, diagonal_kind)
+    varying = np.flatnonzero(high > low)
+    norms = row_norms(varying, diagonal, gather)
+    if varying.size:
+        # All varying inputs have the same width; their centres are 0 (16 bits) or -+ 1/2.
+        norms = norms * (high - low).max()
+    doubled_centre = exact_stages(low + high)[-1][gather]
+    centre = exact_stages(diagonal.astype(np.int64) * doubled_centre)
+    unit = 1 << (SHIFTS[diagonal_kind] + sum(first.halve))
+    return _Second(product, *follow_stages(product, norms, centre, unit, halve))
+
+
+def choose_first_schedule(sign: NDArray[Any], bits: int) -> tuple[bool, ...]:
+    """Choose the shift schedule of the first transform; the arguments are as below."""
+    return _bound_first(sign, bits, None).halve
+
+
+def choose_schedules(
+    sign: NDArray[Any], bits: int, permutation: Permutation, diagonal: NDArray[Any],
+    diagonal_kind: str,
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:  # fmt: skip
+    """Choose the shift schedules that halve as late as the proof allows.
+
+    Parameters
+    ----------
+    sign : ndarray of int8, shape (n_features,)
+        As in `IntegerModel`: 0 for constant features.
+    bits : {8, 16}
+        Width of the quantized inputs.
+    permutation : Permutation
+    diagonal : ndarray of int8, shape (n_blocks, d)
+    diagonal_kind : {"int8", "int4", "sign"}
+
+    Returns
+    -------
+    tuple of tuple of bool
+        ``halve_first`` and ``halve_second``, each of length log2(d).
+
+    Examples
+    --------
+    >>> signs = np.ones(4, dtype=np.int8)
+    >>> choose_schedules(signs, 8, Permutation(), np.ones((1, 32)), "sign")[0]
+    (False, False, False, False, False)
+    """
+    first = _bound_first(sign, bits, None)
+    second = _bound_second(first, permutation, diagonal, diagonal_kind, None)
+    return first.halve, second.halve
+
+
+def _range(stage: str, low: Any, high: Any, limit: int) -> Range:
+    return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)
+
+
+def prove(
+    *, bits: int, sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any],
+    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
+    row_kept: NDArray[np.bool_], scale: NDArray[Any], weights: NDArray[Any],
+    multiplier: NDArray[Any], offset: NDArray[Any],
+) -> tuple[Range, ...]:  # fmt: skip
+    """Bound every stage of an integer model, whose fields these are, over every possible input.
+
+    Returns
+    -------
+    tuple of Range
+        Inputs, each stage of the first transform, products, each stage of the second transform (the
+        widest of all blocks), phases, sums, scores.
+
+    Raises
+    ------
+    TinykernelError
+        If a stage could leave its limits; names the first such stage.
+    """
+    first = _bound_first(sign, bits, halve_first)
+    second = _bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
+    half = 1 << (bits - 1)
+    ranges = [
+        Range("quantized input", -half, half - 1, -half, half - 1),
+        _range("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT),
+    ]
+    ranges += _stage_ranges("first transform", first.stages, first.halve)
+    if diagonal_kind != "sign":
+        largest = np.abs(diagonal.astype(np.int64)) * max(-ranges[-1].low, ranges[-1].high)
+        ranges.append(_range("product before its shift", -largest, largest, _INT32_LIMIT))
+    ranges.append(_range("product", second.product.low, second.product.high, INT16_LIMIT))
+    ranges += _stage_ranges("second transform", second.stages, second.halve)
+    rows, factor = second.stages[-1], scale.astype(np.int64)
+    ranges.append(
+        _range("scale times row", factor * rows.low[row_kept], factor * rows.high[row_kept],
+               _INT32_LIMIT)
+    )  # fmt: skip
+    ranges += _output_ranges(weights, multiplier, offset)
+    for stage in ranges:
+        if not stage.fits:
+            raise TinykernelError(
+                f"integer model: {stage.stage} can reach {stage.low}..{stage.high}, allowed are "
+                f"{stage.limit_low}..{stage.limit_high}; halve in an earlier stage"
+            )
+    return tuple(ranges)
+
+
+def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
+    return [
+        _range(
+            f"{name}, stage {k}{' (halved)' if halve else ''}", values.low, values.high, INT16_LIMIT
+        )
+        for k, (values, halve) in enumerate(zip(stages, schedule, strict=True))
+    ]
+
+
+def _output_ranges(
+    weights: NDArray[Any], multiplier: NDArray[Any], offset: NDArray[Any]
+) -> list[Range]:
+    """Bound the sums over the components, and the scores."""
+    sums = np.count_nonzero(weights, axis=1)
+    centre, radius = offset.astype(np.int64), np.abs(multiplier.astype(np.int64)) * sums
+    low, high = centre - radius, centre + radius
+    if sums.size == 1:
+        low, high = np.minimum(low, -high), np.maximum(high, -low)
+    return [_range("sum", -sums, sums, _INT32_LIMIT), _range("score", low, high, _INT32_LIMIT)]
