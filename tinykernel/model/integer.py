@@ -16,11 +16,15 @@ from tinykernel.hadamard import padded_dimension
 from tinykernel.model import reference
 from tinykernel.model.arrays import checked_array
 from tinykernel.model.diagonals import LARGEST
+from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, prove
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 
 __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
+
+# Rows that are computed at a time, so that predictions of large sets need little memory.
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,9 @@ class IntegerModel:
     arithmetic, that is division by a power of two rounded **down** (floor), the one rounding rule
     of the model. n is `n_features`, d is `dimension` (n padded to a power of two, at least 32), m
     is `n_blocks`, p is `n_components`.
+
+    **0. Local stage.** Where there is one, raw values are a signal or an image, and `local` turns
+    them into counts; these are what is called raw values from here on. See `LocalStage`.
 
     **1. Input.** `scaler` turns raw values into quantized ones, ``q_i`` int8 or int16, see
     `InputScaler`. The second entry takes ``q_i`` directly; any value of the type is allowed.
@@ -75,6 +82,12 @@ class IntegerModel:
         sum_o   = sum over r of weights_or * z_r
         total_o = multiplier_o * sum_o + offset_o
 
+    With a linear part, which sees the quantized values of step 1::
+
+        dot_o   = sum over i of linear_oi * q_i
+        total_o = multiplier_o * sum_o + linear_multiplier_o * dot_o + offset_o
+
+    A model with a linear part may have no components: then p and m are 0 and steps 2 to 4 are void.
     With more than two classes there is one output a class and ``scores = total``. With two classes
     there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
     the largest score.
@@ -97,7 +110,7 @@ class IntegerModel:
     halve_first, halve_second : tuple of bool, length log2(d)
         Shift schedules of the two transforms.
     row_kept : ndarray of bool, shape (n_blocks, d)
-        Rows that are components; at least one.
+        Rows that are components; at least one, unless n_blocks is 0.
     scale, start, width : ndarray of uint8, shape (p,)
         Phase windows in component order; start and width in 1/256 turn.
     phase_shift : int
@@ -110,6 +123,12 @@ class IntegerModel:
     decision_scale : float
         ``total * decision_scale`` approximates the decision of the float machine. Information
         only: it takes no part in scores and labels.
+    linear : ndarray of int8, shape (n_outputs, n_features), optional
+        Weights of the linear part, -127..127; 0 for constant features.
+    linear_multiplier : ndarray of int32, shape (n_outputs,), optional
+        Is there where `linear` is.
+    local : LocalStage, optional
+        What turns signals or images into the counts that are the inputs of the machine.
     feature_names : tuple of str, optional
         What the inputs are, in their order, without spaces around them. Information only: models
         that differ in nothing else are equal.
@@ -145,12 +164,15 @@ class IntegerModel:
     classes: tuple[Any, ...]
     decision_scale: float = 1.0
     feature_names: tuple[str, ...] | None = None
+    linear: NDArray[np.int8] | None = None
+    linear_multiplier: NDArray[np.int32] | None = None
+    local: LocalStage | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         """Check every field, make the arrays read-only, and prove that nothing overflows."""
-        for check in (_check_scalars, _check_inputs, _check_blocks, _check_components,
-                      _check_outputs):  # fmt: skip
+        for check in (_check_scalars, _check_inputs, _check_local, _check_blocks,
+                      _check_components, _check_outputs, _check_linear):  # fmt: skip
             for name, value in check(self).items():
                 object.__setattr__(self, name, value)
         ranges = prove(
@@ -158,8 +180,11 @@ class IntegerModel:
             diagonal=self.diagonal, diagonal_kind=self.diagonal_kind,
             halve_first=self.halve_first, halve_second=self.halve_second,
             row_kept=self.row_kept, scale=self.scale, weights=self.weights,
-            multiplier=self.multiplier, offset=self.offset,
+            multiplier=self.multiplier, offset=self.offset, linear=self.linear,
+            linear_multiplier=self.linear_multiplier,
         )  # fmt: skip
+        if self.local is not None:
+            ranges = self.local.ranges() + ranges
         object.__setattr__(self, "_ranges", ranges)
 
     # -- sizes --------------------------------------------------------------------------------
@@ -195,9 +220,14 @@ class IntegerModel:
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
+    def n_inputs(self) -> int:
+        """Number of raw values that the firmware takes: n, or those of the local stage."""
+        return self.n_features if self.local is None else self.local.n_inputs
+
+    @property
     def raw_dtype(self) -> str:
-        """Type of the raw inputs, e.g. ``"float32"``."""
-        return self.scaler.raw_dtype
+        """Type of the raw values that the firmware takes, e.g. ``"float32"``."""
+        return self.scaler.raw_dtype if self.local is None else self.local.scaler.raw_dtype
 
     @property
     def input_dtype(self) -> np.dtype[Any]:
@@ -208,9 +238,9 @@ class IntegerModel:
 
     def header(self) -> dict[str, Any]:
         """Return everything that is not an array and counts in a comparison, as JSON types."""
-        return {
+        own = {
             "n_features": int(self.n_features),
-            "raw_dtype": self.raw_dtype,
+            "raw_dtype": self.scaler.raw_dtype,
             "bits": int(self.scaler.bits),
             "permutation": self.permutation.kind,
             "permutation_multiplier": int(self.permutation.multiplier),
@@ -222,6 +252,7 @@ class IntegerModel:
             "classes": [[type(label).__name__, label] for label in self.classes],
             "decision_scale": float(self.decision_scale).hex(),
         }
+        return own if self.local is None else own | {"local": self.local.header()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array by name, the scaler's with the prefix ``scaler_``."""
@@ -230,6 +261,10 @@ class IntegerModel:
         named = {name: getattr(self, name) for name in own}
         if self.permutation.table is not None:
             named["permutation_table"] = self.permutation.table
+        if self.linear is not None and self.linear_multiplier is not None:
+            named |= {"linear": self.linear, "linear_multiplier": self.linear_multiplier}
+        if self.local is not None:
+            named |= {f"local_{name}": array for name, array in self.local.arrays().items()}
         return named | {f"scaler_{name}": array for name, array in self.scaler.arrays.items()}
 
     @cached_property
@@ -268,13 +303,37 @@ class IntegerModel:
 
     # -- execution ----------------------------------------------------------------------------
 
-    def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
-        """Quantize raw inputs (step 1).
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of the raw type that the firmware takes.
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features)
-            Raw values; see `InputScaler.as_raw` for what is allowed.
+        X : array-like, shape (n_rows, n_inputs)
+            Numbers; with a local stage also (n_rows, samples, channels), (n_rows, height, width) or
+            (n_rows, height, width, channels).
+
+        Returns
+        -------
+        ndarray of `raw_dtype`, shape (n_rows, n_inputs)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        if self.local is not None:
+            return self.local.as_raw(X)
+        raw = self.scaler.as_raw(X)
+        self._check_rows(raw)
+        return raw
+
+    def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
+        """Quantize raw inputs (steps 0 and 1).
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
 
         Returns
         -------
@@ -285,9 +344,9 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
-        raw = self.scaler.as_raw(X)
-        self._check_rows(raw)
-        return self.scaler.quantize(raw)
+        if self.local is not None:
+            return self.scaler.quantize(self.local.counts(X))
+        return self.scaler.quantize(self.as_raw(X))
 
     def _check_rows(self, rows: NDArray[Any]) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
@@ -361,6 +420,8 @@ class IntegerModel:
         sums = np.empty((inputs.shape[0], self.n_outputs), dtype=np.int32)
         self._run(inputs, np.empty((0, 0), dtype=np.bool_), sums)
         totals = sums * self.multiplier + self.offset
+        if self.linear is not None and self.linear_multiplier is not None:
+            totals += reference.dots(inputs, self.linear) * self.linear_multiplier
         return np.hstack([-totals, totals]) if self.n_outputs == 1 else totals
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -368,7 +429,8 @@ class IntegerModel:
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features)
+        X : array-like
+            As for `as_raw`.
 
         Returns
         -------
@@ -379,7 +441,12 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
-        return self.scores_quantized(self.quantize_inputs(X))
+        rows = np.asarray(X)
+        parts = [
+            self.scores_quantized(self.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
+            for first in range(0, max(1, rows.shape[0] if rows.ndim else 1), _ROWS_AT_ONCE)
+        ]
+        return np.concatenate(parts)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the outputs in the units of the float machine.
@@ -445,9 +512,9 @@ def _names(model: IntegerModel) -> tuple[str, ...] | None:
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise TinykernelError("integer model: feature_names is no tuple of text")
     names = tuple(name.strip() for name in names)
-    if len(names) != model.n_features:
+    if len(names) != model.n_inputs:
         raise TinykernelError(
-            f"integer model: has {len(names)} feature_names for {model.n_features} features"
+            f"integer model: has {len(names)} feature_names for {model.n_inputs} inputs"
         )
     return tuple(names)
 
@@ -483,7 +550,8 @@ def _check_inputs(model: IntegerModel) -> dict[str, Any]:
 
 def _check_blocks(model: IntegerModel) -> dict[str, Any]:
     """Check P, G and the kept rows."""
-    diagonal = checked_array("diagonal", model.diagonal, "int8", (None, model.dimension))
+    n_blocks = 0 if np.shape(model.diagonal)[:1] == (0,) else None
+    diagonal = checked_array("diagonal", model.diagonal, "int8", (n_blocks, model.dimension))
     magnitude = np.abs(diagonal.astype(np.int16))
     if model.diagonal_kind not in LARGEST:
         raise TinykernelError(f"integer model: unknown diagonal kind {model.diagonal_kind!r}")
@@ -496,7 +564,7 @@ def _check_blocks(model: IntegerModel) -> dict[str, Any]:
             f"-{largest}..{largest} are allowed"
         )
     kept = checked_array("row_kept", model.row_kept, "bool", diagonal.shape)
-    if not kept.any():
+    if not kept.any() and (diagonal.size or model.linear is None):
         raise TinykernelError("integer model: no row is kept; at least one is needed")
     if not isinstance(model.permutation, Permutation):
         raise TinykernelError("integer model: permutation is not a Permutation")
@@ -506,6 +574,35 @@ def _check_blocks(model: IntegerModel) -> dict[str, Any]:
         permutation = Permutation("stored", table=table)
     permutation.indices(model.dimension)
     return {"diagonal": diagonal, "row_kept": kept, "permutation": permutation}
+
+
+def _check_local(model: IntegerModel) -> dict[str, Any]:
+    """Check that the machine takes what the local stage gives."""
+    local = model.local
+    if local is None:
+        return {}
+    if not isinstance(local, LocalStage):
+        raise TinykernelError("integer model: local is not a LocalStage")
+    if local.n_counts != model.n_features or model.scaler.raw_dtype != local.count_dtype:
+        raise TinykernelError(
+            f"integer model: the local stage gives {local.n_counts} counts of {local.count_dtype}, "
+            f"the machine takes {model.n_features} of {model.scaler.raw_dtype}"
+        )
+    return {}
+
+
+def _check_linear(model: IntegerModel) -> dict[str, Any]:
+    """Check the linear part."""
+    if (model.linear is None) != (model.linear_multiplier is None):
+        raise TinykernelError("integer model: linear and linear_multiplier go together")
+    if model.linear is None:
+        return {}
+    shape = (model.n_outputs, model.n_features)
+    linear = checked_array("linear", model.linear, "int8", shape)
+    if np.any(linear == -128) or np.any(linear[:, model.sign == 0]):
+        raise TinykernelError("integer model: linear holds -128, or weighs a constant feature")
+    multiplier = checked_array("linear_multiplier", model.linear_multiplier, "int32", shape[:1])
+    return {"linear": linear, "linear_multiplier": multiplier}
 
 
 def _check_components(model: IntegerModel) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def prove(
     *, bits: int, sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any],
     diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
     row_kept: NDArray[np.bool_], scale: NDArray[Any], weights: NDArray[Any],
-    multiplier: NDArray[Any], offset: NDArray[Any],
+    multiplier: NDArray[Any], offset: NDArray[Any], linear: NDArray[Any] | None = None,
+    linear_multiplier: NDArray[Any] | None = None,
 ) -> tuple[Range, ...]:  # fmt: skip
     """Bound every stage of an integer model, whose fields these are, over every possible input.
 
@@ -167,12 +168,33 @@ def prove(
     TinykernelError
         If a stage could leave its limits; names the first such stage.
     """
+    half = 1 << (bits - 1)
+    ranges = [Range("quantized input", -half, half - 1, -half, half - 1)]
+    if len(diagonal):
+        ranges += _component_ranges(
+            bits, sign, permutation, diagonal, diagonal_kind, halve_first, halve_second, row_kept,
+            scale,
+        )  # fmt: skip
+    ranges += _output_ranges(half, weights, multiplier, offset, linear, linear_multiplier)
+    for stage in ranges:
+        if not stage.fits:
+            raise TinykernelError(
+                f"integer model: {stage.stage} can reach {stage.low}..{stage.high}, allowed are "
+                f"{stage.limit_low}..{stage.limit_high}; halve in an earlier stage"
+            )
+    return tuple(ranges)
+
+
+def _component_ranges(
+    bits: int, sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any],
+    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
+    row_kept: NDArray[np.bool_], scale: NDArray[Any],
+) -> list[Range]:  # fmt: skip
+    """Bound everything up to the phases."""
     first = _bound_first(sign, bits, halve_first)
     second = _bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
-    half = 1 << (bits - 1)
     ranges = [
-        Range("quantized input", -half, half - 1, -half, half - 1),
-        _range("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT),
+        _range("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT)
     ]
     ranges += _stage_ranges("first transform", first.stages, first.halve)
     if diagonal_kind != "sign":
@@ -185,14 +207,7 @@ def prove(
         _range("scale times row", factor * rows.low[row_kept], factor * rows.high[row_kept],
                _INT32_LIMIT)
     )  # fmt: skip
-    ranges += _output_ranges(weights, multiplier, offset)
-    for stage in ranges:
-        if not stage.fits:
-            raise TinykernelError(
-                f"integer model: {stage.stage} can reach {stage.low}..{stage.high}, allowed are "
-                f"{stage.limit_low}..{stage.limit_high}; halve in an earlier stage"
-            )
-    return tuple(ranges)
+    return ranges
 
 
 def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
@@ -205,12 +220,25 @@ def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -
 
 
 def _output_ranges(
-    weights: NDArray[Any], multiplier: NDArray[Any], offset: NDArray[Any]
-) -> list[Range]:
-    """Bound the sums over the components, and the scores."""
-    sums = np.count_nonzero(weights, axis=1)
-    centre, radius = offset.astype(np.int64), np.abs(multiplier.astype(np.int64)) * sums
-    low, high = centre - radius, centre + radius
-    if sums.size == 1:
+    half: int, weights: NDArray[Any], multiplier: NDArray[Any], offset: NDArray[Any],
+    linear: NDArray[Any] | None, linear_multiplier: NDArray[Any] | None,
+) -> list[Range]:  # fmt: skip
+    """Bound the sums over the components, the dot products, and the scores."""
+    ranges = []
+    low = high = offset.astype(np.int64)
+    if weights.size:
+        sums = np.count_nonzero(weights, axis=1)
+        radius = np.abs(multiplier.astype(np.int64)) * sums
+        low, high = low - radius, high + radius
+        ranges.append(_range("sum", -sums, sums, _INT32_LIMIT))
+    if linear is not None and linear_multiplier is not None:
+        v = linear.astype(np.int64)
+        dot_low = np.where(v > 0, -half * v, (half - 1) * v).sum(axis=1)
+        dot_high = np.where(v > 0, (half - 1) * v, -half * v).sum(axis=1)
+        ends = linear_multiplier.astype(np.int64) * np.stack([dot_low, dot_high])
+        low, high = low + ends.min(axis=0), high + ends.max(axis=0)
+        ranges.append(_range("dot product", dot_low, dot_high, _INT32_LIMIT))
+        ranges.append(_range("dot product times multiplier", ends.min(), ends.max(), _INT32_LIMIT))
+    if offset.size == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)
-    return [_range("sum", -sums, sums, _INT32_LIMIT), _range("score", low, high, _INT32_LIMIT)]
+    return [*ranges, _range("score", low, high, _INT32_LIMIT)]

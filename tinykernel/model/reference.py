@@ -13,7 +13,7 @@ from tinykernel.hadamard import fwht_row_halving, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
-__all__ = ["run"]
+__all__ = ["dots", "run"]
 
 
 @njit(cache=True, nogil=True)
@@ -79,6 +79,24 @@ def _run_rows(  # type: ignore[no-untyped-def]
             _weigh(z, weights, sums[i])
 
 
+@njit(cache=True, nogil=True)
+def _dot_rows(begin, end, inputs, linear, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        for o in range(linear.shape[0]):
+            total = np.int32(0)
+            for j in range(inputs.shape[1]):
+                total += np.int32(linear[o, j]) * np.int32(inputs[i, j])
+            out[i, o] = total
+
+
+def dots(inputs: NDArray[Any], linear: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Compute the dot products of the linear part, int32, shape (n_rows, n_outputs)."""
+    out = np.empty((inputs.shape[0], linear.shape[0]), dtype=np.int32)
+    threads = useful_threads(inputs.size * linear.shape[0])
+    run_on_rows(_dot_rows, inputs.shape[0], threads, np.ascontiguousarray(inputs), linear, out)
+    return out
+
+
 def run(
     inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32], *,
     sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
@@ -92,6 +110,9 @@ def run(
     stands for one that is not wanted.
     """
     n_blocks, d = diagonal.shape
+    if n_blocks == 0:
+        sums[:] = 0
+        return
     blocks, rows = np.nonzero(row_kept)
     butterflies = (1 + n_blocks) * (d // 2) * (d.bit_length() - 1)
     work = butterflies + rows.size * (2 + len(weights))

@@ -1,0 +1,455 @@
+"""LocalStage: counts of threshold crossings of small kernels, for signals and images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import run_on_rows, useful_threads
+from tinykernel.model.arrays import checked_array
+from tinykernel.model.proof import Range
+from tinykernel.model.scaler import InputScaler
+
+__all__ = ["LANE_BITS", "LocalStage"]
+
+#: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
+LANE_BITS = (8, 16)
+_MOST_COUNTS = 65536
+
+
+@dataclass(frozen=True, eq=False)
+class LocalStage:
+    """What comes before the machine for inputs with a shape: small kernels, thresholds, counts.
+
+    After MiniRocket (Dempster, Schmidt, Webb, KDD 2021): a feature is the number of positions at
+    which the response of a kernel exceeds a threshold. This docstring is the specification that
+    Python and C follow. An input has `height` rows of `width` columns of `channels` values; of a
+    signal the rows are the samples, oldest first, and the width is 1. ``>>`` rounds down.
+
+    **1. Levels.** ``e = (q + 2**(bits - 1)) >> level_shift`` where q is what `scaler` makes of a
+    raw value; its arrays have one entry a channel, or one for all. So e is in ``0..top``, ``top =
+    2**(bits - level_shift) - 1``.
+
+    **2. Averaging.** With `average` 2, two by two neighbours become ``(e + e + e + e) >> 2``, two
+    samples of a signal ``(e + e) >> 1``; a last odd row or column is left out. Below, `height` and
+    `width` mean those after this step (`rows`, `columns`).
+
+    **3. Channels.** Mixed channel m has ``f_mc = e_c`` where ``mix[m, c] == 1`` and ``top - e_c``
+    where it is -1; with one such term it is that, with two ``(f + f) >> 1``.
+
+    **4. Responses.** `padding` rows of zeros stand before and after the input. Kernel k of size
+    (kh, kw) and dilation d looks at mixed channel ``channel[k]``. At every padded row ``y >= (kh -
+    1) d`` and every column x, with values outside of the columns 0::
+
+        r = sum over i, j of taps[k, i, j] * f[y - (kh - 1 - i) d, x + (j - kw // 2) d]
+
+    Row y is the newest that the response needs, so that a stream can compute it at once.
+
+    **5. Counts.** The positions of kernel k are cut into ``cells[0]`` by ``cells[1]`` cells: with R
+    rows of positions, ``y' = y - (kh - 1) d`` is in cell ``y' * cells[0] // R``, and x in cell ``x
+    // ceil(columns / cells[1])``. The count number ``(k * cells[0] + cell of y) * cells[1] + cell
+    of x`` is the number of positions there with ``r > threshold[k]``. Counts are uint8, or uint16
+    where a cell has more than 255 positions. They are the raw inputs of the machine.
+
+    Parameters
+    ----------
+    height, width, channels : int
+        Shape of an input. `width` is 1 for signals.
+    scaler : InputScaler
+        No value of a channel is constant (multiplier 0).
+    level_shift : int
+        From 0 to ``bits - 1``.
+    average : {1, 2}
+    mix : ndarray of int8, shape (n_mixed, channels)
+        Entries -1, 0, 1; one or two in a row are not 0.
+    taps : ndarray of int8, shape (n_kernels, kh, kw)
+        kw is odd, and 1 for signals. No kernel is all 0.
+    dilation : ndarray of uint8, shape (n_kernels,)
+        At least 1.
+    channel : ndarray of uint8, shape (n_kernels,)
+        Which mixed channel.
+    threshold : ndarray of int32, shape (n_kernels,)
+    cells : (int, int)
+        The second is 1 for signals and 1, 2 or 4 for images.
+    padding : int
+        Rows of zeros before and after; 0 for signals.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range, a kernel does not fit into the input, or a
+        response could overflow 16 bits.
+
+    Examples
+    --------
+    >>> scaler = InputScaler("uint8", 8, [0], [65536], [255])
+    >>> taps = np.array([[[-1], [1]]])
+    >>> stage = LocalStage(height=4, width=1, channels=1, scaler=scaler, level_shift=0, average=1,
+    ...                    mix=[[1]], taps=taps, dilation=[1], channel=[0], threshold=[0],
+    ...                    cells=(1, 1), padding=0)
+    >>> stage.counts(np.array([[1, 2, 2, 7]], dtype=np.uint8)).tolist()
+    [[2]]
+    """
+
+    height: int
+    width: int
+    channels: int
+    scaler: InputScaler
+    level_shift: int
+    average: int
+    mix: NDArray[np.int8]
+    taps: NDArray[np.int8]
+    dilation: NDArray[np.uint8]
+    channel: NDArray[np.uint8]
+    threshold: NDArray[np.int32]
+    cells: tuple[int, int]
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        """Check every field, make the arrays read-only, and prove that nothing overflows."""
+        for check in (_check_shape, _check_scaler, _check_kernels):
+            for name, value in check(self).items():
+                object.__setattr__(self, name, value)
+        for stage in self.ranges():
+            if not stage.fits:
+                raise TinykernelError(
+                    f"local stage: {stage.stage} can reach {stage.low}..{stage.high}, allowed are "
+                    f"{stage.limit_low}..{stage.limit_high}; use fewer levels or smaller taps"
+                )
+
+    # -- sizes --------------------------------------------------------------------------------
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of raw values of an input."""
+        return self.height * self.width * self.channels
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an input: (samples, channels), (height, width) or (height, width, channels)."""
+        if self.is_signal:
+            return (self.height, self.channels)
+        return (self.height, self.width, *((self.channels,) if self.channels > 1 else ()))
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether the rows are samples in time."""
+        return self.width == 1
+
+    @property
+    def rows(self) -> int:
+        """Number of rows after averaging."""
+        return self.height // self.average
+
+    @property
+    def columns(self) -> int:
+        """Number of columns after averaging."""
+        return 1 if self.is_signal else self.width // self.average
+
+    @property
+    def cell_columns(self) -> int:
+        """Columns of a cell, the last one may have fewer."""
+        return -(-self.columns // self.cells[1])
+
+    @property
+    def top(self) -> int:
+        """Largest level."""
+        return int((1 << (self.scaler.bits - self.level_shift)) - 1)
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels."""
+        return int(self.taps.shape[0])
+
+    @property
+    def n_counts(self) -> int:
+        """Number of counts: kernels times cells."""
+        return self.n_kernels * self.cells[0] * self.cells[1]
+
+    def spans(self) -> NDArray[np.int64]:
+        """Return how many rows before the newest each kernel reaches back, shape (n_kernels,)."""
+        rows: NDArray[np.int64] = (self.taps.shape[1] - 1) * self.dilation.astype(np.int64)
+        return rows
+
+    @property
+    def largest_count(self) -> int:
+        """No count is larger: the positions of the largest cell."""
+        positions = self.rows + 2 * self.padding - int(self.spans().min())
+        return -(-positions // self.cells[0]) * self.cell_columns
+
+    @property
+    def count_dtype(self) -> str:
+        """Type of the counts: "uint8" or "uint16"."""
+        return "uint8" if self.largest_count < 256 else "uint16"
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of the packed integers in C that hold any ``r - threshold`` with its sign: 8 or 16.
+
+        A response is kept as ``r - threshold - 1 + 2**(bits - 1)``, which is in ``0..2**bits - 1``;
+        its top bit says whether ``r > threshold``.
+        """
+        low, high = self._margins()
+        return 8 if low.min() >= -128 and high.max() <= 127 else 16
+
+    # -- proof --------------------------------------------------------------------------------
+
+    def _responses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the exact range of the responses of each kernel."""
+        taps = self.taps.astype(np.int64).reshape(self.n_kernels, -1)
+        return self.top * np.minimum(taps, 0).sum(1), self.top * np.maximum(taps, 0).sum(1)
+
+    def _margins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the range of ``r - threshold - 1``."""
+        low, high = self._responses()
+        above = self.threshold.astype(np.int64) + 1
+        return low - above, high - above
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the proved bound of every step, over every possible input.
+
+        Returns
+        -------
+        tuple of Range
+        """
+        low, high = self._responses()
+        margin_low, margin_high = self._margins()
+        most = 255 if self.count_dtype == "uint8" else 65535
+        bits = self.lane_bits
+        return (
+            Range("level", 0, self.top, 0, (1 << bits) - 1),
+            Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
+            Range("response less threshold", int(margin_low.min()), int(margin_high.max()),
+                  -(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            Range("count", 0, self.largest_count, 0, most),
+        )  # fmt: skip
+
+    # -- identity -----------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """Return everything that is not an array, as JSON types."""
+        return {
+            "height": self.height, "width": self.width, "channels": self.channels,
+            "raw_dtype": self.scaler.raw_dtype, "bits": int(self.scaler.bits),
+            "level_shift": self.level_shift, "average": self.average,
+            "cells": list(self.cells), "padding": self.padding,
+        }  # fmt: skip
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return every array by name, the scaler's with the prefix ``scaler_``."""
+        own = {name: getattr(self, name) for name in
+               ("mix", "taps", "dilation", "channel", "threshold")}  # fmt: skip
+        return own | {f"scaler_{name}": array for name, array in self.scaler.arrays.items()}
+
+    # -- execution ----------------------------------------------------------------------------
+
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of the raw type of the firmware.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, *shape) or (n, n_inputs)
+            Numbers, as for `InputScaler.as_raw`.
+
+        Returns
+        -------
+        ndarray of `scaler.raw_dtype`, shape (n, n_inputs)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape differs, or a value is not one that the raw type can hold.
+        """
+        given = np.asarray(X)
+        full = (self.height, self.width, self.channels)
+        if given.ndim < 2 or given.shape[1:] not in ((self.n_inputs,), self.shape, full):
+            raise TinykernelError(
+                f"inputs: shape {given.shape}, but the model takes {self._words()}"
+            )
+        return self.scaler.as_raw(given.reshape(given.shape[0], self.n_inputs))
+
+    def _words(self) -> str:
+        if self.is_signal:
+            return f"windows of {self.height} samples of {self.channels} channels"
+        return f"images of {' x '.join(str(n) for n in self.shape)}"
+
+    def levels(self, raw: NDArray[Any]) -> NDArray[np.int32]:
+        """Compute steps 1 to 3 of rows of the raw type.
+
+        Parameters
+        ----------
+        raw : ndarray of `scaler.raw_dtype`, shape (n, n_inputs)
+
+        Returns
+        -------
+        ndarray of int32, shape (n, rows, columns, n_mixed)
+        """
+        by_channel = raw.reshape(-1, self.channels)
+        half = 1 << (self.scaler.bits - 1)
+        level = (self.scaler.quantize(by_channel).astype(np.int32) + half) >> self.level_shift
+        level = level.reshape(-1, self.height, self.width, self.channels)
+        if self.average == 2:
+            level = level[:, : 2 * self.rows]
+            level = level[:, ::2] + level[:, 1::2]
+            if not self.is_signal:
+                level = level[:, :, : 2 * self.columns]
+                level = level[:, :, ::2] + level[:, :, 1::2]
+            level >>= 1 if self.is_signal else 2
+        mixed = [self._mixed(level, row) for row in self.mix]
+        return np.ascontiguousarray(np.stack(mixed, axis=-1), dtype=np.int32)
+
+    def _mixed(self, level: NDArray[np.int32], mix: NDArray[np.int8]) -> NDArray[np.int32]:
+        used = np.flatnonzero(mix)
+        terms = [level[..., c] if mix[c] > 0 else self.top - level[..., c] for c in used]
+        return terms[0] if len(terms) == 1 else (terms[0] + terms[1]) >> 1
+
+    def counts(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute the counts of inputs (steps 1 to 5).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, *shape) or (n, n_inputs)
+            Raw values.
+
+        Returns
+        -------
+        ndarray of `count_dtype`, shape (n, n_counts)
+
+        Raises
+        ------
+        TinykernelError
+            As `as_raw`.
+        """
+        raw = self.as_raw(X)
+        out = np.zeros((raw.shape[0], self.n_counts), dtype=self.count_dtype)
+        positions = (self.rows + 2 * self.padding) * self.columns
+        work = self.n_kernels * positions * int(self._tap_table[0][-1]) // self.n_kernels
+        for first in range(0, raw.shape[0], 4096):
+            part = slice(first, first + 4096)
+            level = self.levels(raw[part])
+            run_on_rows(
+                _count_rows, level.shape[0], useful_threads(work * level.shape[0]), level,
+                *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64),
+                self.threshold, self.taps.shape[1], self.padding, self.cells[0], self.cells[1],
+                self.cell_columns, out[part],
+            )  # fmt: skip
+        return out
+
+    @cached_property
+    def _tap_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Return the taps that are not 0, kernel by kernel: ends, places (rows, columns), taps."""
+        k, i, j = np.nonzero(self.taps)
+        places = np.stack([i - (self.taps.shape[1] - 1), j - self.taps.shape[2] // 2], axis=1)
+        ends = np.searchsorted(k, np.arange(self.n_kernels + 1)).astype(np.int64)
+        return ends, places.astype(np.int64), self.taps[k, i, j].astype(np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _count_rows(  # type: ignore[no-untyped-def]
+    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, padding,
+    n_cells_y, n_cells_x, cell_columns, out,
+):  # fmt: skip
+    """Add up steps 4 and 5 of some inputs; `levels` (n, rows, columns, n_mixed)."""
+    _, rows, columns, _ = levels.shape
+    for n in range(begin, end):
+        for k in range(dilations.shape[0]):
+            d = dilations[k]
+            span = (kernel_rows - 1) * d
+            n_rows = rows + 2 * padding - span
+            for y in range(n_rows):
+                cell = (k * n_cells_y + y * n_cells_y // n_rows) * n_cells_x
+                newest = y + span - padding
+                for x in range(columns):
+                    response = np.int32(0)
+                    for t in range(ends[k], ends[k + 1]):
+                        row = newest + places[t, 0] * d
+                        column = x + places[t, 1] * d
+                        if 0 <= row < rows and 0 <= column < columns:
+                            response += taps[t] * levels[n, row, column, channels[k]]
+                    if response > thresholds[k]:
+                        out[n, cell + x // cell_columns] += 1
+
+
+# -- checks: each returns the fields that it has brought into their final form ------------------
+
+
+def _integer(name: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TinykernelError(f"local stage: {name} is not an integer")
+    if not low <= value <= high:
+        raise TinykernelError(f"local stage: {name} is {value}, allowed are {low}..{high}")
+    return int(value)
+
+
+def _check_shape(stage: LocalStage) -> dict[str, Any]:
+    """Check the numbers that are no arrays."""
+    fields: dict[str, Any] = {
+        "height": _integer("height", stage.height, 1, 65535),
+        "width": _integer("width", stage.width, 1, 4096),
+        "channels": _integer("channels", stage.channels, 1, 64),
+        "average": _integer("average", stage.average, 1, 2),
+        "padding": _integer("padding", stage.padding, 0, 255),
+    }
+    if not isinstance(stage.cells, (tuple, list)) or len(stage.cells) != 2:
+        raise TinykernelError("local stage: cells is not a pair of numbers")
+    most = 1 if fields["width"] == 1 else 4
+    cells = (_integer("cells", stage.cells[0], 1, 255), _integer("cells", stage.cells[1], 1, most))
+    if cells[1] == 3:
+        raise TinykernelError("local stage: cells is 3 across, allowed are 1, 2 and 4")
+    if fields["width"] == 1 and fields["padding"]:
+        raise TinykernelError("local stage: a signal has no padding")
+    if fields["height"] * fields["width"] * fields["channels"] > 65536:
+        raise TinykernelError("local stage: an input has more than 65536 values")
+    if min(fields["height"], max(fields["width"], 2)) < fields["average"]:
+        raise TinykernelError("local stage: the input is too small to average")
+    return fields | {"cells": cells}
+
+
+def _check_scaler(stage: LocalStage) -> dict[str, Any]:
+    """Check the scaler and the mixed channels."""
+    scaler = stage.scaler
+    if not isinstance(scaler, InputScaler):
+        raise TinykernelError("local stage: scaler is not an InputScaler")
+    if any(array.shape[0] not in (1, stage.channels) for array in scaler.arrays.values()):
+        raise TinykernelError(f"local stage: scaler does not fit {stage.channels} channels")
+    if np.any(scaler.multiplier == 0):
+        raise TinykernelError("local stage: a channel is constant; leave it out")
+    shift = _integer("level_shift", stage.level_shift, 0, scaler.bits - 1)
+    mix = checked_array("local mix", stage.mix, "int8", (None, stage.channels))
+    terms = np.count_nonzero(mix, axis=1)
+    if np.abs(mix.astype(int)).max() > 1 or terms.min() < 1 or terms.max() > 2:
+        raise TinykernelError("local stage: mix has one or two entries of +-1 in each row")
+    return {"level_shift": shift, "mix": mix}
+
+
+def _check_kernels(stage: LocalStage) -> dict[str, Any]:
+    """Check the kernels, and that they fit into the input."""
+    taps = checked_array("local taps", stage.taps, "int8", (None, None, None))
+    n = (taps.shape[0],)
+    fields = {
+        "taps": taps,
+        "dilation": checked_array("local dilation", stage.dilation, "uint8", n),
+        "channel": checked_array("local channel", stage.channel, "uint8", n),
+        "threshold": checked_array("local threshold", stage.threshold, "int32", n),
+    }
+    if taps.shape[2] % 2 == 0 or (stage.width == 1 and taps.shape[2] != 1):
+        raise TinykernelError("local stage: kernels have an odd number of columns, signals' one")
+    if not np.any(taps, axis=(1, 2)).all():
+        raise TinykernelError("local stage: a kernel has no taps")
+    if fields["dilation"].min() < 1 or fields["channel"].max() >= stage.mix.shape[0]:
+        raise TinykernelError("local stage: a dilation is 0 or a channel does not exist")
+    if n[0] * stage.cells[0] * stage.cells[1] > _MOST_COUNTS:
+        raise TinykernelError(f"local stage: more than {_MOST_COUNTS} counts")
+    span = (taps.shape[1] - 1) * int(fields["dilation"].max())
+    if stage.rows + 2 * stage.padding - span < stage.cells[0]:
+        raise TinykernelError(
+            f"local stage: kernels of {span + 1} rows leave fewer positions than cells in "
+            f"{stage.rows} rows"
+        )
+    return fields
