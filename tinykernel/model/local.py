@@ -69,7 +69,9 @@ class LocalStage:
     mix : ndarray of int8, shape (n_mixed, channels)
         Entries -1, 0, 1; one or two in a row are not 0.
     taps : ndarray of int8, shape (n_kernels, kh, kw)
-        kw is odd, and 1 for signals. No kernel is all 0.
+        Images: entries -1, 0, 1, kh and kw odd and at most 7, no kernel all 0. Signals: kh is 9 and
+        kw 1, and a kernel is one of three kinds: three 2 and six -1 (MiniRocket's), nine 1, or a 1
+        for the newest sample alone.
     dilation : ndarray of uint8, shape (n_kernels,)
         At least 1.
     channel : ndarray of uint8, shape (n_kernels,)
@@ -89,12 +91,13 @@ class LocalStage:
     Examples
     --------
     >>> scaler = InputScaler("uint8", 8, [0], [65536], [255])
-    >>> taps = np.array([[[-1], [1]]])
-    >>> stage = LocalStage(height=4, width=1, channels=1, scaler=scaler, level_shift=0, average=1,
+    >>> taps = np.array([[[0, 0, 0], [-1, 1, 0], [0, 0, 0]]])  # brighter than the left neighbour
+    >>> stage = LocalStage(height=3, width=4, channels=1, scaler=scaler, level_shift=4, average=1,
     ...                    mix=[[1]], taps=taps, dilation=[1], channel=[0], threshold=[0],
-    ...                    cells=(1, 1), padding=0)
-    >>> stage.counts(np.array([[1, 2, 2, 7]], dtype=np.uint8)).tolist()
-    [[2]]
+    ...                    cells=(1, 2), padding=1)
+    >>> image = np.array([[[0, 90, 90, 200], [0, 0, 0, 0], [16, 16, 0, 0]]], dtype=np.uint8)
+    >>> stage.counts(image).tolist()
+    [[2, 1]]
     """
 
     height: int
@@ -431,6 +434,7 @@ def _check_scaler(stage: LocalStage) -> dict[str, Any]:
 def _check_kernels(stage: LocalStage) -> dict[str, Any]:
     """Check the kernels, and that they fit into the input."""
     taps = checked_array("local taps", stage.taps, "int8", (None, None, None))
+    _check_taps(taps, stage.width == 1)
     n = (taps.shape[0],)
     fields = {
         "taps": taps,
@@ -438,10 +442,6 @@ def _check_kernels(stage: LocalStage) -> dict[str, Any]:
         "channel": checked_array("local channel", stage.channel, "uint8", n),
         "threshold": checked_array("local threshold", stage.threshold, "int32", n),
     }
-    if taps.shape[2] % 2 == 0 or (stage.width == 1 and taps.shape[2] != 1):
-        raise TinykernelError("local stage: kernels have an odd number of columns, signals' one")
-    if not np.any(taps, axis=(1, 2)).all():
-        raise TinykernelError("local stage: a kernel has no taps")
     if fields["dilation"].min() < 1 or fields["channel"].max() >= stage.mix.shape[0]:
         raise TinykernelError("local stage: a dilation is 0 or a channel does not exist")
     if n[0] * stage.cells[0] * stage.cells[1] > _MOST_COUNTS:
@@ -453,3 +453,21 @@ def _check_kernels(stage: LocalStage) -> dict[str, Any]:
             f"{stage.rows} rows"
         )
     return fields
+
+
+def _check_taps(taps: NDArray[np.int8], is_signal: bool) -> None:
+    """Check that every kernel is of a kind that the firmware computes."""
+    flat = taps.reshape(taps.shape[0], -1)
+    if is_signal:
+        newest = np.zeros(9, dtype=np.int8)
+        newest[-1] = 1
+        known = taps.shape[1:] == (9, 1) and np.all(
+            (np.sort(flat, axis=1) == [-1] * 6 + [2] * 3).all(axis=1)
+            | (flat == 1).all(axis=1)
+            | (flat == newest).all(axis=1)
+        )
+    else:
+        sizes = taps.shape[1] % 2 == 1 and taps.shape[2] % 2 == 1 and max(taps.shape[1:]) <= 7
+        known = sizes and np.abs(flat.astype(int)).max() <= 1 and flat.any(axis=1).all()
+    if not known:
+        raise TinykernelError("local stage: taps holds a kernel that is of no known kind")

@@ -21,9 +21,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import fit_scaling, to_raw
+from tinykernel.modelfile import ModelFileMixin
 from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
 from tinykernel.papers.ternary.paper import train_paper
-from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training.trainset import prepare
 
 __all__ = ["PaperClassifier"]
