@@ -60,12 +60,15 @@ def test_source_is_tidy_ascii() -> None:
 
 
 def test_scratch_is_two_vectors_and_the_scores() -> None:
-    """RAM is 4 bytes a padded input and 4 a class, as the header says."""
-    header = render_sources(random_model(1, n_features=784, n_classes=10), "digit")[
-        "include/digit.h"
-    ].decode()
-    words = int(re.search(r"DIGIT_SCRATCH_WORDS (\d+)", header).group(1))  # type: ignore[union-attr]
-    assert words == 1024 + 10
+    """RAM is 4 bytes a padded input and 4 a class, and bits where several blocks are counted at once."""
+    for options, words in (
+        ({"n_features": 784}, 1024 + 10),
+        ({"n_features": 64, "n_blocks": 1}, 64 + 10),
+        ({"n_features": 64, "n_blocks": 3}, 64 + 6 + 10),
+        ({"n_features": 64, "n_blocks": 30}, 64 + 28 + 10),
+    ):
+        files = render_sources(random_model(1, n_classes=10, **options), "digit")
+        assert f"#define DIGIT_SCRATCH_WORDS {words}\n" in files["include/digit.h"].decode()
 
 
 def test_labels_cannot_end_a_comment_or_a_string() -> None:

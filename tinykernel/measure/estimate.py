@@ -119,7 +119,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     return Footprint(
         parts={part: parts[part] for part in FLASH_PARTS},
         static=tables if row.tables_in_ram else 0,
-        scratch=4 * (model.dimension + model.n_classes),
+        scratch=4 * packed.scratch_words,
         # Either kind of input: which one is deeper differs from compiler to compiler.
         stack=max(measured["stack"].values()),
         chain=(),

@@ -148,7 +148,7 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;
-    while (target != end) {
+    do {
 #if TK_DIAGONAL_BITS < 8
         uint32_t *const group = target + TK_DIAGONAL_GROUP;
         tk_factors factors[TK_WORDS_AT_ONCE];
@@ -167,8 +167,8 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
         u += TK_FUSED;
         target += TK_FUSED;
 #endif
-    }
-    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND, 0u);
+    } while (target != end);
+    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND, TK_KEPT);
 }
 
 #endif

@@ -78,6 +78,19 @@ TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
 #endif
 }
 
+/* Writes them. */
+TK_INLINE void tk_set_half(uint32_t *words, uint32_t offset, uint32_t half)
+{
+#if defined(__GNUC__)
+    typedef uint16_t __attribute__((__may_alias__)) tk_bits16;
+    *(tk_bits16 *)((char *)words + offset) = (uint16_t)half;
+#else
+    const uint32_t shift = (offset & 2u) << 3;
+    uint32_t *const word = words + (offset >> 2);
+    *word = (*word & ~((uint32_t)0xffffu << shift)) | half << shift;
+#endif
+}
+
 #if TK_DSP
 
 TK_INLINE uint32_t tk_pack(int32_t low, int32_t high)
