@@ -79,7 +79,6 @@ def test_scores_equal_those_of_python(
     "flags",
     [
         ("-Os", "-DTK_FORCE_PORTABLE=1"),
-        ("-O2", "-DTK_PREFER_SIZE=1"),
         ("-O1", "-DTK_FORCE_RADIX=2"),
         ("-O2", "-DTK_FORCE_RADIX=4"),
         ("-O3", "-DTK_FORCE_RADIX=8"),

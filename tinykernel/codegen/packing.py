@@ -1,6 +1,6 @@
 """Lossless layout of an `IntegerModel`: which tables the firmware has, bit by bit.
 
-This is the one place that decides formats; ``tk_config.h`` of the runtime names the same macros
+This is the one place that decides formats; ``tk_contract.h`` of the runtime names the same macros
 and tables, and its kernels read them. Nothing here changes a value of the arithmetic. The formats,
 and why they are what they are:
 
@@ -44,12 +44,17 @@ from tinykernel.codegen.tables import (
 )
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["PackedModel", "pack"]
+__all__ = ["FORMAT", "PackedModel", "pack"]
+
+#: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
+#: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
+#: compile.
+FORMAT = 1
 
 # Code that moves kept rows together: what the bitmap must save to be worth it.
 _COMPACTION_CODE_BYTES = 96
-# Words of bits that are counted at a time, a multiple of the seven that tk_scores.h adds up at once:
-# more take less time and more RAM. A long block is counted by itself.
+# Words of bits that are counted at a time, a multiple of the seven that tk_scores.h adds up at
+# once: more take less time and more RAM. A long block is counted by itself.
 _MOST_WAITING = 28
 _LONG_BLOCK = 16
 
@@ -171,6 +176,7 @@ def _pack_shape(model: IntegerModel, layout: _Layout) -> Parts:
         return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
 
     return [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
         Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
         Definition("TK_LOG2_DIMENSION", f"{model.log2_dimension}u",
                    f"transforms of {model.dimension} values"),

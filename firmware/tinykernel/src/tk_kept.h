@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that are components move to the front of v, in order, in place; d/2 words.
  *
  * Only for models that drop rows here and there: dropping saves their parameters and weights. */
@@ -14,7 +15,7 @@
 #endif
 
 /* Rows are moved as halves of side-by-side words, which the transform therefore stores. */
-TK_SHARED void tk_keep(uint32_t *v, const uint32_t *kept)
+TK_INLINE void tk_keep(uint32_t *v, const uint32_t *kept)
 {
     uint32_t from = 0u; /* offsets in bytes */
     uint32_t to = 0u;

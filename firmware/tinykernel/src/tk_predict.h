@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole inference, put together from the kernels. Included by a generated model source after
- * it has defined the macros and tables that tk_config.h lists.
+ * it has defined the macros and tables that tk_contract.h lists.
  *
  * Scratch: two vectors of d int16 values, u and v (d/2 words each), then TK_BITS_WORDS words of
  * bits, then TK_CLASSES words that only tk_predict uses. Nothing in it has to be kept between calls
@@ -7,7 +8,7 @@
 #ifndef TK_PREDICT_H
 #define TK_PREDICT_H
 
-#include "tk_config.h"
+#include "tk_contract.h"
 #include "tk_words.h"
 
 #include "tk_input.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scores: how many components agree with their weights, for every output.
  *
  * A component agrees when it has the sign of its weight. Its bit is 1 for -1 and the bit of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fast Walsh-Hadamard transform on d/2 words of two int16 values, in place.
  *
  * Value j stands in word j / 2, so that stage 0 works inside a word and is merged into whatever

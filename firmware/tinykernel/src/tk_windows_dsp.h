@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phase windows with packed instructions, see tk_windows.h. */
 #ifndef TK_WINDOWS_DSP_H
 #define TK_WINDOWS_DSP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phase windows in C, with some help for Thumb, see tk_windows.h. */
 #ifndef TK_WINDOWS_PORTABLE_H
 #define TK_WINDOWS_PORTABLE_H
