@@ -60,7 +60,6 @@ SHAPES = ((64, 1024), (256, 2048), (784, 4096))
 VARIANTS = (
     ("-Os",),
     ("-O2",),
-    ("-Os", "-DTK_PREFER_SIZE=1"),
     ("-Os", "-DTK_FORCE_PORTABLE=1"),
     ("-Os", "-DTK_FORCE_RADIX=2"),
     ("-Os", "-DTK_FORCE_RADIX=4"),

@@ -55,6 +55,27 @@ def _bit_of_place(place: int) -> tuple[int, int, int]:
     return group, byte, 8 * byte + 7 - group
 
 
+def _planes_of_words(model: IntegerModel, packed: PackedModel) -> list[list[list[int]]]:
+    """Return, for each word of 32 components, the planes of each output."""
+    macros = _macros(packed)
+    weights = iter(_table(packed, "tk_weights").tolist())
+    room, full = (int(macros[f"TK_BITS_{which}"].rstrip("u")) for which in ("WORDS", "FULL"))
+    planes: list[list[list[int]]] = []
+    waiting = 0
+    for block, n_words in enumerate(packed.n_words.tolist()):
+        waiting += n_words
+        assert waiting <= room or room == 0
+        if waiting > full or block + 1 == len(packed.n_words):
+            group = [
+                [[next(weights) for _ in range(int(macros["TK_PLANES"]))] for _ in range(waiting)]
+                for _ in range(model.n_outputs)
+            ]
+            planes += [[output[word] for output in group] for word in range(waiting)]
+            waiting = 0
+    assert next(weights, None) is None
+    return planes
+
+
 MODELS: list[dict[str, Any]] = [
     {"n_features": 40},
     {"n_features": 40, "kept": "some", "n_blocks": 3},
@@ -90,21 +111,17 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
         windows = _table(packed, "tk_windows").astype("<u4").view(np.uint8)
         windows = windows.reshape(-1, 8, len(fields), 4)
     n_planes = int(macros["TK_PLANES"])
-    weights = iter(_table(packed, "tk_weights").tolist())
+    planes_of = _planes_of_words(model, packed)
     word = 0
     seen = []
     for block, places in enumerate(_rows_in_order(model, packed)):
         n_words = len(places) // 32
         tail = _for_block(packed, "TK_TAIL(block)", block)
-        planes = [
-            [[next(weights) for _ in range(n_planes)] for _ in range(n_words)]
-            for _ in range(model.n_outputs)
-        ]
         for position, component in enumerate(places):
             group, byte, bit = _bit_of_place(position % 32)
             stored = windows[word + position // 32, group, :, byte]
             weighed = [
-                [plane >> bit & 1 for plane in planes[output][position // 32]]
+                [plane >> bit & 1 for plane in planes_of[word + position // 32][output]]
                 for output in range(model.n_outputs)
             ]
             if component < 0:
@@ -125,8 +142,7 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
                 assert n_planes == 1 or bits[1] == (weight != 0)
         word += n_words
     assert sorted(seen) == list(range(model.n_components))
-    assert word == len(windows)
-    assert next(weights, None) is None
+    assert word == len(windows) == len(planes_of)
 
 
 def test_gains_and_biases_are_the_scores() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_raw
+from tinykernel.codegen.packing import FORMAT
 from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.errors import TinykernelError
+from tinykernel.parity import write_project
 
 
 def test_the_same_bytes_every_time(checkout: Path) -> None:
@@ -60,12 +63,47 @@ def test_source_is_tidy_ascii() -> None:
 
 
 def test_scratch_is_two_vectors_and_the_scores() -> None:
-    """RAM is 4 bytes a padded input and 4 a class, as the header says."""
-    header = render_sources(random_model(1, n_features=784, n_classes=10), "digit")[
-        "include/digit.h"
-    ].decode()
-    words = int(re.search(r"DIGIT_SCRATCH_WORDS (\d+)", header).group(1))  # type: ignore[union-attr]
-    assert words == 1024 + 10
+    """RAM is 4 bytes a padded input and 4 a class, and bits of blocks that are counted at once."""
+    for options, words in (
+        ({"n_features": 784}, 1024 + 10),
+        ({"n_features": 64, "n_blocks": 1}, 64 + 10),
+        ({"n_features": 64, "n_blocks": 3}, 64 + 6 + 10),
+        ({"n_features": 64, "n_blocks": 30}, 64 + 28 + 10),
+    ):
+        files = render_sources(random_model(1, n_classes=10, **options), "digit")
+        assert f"#define DIGIT_SCRATCH_WORDS {words}\n" in files["include/digit.h"].decode()
+
+
+def test_another_format_does_not_compile(
+    require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """A model laid out for another runtime is refused: its scores would be wrong."""
+    gcc = require_tool("gcc")
+    write_project(render_sources(random_model(1), "gesture"), tmp_path)
+    source = tmp_path / "src" / "gesture.c"
+    text = source.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("#define TK_FORMAT"))
+    for number, message in (
+        (f"#define TK_FORMAT {FORMAT + 1}", "different formats"),
+        ("", "older"),
+    ):
+        source.write_text(text.replace(line, number))
+        command = [gcc, "-std=c99", f"-I{tmp_path / 'include'}",
+                   f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(source),
+                   "-o", str(tmp_path / "object.o")]  # fmt: skip
+        finished = subprocess.run(command, capture_output=True, text=True)
+        assert finished.returncode != 0
+        assert message in finished.stderr
+
+
+def test_licence_travels_with_the_code(checkout: Path) -> None:
+    """Every file says its licence, its text comes along, and the tables are the user's."""
+    files = render_sources(random_model(1), "gesture")
+    assert files["lib/tinykernel/LICENSE"] == (checkout / "LICENSE").read_bytes()
+    for path, data in files.items():
+        if path.endswith((".c", ".h")):
+            assert b"SPDX-License-Identifier: Apache-2.0" in data, path
+    assert b"they are yours" in files["src/gesture.c"]
 
 
 def test_labels_cannot_end_a_comment_or_a_string() -> None:

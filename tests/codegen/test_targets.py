@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinykernel.codegen.targets import TARGETS, board_for, find_target
+from tinykernel.codegen.targets import OTHER_BOARDS, TARGETS, board_for, find_target
 from tinykernel.errors import TinykernelError
 
 NAMES = [
@@ -57,10 +57,38 @@ def test_framework_chooses_a_board_that_has_it() -> None:
     assert framework == "espidf"
 
 
-def test_other_board_of_the_same_platform() -> None:
-    """A board that the table does not know belongs to the default platform."""
-    board, framework = board_for(find_target("esp32"), board="lolin32", framework="espidf")
-    assert (board.name, board.platform, framework) == ("lolin32", "espressif32", "espidf")
+@pytest.mark.parametrize(
+    ("target", "board", "platform"),
+    [
+        ("cortex-m0plus", "pico", "raspberrypi"),
+        ("cortex-m4", "nano33ble", "nordicnrf52"),
+        ("cortex-m4", "nrf52_dk", "nordicnrf52"),
+        ("cortex-m4", "adafruit_feather_m4", "atmelsam"),
+        ("esp32", "lolin32", "espressif32"),
+    ],
+)
+def test_board_brings_its_platform(target: str, board: str, platform: str) -> None:
+    """A board written with another platform's name would not build."""
+    assert board_for(find_target(target), board)[0].platform == platform
+
+
+def test_every_board_belongs_to_one_target() -> None:
+    """The message for a board of another target names that target."""
+    names = [b.name for t in TARGETS.values() for b in t.boards]
+    names += [board.name for boards in OTHER_BOARDS.values() for board in boards]
+    assert len(names) == len(set(names))
+
+
+def test_platform_for_a_board_that_the_table_lacks() -> None:
+    """Whoever knows a board and its platform is not held up by the table."""
+    board, framework = board_for(find_target("cortex-m33"), "rpipico2", platform="raspberrypi")
+    assert (board.name, board.platform, framework) == ("rpipico2", "raspberrypi", "arduino")
+    with pytest.raises(TinykernelError, match="belongs to platform raspberrypi"):
+        board_for(find_target("cortex-m0plus"), "pico", platform="ststm32")
+    with pytest.raises(TinykernelError, match="goes with --board"):
+        board_for(find_target("cortex-m4"), platform="ststm32")
+    with pytest.raises(TinykernelError, match="no name of PlatformIO"):
+        board_for(find_target("cortex-m4"), "some", platform="x\n[env]")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +97,9 @@ def test_other_board_of_the_same_platform() -> None:
         ("esp8266", None, "espidf", "choose one of arduino"),
         ("cortex-m33", "nucleo_l552ze_q", "zephyr", "arduino, cmsis, stm32cube"),
         ("host", "nucleo_f401re", None, "this computer"),
-        ("cortex-m4", "a board\n[env]", None, "known boards: nucleo_f401re"),
+        ("cortex-m4", "a board\n[env]", None, "known are nucleo_f401re"),
+        ("cortex-m4", "nano33bel", None, "known are nano33ble"),
+        ("cortex-m4", "pico", None, "use --target cortex-m0plus"),
     ],
 )
 def test_wrong_combination(target: str, board: str, framework: str, message: str) -> None:

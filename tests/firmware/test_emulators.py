@@ -90,7 +90,6 @@ def test_scores_equal_those_of_python(
         (core, flags)
         for core in ("cortex-m0", "cortex-m4", "esp32c3")
         for flags in (
-            ("-O2", "-DTK_PREFER_SIZE=1"),
             ("-O1", "-DTK_FORCE_RADIX=2"),
             ("-O2", "-DTK_FORCE_RADIX=4"),
             ("-O3", "-DTK_FORCE_RADIX=8"),

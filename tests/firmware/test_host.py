@@ -107,7 +107,6 @@ def test_extreme_quantized_inputs(require_tool: Callable[[str], str], tmp_path: 
 @pytest.mark.parametrize(
     "flags",
     [
-        ("-O2", "-DTK_PREFER_SIZE=1"),
         ("-O2", "-DTK_FORCE_RADIX=2"),
         ("-O2", "-DTK_FORCE_RADIX=4"),
         ("-O0",),

@@ -43,6 +43,10 @@ def export_command(
     framework: Annotated[
         str | None, typer.Option("--framework", help="arduino, espidf, cmsis, ...")
     ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option("--platform", help="PlatformIO platform, for a board that is not listed"),
+    ] = None,
     project_format: Annotated[str, typer.Option("--format", help="project format")] = "platformio",
     data: Annotated[
         str | None,
@@ -86,6 +90,7 @@ def export_command(
         name=prefix,
         board=board,
         framework=framework,
+        platform=platform,
         format=project_format,
         vectors=vectors,
         force=force,

@@ -20,14 +20,30 @@ __all__ = [
     "table_rows",
 ]
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME = 40
 # A model of this name would have a header that hides one of C or of a framework.
-_HEADERS = frozenset(
-    ("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits")
-    + ("locale", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio")
-    + ("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "arduino")
+_HEADERS = _words(
+    "arduino assert complex ctype errno fenv float inttypes iso646 limits locale main math setjmp "
+    "signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
+    "threads time uchar wchar wctype"
 )
+# Words of C and C++: a project or a library of this name cannot be referred to in code.
+_KEYWORDS = _words(
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept "
+    "const constexpr continue decltype default delete do double else enum explicit export extern "
+    "false for friend goto if inline int long mutable namespace new noexcept not nullptr operator "
+    "or private protected public register requires restrict return short signed sizeof static "
+    "struct switch template this throw true try typedef typeid typename union unsigned using "
+    "virtual void volatile while xor"
+)
+# Macros of the programs that test a model: FEATURES_CLASSES would not survive one named FEATURES.
+_MACROS = frozenset({"classes", "features", "scratch_words"})
 
 
 def check_name(name: str) -> str:
@@ -36,7 +52,9 @@ def check_name(name: str) -> str:
     Parameters
     ----------
     name : str
-        E.g. ``"gesture"``: a letter, then letters, digits and underscores, at most 40 in all.
+        E.g. ``"gesture"``: a small letter, then small letters, digits and underscores, at most 40
+        in all. No capitals: ``Digits`` and ``digits`` would share their macros and, on some file
+        systems, their files.
 
     Returns
     -------
@@ -53,12 +71,19 @@ def check_name(name: str) -> str:
     >>> check_name("gesture")
     'gesture'
     """
+    lower = name.lower()
     if not _IDENTIFIER.fullmatch(name) or len(name) > _LONGEST_NAME:
         reason = f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores"
-    elif name.lower().startswith("tk_") or name.lower() == "tk":
+    elif lower.startswith("tk_") or lower == "tk":
         reason = "begins like the names of the runtime, tk_"
-    elif name.lower() in _HEADERS:
+    elif name != lower:
+        reason = "has capital letters, and its macros would be those of its small letters"
+    elif name in _HEADERS:
         reason = "is the name of a file that C or its frameworks have already"
+    elif name in _KEYWORDS:
+        reason = "is a word of C or C++"
+    elif name in _MACROS:
+        reason = "would be mistaken for a macro of the test programs"
     else:
         return name
     raise TinykernelError(f"name {name!r} {reason}; try {name_from(name)!r}")
@@ -88,7 +113,10 @@ def name_from(stem: str) -> str:
     """
     plain = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[: _LONGEST_NAME - 6].strip("_")
     needs_prefix = (
-        not plain or plain[0].isdigit() or plain in _HEADERS or plain.split("_")[0] == "tk"
+        not plain
+        or plain[0].isdigit()
+        or plain in _HEADERS | _KEYWORDS | _MACROS
+        or plain.split("_")[0] == "tk"
     )
     return f"model_{plain}".rstrip("_") if needs_prefix else plain
 

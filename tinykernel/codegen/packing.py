@@ -1,6 +1,6 @@
 """Lossless layout of an `IntegerModel`: which tables the firmware has, bit by bit.
 
-This is the one place that decides formats; ``tk_config.h`` of the runtime names the same macros
+This is the one place that decides formats; ``tk_contract.h`` of the runtime names the same macros
 and tables, and its kernels read them. Nothing here changes a value of the arithmetic. The formats,
 and why they are what they are:
 
@@ -44,10 +44,19 @@ from tinykernel.codegen.tables import (
 )
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["PackedModel", "pack"]
+__all__ = ["FORMAT", "PackedModel", "pack"]
+
+#: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
+#: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
+#: compile.
+FORMAT = 1
 
 # Code that moves kept rows together: what the bitmap must save to be worth it.
 _COMPACTION_CODE_BYTES = 96
+# Words of bits that are counted at a time, a multiple of the seven that tk_scores.h adds up at
+# once: more take less time and more RAM. A long block is counted by itself.
+_MOST_WAITING = 28
+_LONG_BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -60,11 +69,14 @@ class PackedModel:
     tables : tuple of Table
     n_words : ndarray of int64, shape (n_stored_blocks,)
         Words of 32 components of each stored block.
+    scratch_words : int
+        RAM that the caller of the firmware owns, in words.
     """
 
     definitions: tuple[Definition, ...]
     tables: tuple[Table, ...]
     n_words: NDArray[np.int64]
+    scratch_words: int
 
     def table_bytes(self) -> dict[str, int]:
         """Return the flash of the tables by part."""
@@ -98,6 +110,23 @@ class _Layout:
     @property
     def n_places(self) -> int:
         return int(self.n_words.sum()) * WORD
+
+    @property
+    def bit_words(self) -> int:
+        """Words of bits that wait to be counted; 0 where each block is counted by itself."""
+        alone = self.n_words.size == 1 or int(self.n_words.max()) >= _LONG_BLOCK
+        return 0 if alone else min(int(self.n_words.sum()), _MOST_WAITING)
+
+    def counted_together(self) -> list[int]:
+        """Return where the blocks end whose bits are counted together, as numbers of blocks."""
+        full = self.bit_words - int(self.n_words.max())
+        ends, waiting = [], 0
+        for block, count in enumerate(self.n_words.tolist()):
+            waiting += count
+            if waiting > full or block + 1 == self.n_words.size:
+                ends.append(block + 1)
+                waiting = 0
+        return ends
 
     @property
     def n_fields(self) -> int:
@@ -138,7 +167,8 @@ def pack(model: IntegerModel) -> PackedModel:
     )
     definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
     tables = tuple(t for group in groups for t in group if isinstance(t, Table))
-    return PackedModel(definitions, tables, layout.n_words)
+    scratch_words = model.dimension + layout.bit_words + model.n_classes
+    return PackedModel(definitions, tables, layout.n_words, scratch_words)
 
 
 def _pack_shape(model: IntegerModel, layout: _Layout) -> Parts:
@@ -146,6 +176,7 @@ def _pack_shape(model: IntegerModel, layout: _Layout) -> Parts:
         return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
 
     return [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
         Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
         Definition("TK_LOG2_DIMENSION", f"{model.log2_dimension}u",
                    f"transforms of {model.dimension} values"),
@@ -269,7 +300,12 @@ def _pack_rows(layout: _Layout) -> Parts:
     parts += _per_block(
         "TK_WORDS", "tk_words", layout.n_words, "windows", "words of 32 components in each block"
     )
-    return parts
+    full = max(layout.bit_words - int(layout.n_words.max()), 0)
+    return [
+        *parts,
+        Definition("TK_BITS_WORDS", f"{layout.bit_words}u", "words of bits of several blocks"),
+        Definition("TK_BITS_FULL", f"{full}u", "they are counted when there are more"),
+    ]
 
 
 def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: str) -> Parts:
@@ -360,9 +396,9 @@ def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
         positive[:, ~present[0]] = True
     planes = [_weight_words(positive)] + ([_weight_words(present)] if n_planes == 2 else [])
     interleaved = np.stack(planes, axis=-1)  # output, word, plane
-    ends = np.cumsum(layout.n_words)
-    blocks = np.split(interleaved, ends[:-1], axis=1)
-    words = np.concatenate([block.ravel() for block in blocks])
+    ends = np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
+    groups = np.split(interleaved, ends[:-1], axis=1)
+    words = np.concatenate([group.ravel() for group in groups])
     # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
     totals = np.count_nonzero(model.weights, axis=1)
     gains = 2 * model.multiplier.astype(np.int64)
@@ -375,7 +411,7 @@ def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
     return parts + [
         Definition("TK_PLANES", str(n_planes), f"{what} bits of the weights"),
         Table("tk_weights", "uint32_t", words, "weights",
-              f"Weights of each block, output and word of 32 components: {what} bits."),
+              f"Weights of blocks that are counted together, of each output: {what} bits."),
         Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
         Table("tk_biases", "int32_t", _wrapped(biases), "weights",
               "Score when no component agrees with its weight."),

@@ -1,8 +1,10 @@
 """Exporting a model as a project that a firmware author can open, build and flash.
 
-A project format is a folder in ``templates/``: ``format.json`` names the subfolders that make up a
-project for each framework and where the generated sources go. Files ending in ``.j2`` are Jinja
-templates, all others are copied as they are. Nothing here knows any format by name.
+A project format is a folder in ``templates/``, and all its words are in that folder's
+``format.json``: where the generated sources go, which names are taken, the versions of platforms,
+and for each framework its title, the subfolders that make up a project, the name of an environment
+and the language of the board file. Files ending in ``.j2`` are Jinja templates, all others are
+copied as they are. Nothing here knows any format or framework by name.
 """
 
 from __future__ import annotations
@@ -27,16 +29,6 @@ from tinykernel.model import IntegerModel, as_integer_model
 __all__ = ["export", "formats", "generated_inputs", "render_project"]
 
 _VECTORS = 8
-# Names of other files in a project, and of functions that a framework calls.
-_TAKEN = frozenset({"main", "setup", "loop", "app_main", "arduino", "tinykernel", "test"})
-_FRAMEWORK_TITLES = {
-    "arduino": "the Arduino framework",
-    "espidf": "ESP-IDF",
-    "cmsis": "a bare Cortex-M with CMSIS",
-    "stm32cube": "a bare Cortex-M with STM32Cube",
-    "zephyr": "Zephyr",
-    "none": "this computer",
-}
 
 
 def formats() -> tuple[str, ...]:
@@ -105,14 +97,16 @@ def _templates(folder: Path) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(folder).as_posix(), path
 
 
-def _alternatives(target: Target, board: Board, framework: str) -> list[dict[str, str]]:
+def _alternatives(
+    target: Target, board: Board, framework: str, description: dict[str, Any]
+) -> list[dict[str, str]]:
     """List the other boards and frameworks of a target."""
     listed = []
     for other in (board, *target.boards):
         for name in other.frameworks:
             row = {
-                "environment": _environment(other, name, target),
-                "platform": other.platform,
+                "environment": _environment(other, name, target, description),
+                "platform": _pinned(other.platform, description),
                 "board": other.name,
                 "framework": name,
                 "title": other.title,
@@ -122,31 +116,44 @@ def _alternatives(target: Target, board: Board, framework: str) -> list[dict[str
     return listed
 
 
-def _environment(board: Board, framework: str, target: Target) -> str:
-    """Name an environment of platformio.ini."""
-    name = board.name or target.name
-    return name if framework in ("none", "arduino") else f"{name}_{framework}"
+def _pinned(platform: str, description: dict[str, Any]) -> str:
+    """Write a platform with the version that the format was made for, unless the user names one."""
+    version = description["platforms"].get(platform)
+    return f"{platform} @ {version}" if version else platform
+
+
+def _environment(board: Board, framework: str, target: Target, description: dict[str, Any]) -> str:
+    """Name the build of one board and framework."""
+    pattern = description["frameworks"].get(framework, {}).get("environment", "{board}_{framework}")
+    return str(pattern.format(board=board.name or target.name, framework=framework))
 
 
 def _context(
-    name: str, target: Target, board: Board, framework: str, files: dict[str, bytes]
+    name: str,
+    target: Target,
+    board: Board,
+    framework: str,
+    files: dict[str, bytes],
+    description: dict[str, Any],
 ) -> dict[str, Any]:
     """Collect what templates may use."""
     headers = {path.rpartition("/")[0] for path in files if path.endswith(".h")}
+    words = description["frameworks"][framework]
     return {
         "name": name,
         "macro": name.upper(),
         "title": name.replace("_", " ").capitalize(),
         "target": target,
         "board": board,
+        "platform": _pinned(board.platform, description),
         "framework": framework,
-        "framework_title": _FRAMEWORK_TITLES.get(framework, framework),
-        "environment": _environment(board, framework, target),
-        "board_language": "cpp" if framework == "arduino" else "c",
-        "alternatives": _alternatives(target, board, framework),
-        "include_folders": sorted(headers | {"include"}),
+        "framework_title": words["title"],
+        "environment": _environment(board, framework, target, description),
+        "board_language": words.get("language", "c"),
+        "alternatives": _alternatives(target, board, framework, description),
+        "include_folders": sorted(headers | set(description["include_folders"])),
         "c_sources": sorted(
-            {"main.c", "tk_board.c", "tk_selftest.c"}
+            set(description["c_sources"])
             | {path[4:] for path in files if path.startswith("src/") and path.endswith(".c")}
         ),
         "vectors": {
@@ -186,6 +193,7 @@ def render_project(
     name: str = "model",
     board: str | None = None,
     framework: str | None = None,
+    platform: str | None = None,
     format: str = "platformio",
     vectors: ArrayLike | None = None,
 ) -> dict[str, bytes]:
@@ -197,8 +205,9 @@ def render_project(
     target : str or Target
     name : str, default="model"
         Prefix of all C names, see `tinykernel.codegen.literals.check_name`.
-    board, framework : str, optional
-        PlatformIO's names; by default those of the target.
+    board, framework, platform : str, optional
+        PlatformIO's names; by default those of the target. A platform only for a board that
+        `tinykernel.codegen.targets` does not know.
     format : str, default="platformio"
         One of `formats`.
     vectors : array-like, shape (n_rows, n_features), optional
@@ -215,12 +224,11 @@ def render_project(
         If a name is unknown or does not fit the target.
     """
     chosen_target = find_target(target)
-    chosen_board, chosen_framework = board_for(chosen_target, board, framework)
+    chosen_board, chosen_framework = board_for(chosen_target, board, framework, platform)
     folder, description = _format_folder(format)
-    if name in _TAKEN or name.startswith("tk_"):
+    if name in description["names_taken"]:
         raise TinykernelError(f"model name {name!r} is taken by a file of the project; use another")
-    parts = description["frameworks"].get(chosen_framework)
-    if parts is None:
+    if chosen_framework not in description["frameworks"]:
         raise TinykernelError(
             f"project format {format!r} has no template for framework {chosen_framework!r}; "
             f"it has {', '.join(description['frameworks'])}"
@@ -233,9 +241,10 @@ def render_project(
         {**render_sources(integer_model, name), **render_vectors(integer_model, name, rows)},
         description["sources"],
     )
-    context = _context(name, chosen_target, chosen_board, chosen_framework, files)
+    context = _context(name, chosen_target, chosen_board, chosen_framework, files, description)
     context["model"] = integer_model
     context["n_vectors"] = int(rows.shape[0])
+    parts = description["frameworks"][chosen_framework]["templates"]
     files.update(_render(folder, parts, context))
     return dict(sorted(files.items()))
 
@@ -248,6 +257,7 @@ def export(
     name: str | None = None,
     board: str | None = None,
     framework: str | None = None,
+    platform: str | None = None,
     format: str = "platformio",
     force: bool = False,
     vectors: ArrayLike | None = None,
@@ -263,7 +273,7 @@ def export(
         The folder to create.
     name : str, optional
         Prefix of all C names, ``"model"`` by default.
-    board, framework, format, vectors
+    board, framework, platform, format, vectors
         See `render_project`.
     force : bool, default=False
         Replace an earlier export. A folder without its ``manifest.json`` is never replaced.
@@ -288,6 +298,7 @@ def export(
         name="model" if name is None else name,
         board=board,
         framework=framework,
+        platform=platform,
         format=format,
         vectors=vectors,
     )

@@ -130,7 +130,6 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
 
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
-    scratch_words = model.dimension + model.n_classes
     lowest, highest = _score_range(model)
     parts = packed.table_bytes()
     return {
@@ -145,8 +144,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "quantized_type": f"int{model.scaler.bits}_t",
         "quantized_low": -(1 << (model.scaler.bits - 1)),
         "quantized_high": (1 << (model.scaler.bits - 1)) - 1,
-        "scratch_words": scratch_words,
-        "scratch_bytes": 4 * scratch_words,
+        "scratch_words": packed.scratch_words,
+        "scratch_bytes": 4 * packed.scratch_words,
         "table_bytes": sum(parts.values()),
         "parts": parts,
         "score_low": lowest,

@@ -1,16 +1,17 @@
 """The table of targets: one row says everything the rest of the package knows about a processor.
 
-To add a processor, add one row to `TARGETS`. The board names and their frameworks are those of
-PlatformIO's own platforms (ststm32, espressif32, espressif8266, native).
+To add a processor, add one row to `TARGETS`; to add a board, one to its target's boards or to
+`OTHER_BOARDS`. The names of boards, platforms and frameworks are PlatformIO's.
 """
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["TARGETS", "Board", "Compiler", "Target", "board_for", "find_target"]
+__all__ = ["OTHER_BOARDS", "TARGETS", "Board", "Compiler", "Target", "board_for", "find_target"]
 
 KILOBYTE = 1024
 
@@ -338,8 +339,74 @@ def find_target(name: str | Target) -> Target:
         raise TinykernelError(f"unknown target {name!r}; the known ones are {known}") from None
 
 
+def _others(platform: str, frameworks: tuple[str, ...], names: str) -> tuple[Board, ...]:
+    return tuple(Board(name, platform, frameworks, name) for name in names.split())
+
+
+_NORDIC = ("arduino", "zephyr")
+_ESP32 = ("arduino", "espidf")
+
+#: Further boards that `board_for` knows, by target; those of the rows above are the suggested ones.
+OTHER_BOARDS: dict[str, tuple[Board, ...]] = {
+    "cortex-m0": _others("ststm32", _STM32, "nucleo_f042k6 nucleo_f091rc disco_f072rb"),
+    "cortex-m0plus": (
+        *_others("raspberrypi", ("arduino",), "pico"),
+        *_others(
+            "atmelsam",
+            ("arduino",),
+            "zero seeed_xiao nano_33_iot mkrzero mkrwifi1010 adafruit_feather_m0",
+        ),
+        *_others("ststm32", _STM32, "nucleo_l031k6 nucleo_l073rz nucleo_g071rb"),
+        *_others("teensy", ("arduino",), "teensylc"),
+    ),
+    "cortex-m3": (
+        *_others("ststm32", _STM32_ZEPHYR, "nucleo_l152re disco_l152rb"),
+        *_others("ststm32", ("arduino", "stm32cube"), "genericSTM32F103C8 maple_mini_origin"),
+        *_others("atmelsam", ("arduino",), "due"),
+    ),
+    "cortex-m4": (
+        *_others(
+            "ststm32",
+            _STM32_ZEPHYR,
+            "nucleo_f411re nucleo_f446re nucleo_l476rg nucleo_f303k8 nucleo_f429zi disco_f407vg "
+            "disco_l475vg_iot01a",
+        ),
+        *_others("ststm32", _STM32, "blackpill_f401cc blackpill_f411ce nucleo_g431kb"),
+        *_others("nordicnrf52", ("arduino",), "nano33ble adafruit_feather_nrf52840"),
+        *_others("nordicnrf52", _NORDIC, "nrf52_dk"),
+        *_others("atmelsam", ("arduino",), "adafruit_feather_m4 adafruit_metro_m4"),
+        *_others("teensy", ("arduino",), "teensy31 teensy36"),
+    ),
+    "cortex-m7": (
+        *_others("ststm32", _STM32_ZEPHYR, "nucleo_f746zg nucleo_h743zi disco_f746ng"),
+        *_others("teensy", ("arduino",), "teensy40"),
+    ),
+    "esp32": _others(
+        "espressif32",
+        _ESP32,
+        "lolin32 nodemcu-32s esp32cam featheresp32 esp-wrover-kit m5stack-core-esp32 "
+        "wemos_d1_mini32 az-delivery-devkit-v4",
+    ),
+    "esp32s3": _others("espressif32", _ESP32, "lolin_s3 adafruit_feather_esp32s3"),
+    "esp32c3": _others(
+        "espressif32", _ESP32, "esp32-c3-devkitc-02 lolin_c3_mini seeed_xiao_esp32c3"
+    ),
+    "esp8266": _others(
+        "espressif8266", ("arduino",), "nodemcu esp12e esp01_1m huzzah d1_mini_lite"
+    ),
+}
+
+
+def _boards(target: Target) -> dict[str, Board]:
+    """List all boards of a target by name."""
+    return {row.name: row for row in (*target.boards, *OTHER_BOARDS.get(target.name, ()))}
+
+
 def board_for(
-    target: Target, board: str | None = None, framework: str | None = None
+    target: Target,
+    board: str | None = None,
+    framework: str | None = None,
+    platform: str | None = None,
 ) -> tuple[Board, str]:
     """Choose the board and the framework of a project.
 
@@ -347,10 +414,12 @@ def board_for(
     ----------
     target : Target
     board : str, optional
-        PlatformIO board identifier. One that the table does not know is taken to belong to the
-        platform of the default board and to have its frameworks.
+        PlatformIO board identifier, one of the target's unless `platform` is given.
     framework : str, optional
         A framework of that board.
+    platform : str, optional
+        PlatformIO platform, for a board that the table does not know; needs `board`. A version may
+        follow, as in ``"ststm32@19.0.0"``.
 
     Returns
     -------
@@ -360,27 +429,26 @@ def board_for(
     Raises
     ------
     TinykernelError
-        If the framework does not fit, or the board name cannot be one.
+        If the board is not known, or framework or platform do not fit.
 
     Examples
     --------
     >>> chosen, framework = board_for(find_target("esp32"), framework="espidf")
     >>> chosen.name, framework
     ('esp32dev', 'espidf')
+    >>> board_for(find_target("cortex-m0plus"), "pico")[0].platform
+    'raspberrypi'
     """
-    known = {row.name: row for row in target.boards}
-    if board is None:
+    known = _boards(target)
+    if platform is not None:
+        chosen = _unlisted_board(target, board, framework, platform)
+    elif board is None:
         able = [row for row in target.boards if framework in (None, *row.frameworks)]
         chosen = able[0] if able else target.board
     elif board in known:
         chosen = known[board]
-    elif target.family == "host" or not _is_identifier(board):
-        raise TinykernelError(
-            f"board {board!r} does not fit target {target.name}; known boards: "
-            + (", ".join(filter(None, known)) or "none, the target is this computer")
-        )
     else:
-        chosen = Board(board, target.board.platform, target.board.frameworks, board)
+        raise TinykernelError(f"board {board!r} {_why_not(target, board)}")
     if framework is None:
         return chosen, chosen.frameworks[0]
     if framework not in chosen.frameworks:
@@ -390,6 +458,39 @@ def board_for(
             + f"; choose one of {', '.join(chosen.frameworks)}"
         )
     return chosen, framework
+
+
+def _unlisted_board(
+    target: Target, board: str | None, framework: str | None, platform: str
+) -> Board:
+    """Return a board that the user vouches for."""
+    if board is None or target.family == "host":
+        raise TinykernelError("--platform goes with --board, and not with target host")
+    for word, text in (("board", board), ("platform", platform.replace("@", "").replace("/", ""))):
+        if not _is_identifier(text):
+            raise TinykernelError(f"{word} {text!r} is no name of PlatformIO's")
+    listed = _boards(target).get(board)
+    if listed is not None and listed.platform != platform.partition("@")[0]:
+        raise TinykernelError(
+            f"board {board} belongs to platform {listed.platform}; leave --platform out"
+        )
+    frameworks = listed.frameworks if listed else (framework or "arduino",)
+    return Board(board, platform, frameworks, board)
+
+
+def _why_not(target: Target, board: str) -> str:
+    """Say why a board cannot be had, and which ones can."""
+    names = list(filter(None, _boards(target)))
+    if not names:
+        return f"does not fit target {target.name}, which is this computer"
+    for other in TARGETS.values():
+        if board in _boards(other):
+            return f"is a {other.name}: use --target {other.name}"
+    near = difflib.get_close_matches(board, names, n=3) or names[:6]
+    return (
+        f"is not known for target {target.name}; known are {', '.join(near)}, and any other with "
+        "--platform PLATFORM"
+    )
 
 
 def _is_identifier(board: str) -> bool:

@@ -60,6 +60,8 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "half turns": value.get("TK_WIDTH") == "128u",
         "half turns and no table": value.get("TK_WIDTH") == "128u" and "tk_windows" not in tables,
         "tails": "TK_TAIL(block)" in value,
+        "blocks counted together": value["TK_BITS_WORDS"] != "0u",
+        "masks of few words": value["TK_PLANES"] == "2" and stages < 9,
         "one plane": value["TK_PLANES"] == "1",
         "two classes": model.n_classes == 2,
         f"2^{min(max(stages, 5), 12)} values": 1,
@@ -99,7 +101,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     return Footprint(
         parts={part: parts[part] for part in FLASH_PARTS},
         static=tables if row.tables_in_ram else 0,
-        scratch=4 * (model.dimension + model.n_classes),
+        scratch=4 * packed.scratch_words,
         # Either kind of input: which one is deeper differs from compiler to compiler.
         stack=max(measured["stack"].values()),
         chain=(),

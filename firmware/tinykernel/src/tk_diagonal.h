@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One block: v = H G u. The product with G and the first stages are one pass.
  *
  * u stands in side-by-side words with exchanged halves: value 2i high, 2i + 1 low. (The packed
@@ -6,6 +7,19 @@
 #define TK_DIAGONAL_H
 
 #include "tk_transform.h"
+
+/* Words and stages that the pass with the diagonal G takes at a time, after stage 0. With eight low
+ * registers, as few as leave an even number of stages. */
+#if TK_RADIX == 8
+#define TK_FUSED        8u
+#define TK_FUSED_STAGES 3u
+#elif TK_RADIX == 4 && TK_LOG2_DIMENSION % 2
+#define TK_FUSED        4u
+#define TK_FUSED_STAGES 2u
+#else
+#define TK_FUSED        2u
+#define TK_FUSED_STAGES 1u
+#endif
 
 #define TK_HALVE_PRODUCT (TK_HALVE_SECOND & 1u)
 
@@ -148,7 +162,7 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;
-    while (target != end) {
+    do {
 #if TK_DIAGONAL_BITS < 8
         uint32_t *const group = target + TK_DIAGONAL_GROUP;
         tk_factors factors[TK_WORDS_AT_ONCE];
@@ -167,8 +181,8 @@ TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
         u += TK_FUSED;
         target += TK_FUSED;
 #endif
-    }
-    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND, 0u);
+    } while (target != end);
+    tk_stages(v, 1u + TK_FUSED_STAGES, TK_HALVE_SECOND, TK_KEPT);
 }
 
 #endif

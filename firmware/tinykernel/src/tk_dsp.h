@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packed 16-bit and 8-bit instructions of Armv7E-M and Armv8-M with the DSP extension.
  *
  * Written as assembly rather than with the intrinsics of arm_acle.h: GCC has those only since

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs: raw value -> quantized value -> sign of B -> first stage of the first transform. */
 #ifndef TK_INPUT_H
 #define TK_INPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that are components move to the front of v, in order, in place; d/2 words.
  *
  * Only for models that drop rows here and there: dropping saves their parameters and weights. */
@@ -6,28 +7,41 @@
 
 #include "tk_words.h"
 
+/* Whether an instruction finds the lowest 1 of a word. */
+#if defined(__GNUC__) && (defined(__ARM_FEATURE_CLZ) || defined(__riscv_zbb))
+#define TK_COUNTS_ZEROS 1
+#else
+#define TK_COUNTS_ZEROS 0
+#endif
+
+/* Rows are moved as halves of side-by-side words, which the transform therefore stores. */
 TK_INLINE void tk_keep(uint32_t *v, const uint32_t *kept)
 {
-    uint32_t *target = v;
-    int32_t low = 0;
-    uint32_t full = 0u; /* 1: `low` waits for its other half */
-    uint32_t j;
-    for (j = 0u; j < TK_DIMENSION; ++j) {
-        if ((kept[j >> 5] >> (j & 31u) & 1u) != 0u) {
-            const uint32_t word = v[j >> 1];
-            const int32_t first = tk_low(word);
-            const int32_t value = (j & 1u) != 0u ? tk_high_beside(word, first) : first;
-            if (full != 0u) {
-                *target++ = tk_pack(low, value);
-            }
-            low = value;
-            full ^= 1u;
+    uint32_t from = 0u; /* offsets in bytes */
+    uint32_t to = 0u;
+    do {
+        uint32_t rows = *kept++;
+#if TK_COUNTS_ZEROS
+        while (rows != 0u) {
+            const uint32_t row = (uint32_t)__builtin_ctz(rows);
+            tk_set_half(v, to, tk_half_at(v, from + 2u * row));
+            to += 2u;
+            rows &= rows - 1u;
         }
-    }
-    /* At the end of an odd number; elsewhere the word holds nothing that is used. */
-    if (full != 0u) {
-        *target = tk_pack(low, 0);
-    }
+        from += 64u;
+#else
+        uint32_t row = from;
+        from += 64u;
+        do {
+            if ((rows & 1u) != 0u) {
+                tk_set_half(v, to, tk_half_at(v, row));
+                to += 2u;
+            }
+            row += 2u;
+            rows >>= 1;
+        } while (rows != 0u);
+#endif
+    } while (from != 2u * TK_DIMENSION);
 }
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The permutation P between the two transforms: target[j] = source[P(j)], int16 values.
  *
  * Both vectors are side-by-side words with their halves exchanged (value 2i high), see tk_input.h.

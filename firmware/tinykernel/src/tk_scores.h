@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scores: how many components agree with their weights, for every output.
  *
  * A component agrees when it has the sign of its weight. Its bit is 1 for -1 and the bit of the
@@ -8,20 +9,51 @@
 
 #include "tk_dsp.h"
 
-/* sum plus the number of bits in x. */
-TK_INLINE uint32_t tk_add_bits(uint32_t sum, uint32_t x)
-{
 #if defined(__GNUC__) && (defined(__POPCNT__) || defined(__riscv_zbb))
-    return sum + (uint32_t)__builtin_popcount(x);
+#define TK_POPCOUNT 1
 #else
+#define TK_POPCOUNT 0
+#endif
+
+/* Numbers of bits in the nibbles of x. */
+TK_INLINE uint32_t tk_nibbles(uint32_t x)
+{
     x -= x >> 1 & 0x55555555u;
-    x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
-    x = (x + (x >> 4)) & 0x0f0f0f0fu;
+    return (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+}
+
+/* sum plus the bytes of x, whose own sum is below 256. */
+TK_INLINE uint32_t tk_add_four(uint32_t sum, uint32_t x)
+{
 #if TK_DSP
     return tk_add_bytes(sum, x);
 #else
     return sum + ((x * 0x01010101u) >> 24);
 #endif
+}
+
+/* sum plus the number of bits in x. */
+TK_INLINE uint32_t tk_add_bits(uint32_t sum, uint32_t x)
+{
+#if TK_POPCOUNT
+    return sum + (uint32_t)__builtin_popcount(x);
+#else
+    x = tk_nibbles(x);
+    return tk_add_four(sum, (x + (x >> 4)) & 0x0f0f0f0fu);
+#endif
+}
+
+/* sum plus the number of bits in ones, twice that in twos, four times that in fours. */
+TK_INLINE uint32_t tk_add_planes(uint32_t sum, uint32_t ones, uint32_t twos, uint32_t fours)
+{
+#if TK_POPCOUNT
+    return tk_add_bits(sum + 2u * tk_add_bits(2u * tk_add_bits(0u, fours), twos), ones);
+#else
+    const uint32_t low = tk_nibbles(ones) + 2u * tk_nibbles(twos); /* nibbles of at most 12 */
+    const uint32_t high = tk_nibbles(fours);
+    const uint32_t bytes = (low & 0x0f0f0f0fu) + (low >> 4 & 0x0f0f0f0fu) +
+                           (((high + (high >> 4)) << 2) & 0x3c3c3c3cu); /* at most 56 */
+    return tk_add_four(sum, bytes);
 #endif
 }
 
@@ -43,15 +75,32 @@ TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const uint32_t *weights, ui
 #endif
 }
 
-/* Number of agreeing components in `count` words. Eight words at a time are added up column by
- * column, so that one population count serves eight words. */
+/* Adds a word to columns that hold less than seven. */
+TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint32_t word)
+{
+    const uint32_t carry = *ones & word;
+    *ones ^= word;
+    *fours ^= *twos & carry;
+    *twos ^= carry;
+}
+
+#if TK_DIMENSION >= 512u
+
+/* Number of agreeing components in `count` words, for many words: eight at a time are added up
+ * column by column to what the columns hold, and one population count serves for their carries. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights, uint32_t count)
 {
     uint32_t agreeing = 0u;
     uint32_t ones = 0u;
     uint32_t twos = 0u;
     uint32_t fours = 0u;
-    for (; count >= 8u; count -= 8u) {
+    uint32_t rest;
+    for (rest = count & 7u; rest != 0u; --rest) {
+        tk_add_word(&ones, &twos, &fours, tk_agreeing(bits, weights, 0));
+        bits += 1;
+        weights += TK_PLANES;
+    }
+    for (count >>= 3; count != 0u; --count) {
         uint32_t twos_a;
         uint32_t twos_b;
         uint32_t fours_a;
@@ -68,27 +117,55 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights
         bits += 8;
         weights += 8 * TK_PLANES;
     }
-    agreeing = tk_add_bits(2u * agreeing, fours);
-    agreeing = tk_add_bits(2u * agreeing, twos);
-    agreeing = tk_add_bits(2u * agreeing, ones);
-    for (; count != 0u; --count) {
-        agreeing = tk_add_bits(agreeing, tk_agreeing(bits, weights, 0));
-        bits += 1;
-        weights += TK_PLANES;
-    }
+    return tk_add_planes(8u * agreeing, ones, twos, fours);
+}
+
+#else
+
+/* Number of agreeing components in `count` words, at least one, for few words and in less code: up
+ * to seven are added up column by column, which three bits a column can hold. */
+TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights, uint32_t count)
+{
+    const uint32_t *const end = bits + count;
+    uint32_t agreeing = 0u;
+    do {
+        uint32_t ones = tk_agreeing(bits, weights, 0);
+        uint32_t twos = 0u;
+        uint32_t fours = 0u;
+        if (end - bits >= 7) {
+            uint32_t twos_b;
+            uint32_t twos_c;
+            tk_carry_save(&twos, &ones, tk_agreeing(bits, weights, 1),
+                          tk_agreeing(bits, weights, 2));
+            tk_carry_save(&twos_b, &ones, tk_agreeing(bits, weights, 3),
+                          tk_agreeing(bits, weights, 4));
+            tk_carry_save(&twos_c, &ones, tk_agreeing(bits, weights, 5),
+                          tk_agreeing(bits, weights, 6));
+            tk_carry_save(&fours, &twos, twos_b, twos_c);
+            bits += 7;
+            weights += 7 * TK_PLANES;
+        } else {
+            while (weights += TK_PLANES, ++bits != end) {
+                tk_add_word(&ones, &twos, &fours, tk_agreeing(bits, weights, 0));
+            }
+        }
+        agreeing = tk_add_planes(agreeing, ones, twos, fours);
+    } while (bits != end);
     return agreeing;
 }
+
+#endif
 
 /* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]; returns the end of
  * the weights used. */
 TK_SHARED const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const uint32_t *weights,
                                    uint32_t count)
 {
-    uint32_t output;
-    for (output = 0u; output < TK_OUTPUTS; ++output) {
-        counts[output] += (int32_t)tk_count_output(bits, weights, count);
+    int32_t *const end = counts + TK_OUTPUTS;
+    do {
+        *counts += (int32_t)tk_count_output(bits, weights, count);
         weights += count * TK_PLANES;
-    }
+    } while (++counts != end);
     return weights;
 }
 

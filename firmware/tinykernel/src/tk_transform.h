@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fast Walsh-Hadamard transform on d/2 words of two int16 values, in place.
  *
  * Value j stands in word j / 2, so that stage 0 works inside a word and is merged into whatever
@@ -58,16 +59,17 @@ TK_INLINE void tk_pass2(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
     const uint32_t stride = 1u << (stage - 1u);
     const uint32_t last = beside != 0u && stage + 1u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
-    for (; words != end; words += stride) {
+    do {
         uint32_t *const group = words + stride;
-        for (; words != group; ++words) {
+        do {
             uint32_t a = words[0];
             uint32_t b = words[stride];
             tk_butterfly(&a, &b, halve >> stage & 1u);
             words[0] = tk_stored(a, last);
             words[stride] = tk_stored(b, last);
-        }
-    }
+        } while (++words != group);
+        words += stride;
+    } while (words != end);
 }
 
 /* Stages `stage` and `stage` + 1 of all words. */
@@ -76,13 +78,13 @@ TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
     const uint32_t stride = 1u << (stage - 1u);
     const uint32_t last = beside != 0u && stage + 2u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
-    for (; words != end; words += 3u * stride) {
+    do {
         uint32_t *const group = words + stride;
         uint32_t *far = words + 2u * stride;
         uint32_t step = stride;
         TK_IN_REGISTER(far, stride);
         TK_IN_REGISTER(step, stride);
-        for (; words != group; ++words) {
+        do {
             uint32_t w[4];
             w[0] = words[0];
             w[1] = words[step];
@@ -94,8 +96,9 @@ TK_INLINE void tk_pass4(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
             far[0] = tk_stored(w[2], last);
             far[step] = tk_stored(w[3], last);
             ++far;
-        }
-    }
+        } while (++words != group);
+        words += 3u * stride;
+    } while (words != end);
 }
 
 /* Stages `stage` to `stage` + 2 of all words. */
@@ -104,9 +107,9 @@ TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
     const uint32_t stride = 1u << (stage - 1u);
     const uint32_t last = beside != 0u && stage + 3u == TK_LOG2_DIMENSION;
     uint32_t *const end = words + TK_PAIRS;
-    for (; words != end; words += 7u * stride) {
+    do {
         uint32_t *const group = words + stride;
-        for (; words != group; ++words) {
+        do {
             uint32_t w[8];
             w[0] = words[0];
             w[1] = words[stride];
@@ -125,8 +128,9 @@ TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
             words[5u * stride] = tk_stored(w[5], last);
             words[6u * stride] = tk_stored(w[6], last);
             words[7u * stride] = tk_stored(w[7], last);
-        }
-    }
+        } while (++words != group);
+        words += 7u * stride;
+    } while (words != end);
 }
 
 #if TK_RADIX == 8

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phase windows: 32 components of v to one word of bits, bit = 1 when the component is OUTSIDE its
  * window (z = -1).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phase windows with packed instructions, see tk_windows.h. */
 #ifndef TK_WINDOWS_DSP_H
 #define TK_WINDOWS_DSP_H
@@ -20,7 +21,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
 {
     uint32_t *const end = bits + count;
     (void)table;
-    while (bits != end) {
+    do {
         const uint32_t *next = v + 16;
         uint32_t word = 0u;
         do {
@@ -32,7 +33,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
         } while (next != v);
         v += 16;
         *bits++ = word;
-    }
+    } while (bits != end);
 }
 
 #else

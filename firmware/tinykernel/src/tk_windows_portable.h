@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phase windows in C, with some help for Thumb, see tk_windows.h. */
 #ifndef TK_WINDOWS_PORTABLE_H
 #define TK_WINDOWS_PORTABLE_H
@@ -14,6 +15,23 @@
 #define TK_ANY_REGISTER "h"
 #else
 #define TK_ANY_REGISTER "r"
+#endif
+
+/* High half of the word at v, whose low half is known: a sum as the transform leaves it, or (rows
+ * have been moved) the halves side by side. */
+TK_INLINE int32_t tk_high_of(const uint32_t *v, int32_t low)
+{
+#if TK_KEPT
+    (void)low;
+    return tk_load_side_high(v);
+#else
+    return tk_high_beside(*v, low);
+#endif
+}
+#if TK_KEPT
+#define TK_WITHOUT_LOW
+#else
+#define TK_WITHOUT_LOW "subs %[word], %[word], %[other]\n\t"
 #endif
 
 /* Whether bits are shifted in as they are, or their complements are. */
@@ -38,9 +56,7 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
     uint32_t other;
     __asm__(".syntax unified\n\t"
             "ldmia %[v]!, {%[word]}\n\t"
-            "sxth %[other], %[word]\n\t"
-            "subs %[word], %[word], %[other]\n\t"
-            "asrs %[word], %[word], #16\n\t"
+            "sxth %[other], %[word]\n\t" TK_WITHOUT_LOW "asrs %[word], %[word], #16\n\t"
             "muls %[other], %[scale]\n\t"
             "muls %[word], %[scale]\n\t"
             "add %[other], %[even]\n\t"
@@ -77,7 +93,7 @@ TK_INLINE uint32_t tk_shift_in_top(uint32_t bits, uint32_t phase)
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, uint32_t scale)
 {
     const int32_t low_v = tk_load_low(*v);
-    const int32_t high_v = tk_high_beside(**v, low_v);
+    const int32_t high_v = tk_high_of(*v, low_v);
     *low = tk_shift_in_top(*low, (uint32_t)low_v * scale + (TK_EVEN_START << 24));
     *high = tk_shift_in_top(*high, (uint32_t)high_v * scale + (TK_ODD_START << 24));
     *v += 1;
@@ -90,7 +106,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
 {
     uint32_t *const end = bits + count;
     (void)table;
-    while (bits != end) {
+    do {
         const uint32_t *const next = v + 16;
         uint32_t low = 0u;
         uint32_t high = 0u;
@@ -101,7 +117,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
             tk_outside_pair(&low, &high, &v, scale);
         } while (v != next);
         *bits++ = tk_outside_bits(low, high);
-    }
+    } while (bits != end);
 }
 
 #else
@@ -169,8 +185,7 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
     (void)scale;
     __asm__(".syntax unified\n\t"
             "ldmia %[v]!, {%[word]}\n\t"
-            "sxth %[other], %[word]\n\t"
-            "subs %[word], %[word], %[other]\n\t"
+            "sxth %[other], %[word]\n\t" TK_WITHOUT_LOW
             "asrs %[word], %[word], #16\n\t" /* clang-format off */
             TK_OUTSIDE_HALF("other", "low", "0", "4", "8")
             TK_OUTSIDE_HALF("word", "high", "2", "6", "10")
@@ -206,7 +221,7 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 {
     const uint8_t *const group = *p;
     const int32_t low_v = tk_load_low(*v);
-    const int32_t high_v = tk_high_beside(**v, low_v);
+    const int32_t high_v = tk_high_of(*v, low_v);
     const uint32_t low_phase = tk_phase(low_v, TK_SCALE_OF(0));
     const uint32_t high_phase = tk_phase(high_v, TK_SCALE_OF(1));
     (void)group;
@@ -223,7 +238,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
                           uint32_t scale)
 {
     uint32_t *const end = bits + count;
-    while (bits != end) {
+    do {
         uint32_t low = 0u;
         uint32_t high = 0u;
         uint32_t odd = 2u;
@@ -239,7 +254,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
         } while (odd != 0u);
         table += TK_WINDOW_WORDS;
         *bits++ = tk_outside_bits(low, high);
-    }
+    } while (bits != end);
 }
 
 #endif

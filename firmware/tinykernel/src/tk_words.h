@@ -1,17 +1,30 @@
-/* Arithmetic on words that hold two int16 values.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on words that hold two int16 values, low and high.
  *
- * Portable form: the word is the number high * 65536 + low, low signed. Sums and differences of
- * such words are plain additions, both halves at once and without masks, as long as the true
+ * Forms of a word:
+ *   sum           the number high * 65536 + low, low signed. Sums and differences of such words are
+ *                 plain additions, both halves at once and without masks, as long as the true
  * result of each half fits int16, which the generator of the model has proved. (A borrow from the
- * low half is part of the number, not an error.)
- * DSP form: the word holds the halves side by side in two's complement, for packed instructions.
- * The forms agree in the low half and differ in the high one where the low one is negative;
- * tk_low and tk_high undo either.
- */
+ *                 low half is part of the number, not an error.)
+ *   side by side  low in bits 0..15 and high in bits 16..31, each in two's complement, for packed
+ *                 instructions and for access to single halves in memory.
+ *   exchanged     side by side, with the value of the even index high: u, see tk_diagonal.h.
+ * With packed instructions all words are side by side, else the transform makes sums. The forms
+ * agree in the low half, and differ in the high one where the low one is negative:
+ *
+ *   function            form          gives
+ *   tk_pack             sum (*)       the word of two halves
+ *   tk_low              any           low half
+ *   tk_load_low         any           low half of a word in memory
+ *   tk_high_beside      sum (*)       high half, when the low one is known
+ *   tk_load_side_high   side by side  high half of a word in memory
+ *   tk_half_at          side by side  the half at an offset in memory, as 16 bits; tk_set_half
+ * writes it tk_as_side_by_side  sum (*)       the same two halves side by side
+ * (*) side by side with packed instructions. */
 #ifndef TK_WORDS_H
 #define TK_WORDS_H
 
-#include "tk_config.h"
+#include "tk_contract.h"
 #include "tk_dsp.h"
 
 #define TK_HALVES 0x80008000u /* 32768 in both halves */
@@ -75,6 +88,19 @@ TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
     return *(const tk_bits16 *)((const char *)words + offset);
 #else
     return words[offset >> 2] >> ((offset & 2u) << 3) & 0xffffu;
+#endif
+}
+
+/* Writes them. */
+TK_INLINE void tk_set_half(uint32_t *words, uint32_t offset, uint32_t half)
+{
+#if defined(__GNUC__)
+    typedef uint16_t __attribute__((__may_alias__)) tk_bits16;
+    *(tk_bits16 *)((char *)words + offset) = (uint16_t)half;
+#else
+    const uint32_t shift = (offset & 2u) << 3;
+    uint32_t *const word = words + (offset >> 2);
+    *word = (*word & ~((uint32_t)0xffffu << shift)) | half << shift;
 #endif
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the self-test again and again, so that it does not matter when the console is opened. */
 #include <Arduino.h>
 

@@ -1,4 +1,6 @@
-/* Runs the self-test once. The framework's start-up code calls main after it has set up the clocks.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the self-test once. The framework's start-up code calls main with the clocks as reset leaves
+ * them, on most chips a slow internal oscillator: to run at full speed, set up the clocks first.
  *
  * Without a console look at tk_result in the debugger: 0 is PASS, 1 is FAIL. */
 #include "tk_board.h"

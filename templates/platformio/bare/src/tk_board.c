@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Console and timer of a bare Cortex-M. All addresses are the architecture's own, so this file needs
  * no header of the chip.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pio test`: runs the self-test of this project and reads the lines that it prints."""
 
 import click

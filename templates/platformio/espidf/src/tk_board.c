@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Console and timer of ESP-IDF. */
 #include "tk_board.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Console and timer of this computer, in standard C. */
 #include "tk_board.h"
 

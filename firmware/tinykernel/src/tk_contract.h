@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a generated model defines before it includes tk_predict.h, which includes the rest. The
+ * runtime is a set of kernels, one a file, specialised at compile time by these macros and tables.
+ * Everything is `static`, so that any number of models links into one image; two model sources
+ * cannot be included into one translation unit.
+ *
+ *   TK_FORMAT              number of this contract; a model of another one does not compile
+ * Shape
+ *   TK_FEATURES            n, inputs, 1..65536
+ *   TK_LOG2_DIMENSION      log2 d, 5..16; d = n padded to a power of two, at least 32
+ *   TK_BLOCKS              blocks that take part, 1 or more
+ *   TK_CLASSES             classes, 2 or more
+ *   TK_OUTPUTS             1 for two classes, else TK_CLASSES
+ * Arithmetic
+ *   TK_INPUT_BITS          8 or 16: width of quantized inputs
+ *   TK_HALVE_FIRST         bit k = 0..15 set: stage k of the first transform halves (floor)
+ *   TK_HALVE_SECOND        the same for the transform in each block
+ *   TK_PHASE_SHIFT         0..31: left shift of scale * v; one turn is 2^32
+ * Input scaler: types tk_raw_t and tk_quantized_t, and for feature i
+ *   TK_RAW_FLOAT           1: float32 inputs; 0: integers
+ *   TK_RAW_WIDE            integers only, 1: differences of raw values may need more than 32 bits
+ *   TK_OFFSET(i)           float, finite; or int32_t, any
+ *   TK_MULTIPLIER(i)       float, finite, 0 or more; or uint32_t, such that span >> pre-shift times
+ * it is below 2^(16 + TK_INPUT_BITS) TK_SPAN(i)             integers only, uint32_t, any
+ *   TK_PRE_SHIFT(i)        integers only, 0..31
+ * Formats (a table is a constant array of the name given; a literal macro replaces equal values)
+ *   TK_SIGNS               1: tk_signs[] has a bit for each input, set where it changes its sign;
+ *                          32 a word, of inputs 2i, 2i + 1 (i = 0..15) in bits 15 - i and 31 - i
+ *   TK_CONSTANTS           1: tk_constants[] has the same for inputs that are ignored (constant)
+ *   TK_PERMUTATION         0: none; 1: orbit s -> TK_ORBIT_MULTIPLIER * s + TK_ORBIT_INCREMENT
+ *                          (mod d) from 0; 2: table tk_permutation[d]
+ *   TK_DIAGONAL_BITS       8: tk_diagonal[] holds int8, four a word, row j in byte j % 4
+ *                          4: -7..7 in two's complement, eight a word: of rows 2i, 2i + 1
+ *                          (i = 0..3) from bits 28 - 4i and 12 - 4i up
+ *                          1: one bit a row, 32 rows a word, 1 = negative: of rows 2i, 2i + 1
+ *                          (i = 0..15) in bits 31 - i and 15 - i
+ *   TK_KEPT                1: bit j % 32 of tk_kept[b * d / 32 + j / 32] set: row j of block b
+ *                          is a component; 0: the first components of a block are
+ *   TK_WORDS(b)            words of 32 components that block b has, 1..d/32
+ *   TK_BITS_WORDS          0..28, words of scratch in which bits of blocks wait to be counted
+ * together; 0: each block is counted by itself TK_BITS_FULL           they are counted when there
+ * are more, and after the last block TK_SCALE(b)            defined: one scale (1..255) for all
+ * rows of block b TK_EVEN_START, TK_ODD_START     defined: one start (0..255) for components in the
+ * low halves of words of v, one for those in the high halves TK_WIDTH               defined: one
+ * width (1..255) for all TK_TAIL(b)             defined: bits of the last word of block b that are
+ * no components, where neither a width 0 nor a mask word says so TK_PLANES              2: a sign
+ * and a mask word; 1: a sign word (no weight is zero) Tables tk_windows[]           for each word
+ * of 32 components eight groups of 4: scales, starts, widths, one word each, without those that a
+ * macro above replaces; no table if all are replaced; see tk_windows.h tk_weights[]           for
+ * blocks that are counted together, each output, each word of 32 components: sign word, mask word
+ *   tk_gains[], tk_biases[]  int32_t: score = gain * (number of agreeing components) + bias
+ */
+#ifndef TK_CONTRACT_H
+#define TK_CONTRACT_H
+
+#include "tk_config.h"
+
+#define TK_RUNTIME_FORMAT 1
+
+#if !defined(TK_FORMAT)
+#error "this model was generated for an older runtime: generate it again"
+#elif TK_FORMAT != TK_RUNTIME_FORMAT
+#error \
+    "model and runtime are of different formats: export the model again, and take both from there"
+#endif
+
+#define TK_DIMENSION (1u << TK_LOG2_DIMENSION)
+#define TK_PAIRS     (TK_DIMENSION / 2u) /* words of two int16 */
+
+#endif

@@ -1,0 +1,39 @@
+"""The stack that the generated header promises, at every level of optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel.build.emulators import run
+
+TOOLS = {
+    "cortex-m0plus": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+    "esp8266": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
+}
+# All that is deepest: float inputs, whose arithmetic is a library's, and bits that wait.
+MODEL: dict[str, Any] = {
+    "n_features": 61, "raw_dtype": "float32", "kept": "few", "n_blocks": 5, "n_classes": 5,
+    "permutation": "stored", "phase_shift": 12,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("core", TOOLS)
+@pytest.mark.parametrize("level", ["-O0", "-Og", "-Os", "-O1", "-O2", "-O3"])
+def test_stack_is_what_the_header_says(
+    require_tool: Callable[[str], Any], core: str, level: str
+) -> None:
+    """A debug build, too, computes the right scores on the stack that was promised."""
+    for tool in TOOLS[core]:
+        require_tool(tool)
+    model = random_model(3, **MODEL)
+    rows = random_raw(model, 1, 4)
+    found = run(model, core, rows, back_end="qemu", flags=(level,))
+    assert np.array_equal(found.scores, model.scores(rows))
+    assert 0 < found.stack <= (256 if level in ("-Os", "-Og") else 512)
