@@ -298,7 +298,7 @@ def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, layout)
         if np.any(rough):
             cosine = exact @ rough / (np.linalg.norm(exact) * np.linalg.norm(rough))
             assert cosine > 0.9, name
-            assert np.linalg.norm(exact) == pytest.approx(np.linalg.norm(rough), rel=0.2), name
+            assert np.linalg.norm(exact) == pytest.approx(np.linalg.norm(rough), rel=0.4), name
 
 
 def test_memory_stays_within_four_times_the_rows():
