@@ -43,7 +43,7 @@ def main(folder: Path) -> int:
     accuracy = (model.predict(X_test) == y_test).mean()
     _line("integer model:", f"{100 * accuracy:.2f} %, as on the chip")
 
-    check = tinykernel.parity(model, X_test, y_test)
+    check = tinykernel.verify(model, X_test, y_test)
     counts = f"{check.rows} rows, {check.scores} scores, {check.differences} differences"
     _line("C on the host:", counts)
     size = tinykernel.report(model, "cortex-m4", "30KB")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tests.cli_tools import ROOT, failed, process, run, trained
 from tinykernel.cli.options import check_output_file, check_output_folder
 from tinykernel.cli.progress import PlainLines
+
+from tests.cli_tools import ROOT, failed, process, run, trained
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import Progress

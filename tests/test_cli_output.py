@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tinykernel.cli.output import print_pairs, print_table
 
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
@@ -38,6 +39,7 @@ __all__ = [
     "quantize",
     "report",
     "save",
+    "train",
     "verify",
 ]
 
@@ -50,6 +52,7 @@ _HOME = {
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure",
     "save": "tinykernel.storage",
+    "train": "tinykernel.budget",
     "verify": "tinykernel.parity",
 }
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["PlainLines", "showing_progress"]
 
 _SECONDS_BETWEEN_LINES = 5.0
-# Short trainings, of each of which the stage above reports the result.
-_INNER_STAGES = ("trial",)
 
 
 @contextmanager
@@ -47,8 +45,6 @@ def showing_progress(quiet: bool) -> Iterator[None]:
 class PlainLines:
     """An observer that writes a line at most every few seconds, and one when a stage ends.
 
-    Of a training inside another stage it writes no more than that it goes on.
-
     Parameters
     ----------
     write : callable taking a str
@@ -68,8 +64,6 @@ class PlainLines:
     def __call__(self, progress: Progress) -> None:
         """Take one message of a trainer."""
         late = self._clock() - self._last >= _SECONDS_BETWEEN_LINES
-        if progress.stage in _INNER_STAGES and not late:
-            return
         if self._waiting is not None and self._waiting.stage != progress.stage:
             self.finish()
         self._waiting = progress
@@ -91,7 +85,7 @@ def _bars() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from tinykernel.cli.output import console
+    from tinykernel.cli._output import console
 
     bars = Bars(
         TextColumn("{task.description}", markup=False),

@@ -29,6 +29,10 @@ class ErrorGroup(TyperGroup):
         standalone = kwargs.get("standalone_mode", True)
         try:
             result = super().main(*args, **(kwargs | {"standalone_mode": False}))
+        except typer.Abort:
+            # Ctrl-C while the options were read.
+            fail("interrupted")
+            result = INTERRUPTED
         except Exception as error:
             # Wrong options: typer's own classes for this are not public in every version.
             if not hasattr(error, "format_message"):
