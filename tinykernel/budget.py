@@ -312,7 +312,8 @@ def _untrained(
     """Make a machine of random values with so many components."""
     kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
-    machine = _estimator("learned", kept | {"random_state": 0, "n_jobs": 1}).fit(X, y).machine_
+    kept |= {"random_state": 0, "n_jobs": 1}
+    machine: KernelMachine = _estimator("learned", kept).fit(X, y).machine_
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)

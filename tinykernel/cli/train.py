@@ -251,7 +251,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "components": classifier.n_components_,
         "sigma": classifier.sigma_,
         "regularization": None if learned else classifier.regularization_,
-        "iterations": len(classifier.history_["loss"]) if learned else classifier.n_iter_,
+        "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
         "seconds": round(trained.seconds, 3),
     }
