@@ -22,7 +22,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     def stop(*_: object, **__: object) -> None:
         raise TinykernelError("began")
 
-    monkeypatch.setattr("tinykernel.cli.demo.train_model", stop)
+    monkeypatch.setattr("tinykernel.budget.train", stop)
     (tmp_path / ".tinykernel-demo").write_text(_digest(tmp_path))
     (tmp_path / ".pio").mkdir()
     (tmp_path / ".pio" / "built.o").write_text("")
