@@ -163,3 +163,16 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path):
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch):
+    """Ctrl-C before the command begins is told as Ctrl-C in it, and only once."""
+
+    def interrupt(text):
+        raise KeyboardInterrupt
+
+    # The function of that name hides the module in its package.
+    monkeypatch.setattr(import_module("tinykernel.measure.report"), "parse_size", interrupt)
+    assert failed("report", "m.tkm", "--budget", "3KB", status=130) == "error: interrupted"
+    monkeypatch.setattr("tinykernel.storage.load", interrupt)
+    assert failed("inspect", "m.tkm", status=130) == "error: interrupted"
