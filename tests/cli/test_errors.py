@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
