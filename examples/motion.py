@@ -41,7 +41,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tinykernel
-from tinykernel.measure.capacity import capacity
 
 RATE = 50  # samples a second
 WINDOW = 64  # samples of a window
@@ -136,16 +135,6 @@ def record(people: int, seed: int) -> Windows:
     return Windows(np.array(rows), np.array(labels), np.array(persons))
 
 
-def train(data: Windows) -> tinykernel.IntegerModel:
-    """Train what fits on all windows; hyper-parameters are chosen on people left out."""
-    classifier = tinykernel.TernaryKernelClassifier(
-        # For each way to store a feature, how many fit; the better way is taken.
-        n_components=capacity(data.X, data.y, {}, budget=12 * 1024, target="esp32c3"),
-        random_state=0,
-    )
-    return classifier.fit(data.X, data.y, groups=data.person).quantize()
-
-
 def _line(name: str, text: str) -> None:
     print(f"{name:<16} {text}")
 
@@ -166,12 +155,18 @@ def main(folder: Path) -> int:
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     share = linear.fit(training.X, training.y).score(test.X, test.y)
     _line("linear model:", f"{100 * share:.1f} % of the test windows")
-    model = train(training)
+    # Hyper-parameters are chosen on people left out.
+    trained = tinykernel.train(
+        training.X, training.y, budget="12KB", target="esp32c3", groups=training.person,
+        random_state=0,
+    )  # fmt: skip
+    model = trained.model
     _print_accuracy(model, test)
 
     check = tinykernel.verify(model, test.X, test.y)
     _line("C on the host:", f"{check.rows} windows, {check.differences} differing scores")
-    size = tinykernel.report(model, "esp32c3", "12KB")
+    size = trained.memory
+    assert size is not None
     _line("esp32c3:", f"{size.flash} bytes flash, {size.ram} bytes RAM ({size.source})")
 
     # The self-test on the board runs a window of each motion.

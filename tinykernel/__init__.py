@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
@@ -38,6 +39,7 @@ __all__ = [
     "quantize",
     "report",
     "save",
+    "train",
     "verify",
 ]
 
@@ -51,6 +53,7 @@ _HOME = {
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
     "save": "tinykernel.modelfile",
+    "train": "tinykernel.budget",
     "verify": "tinykernel.parity",
 }
 

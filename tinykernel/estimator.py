@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,8 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
+    # Fields of the recipe that are no options: `tinykernel.train` repeats a training with them.
+    _recipe: Mapping[str, float] = MappingProxyType({})
 
     def fit(
         self,
@@ -179,9 +183,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
     def _train(self, data: TrainSet) -> trainer.TrainingResult:
         if not self.verbose or progress.is_observed():
-            return trainer.fit(data, self)
+            return trainer.fit(data, self, **self._recipe)
         with progress.observing(_print_progress):
-            return trainer.fit(data, self)
+            return trainer.fit(data, self, **self._recipe)
 
     def _checked_validation(
         self, validation: tuple[ArrayLike, ArrayLike]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tinykernel.build.emulators import run
 
 from tests.random_models import random_model, random_raw
-from tinykernel.build.emulators import run
 
 TOOLS = {
     "cortex-m0plus": ("arm-none-eabi-gcc", "qemu-system-arm"),

@@ -12,15 +12,18 @@ from typing import Annotated
 
 import typer
 
+from tinykernel.cli._errors import FAILED, INTERRUPTED, ErrorGroup, fail
+from tinykernel.cli._output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.bench import bench_command
-from tinykernel.cli.check import report_command, verify_command
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.export import export_command
 from tinykernel.cli.flash import flash_command
-from tinykernel.cli.group import INTERRUPTED, ErrorGroup, fail
-from tinykernel.cli.look import inspect_command, predict_command
+from tinykernel.cli.inspect import inspect_command
+from tinykernel.cli.predict import predict_command
+from tinykernel.cli.report import report_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
+from tinykernel.cli.verify import verify_command
 
 __all__ = ["app", "main"]
 
@@ -80,11 +83,16 @@ def main() -> None:
     warnings.formatwarning = _one_line
     for category in (DeprecationWarning, FutureWarning):
         warnings.simplefilter("ignore", category)
+    escape_what_cannot_be_shown()
+    status = FAILED
     try:
-        app()
+        status = app(standalone_mode=False)
     except KeyboardInterrupt:
         fail("interrupted")
-        sys.exit(INTERRUPTED)
+        status = INTERRUPTED
+    finally:
+        status = finish_output(status)
+    sys.exit(status)
 
 
 def _one_line(message: Warning | str, *_: object, **__: object) -> str:

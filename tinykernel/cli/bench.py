@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.options import (
+from tinykernel.cli._options import (
     JsonOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
     expand_targets,
 )
-from tinykernel.cli.output import print_json, print_table
+from tinykernel.cli._output import print_json, print_table
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.check import print_report, print_verification, verification_json
+from tinykernel.cli._errors import FAILED, fail
+from tinykernel.cli._options import ForceOption, JsonOption, QuietOption, check_output_folder
+from tinykernel.cli._output import percent, print_json, size
+from tinykernel.cli._progress import showing_progress
 from tinykernel.cli.export import write_project
-from tinykernel.cli.group import FAILED, fail
-from tinykernel.cli.options import ForceOption, JsonOption, QuietOption, check_output_folder
-from tinykernel.cli.output import percent, print_json, size
-from tinykernel.cli.training import train_model
+from tinykernel.cli.report import print_report
+from tinykernel.cli.train import accuracies, summary
+from tinykernel.cli.verify import print_verification, verification_json
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
@@ -50,20 +52,22 @@ def demo_command(
         if talking:
             typer.echo(line)
 
+    from tinykernel.budget import train
     from tinykernel.measure.report import report
     from tinykernel.parity import verify
 
     dataset = _digits()
     say(f"1. train on {dataset.source}: {dataset.split}")
     # Usual values of sigma and noise do for this data set; a search would take longer.
-    parameters = {
-        "random_state": _SEED, "n_components": _COMPONENTS, "epochs": _EPOCHS, "search": False,
-    }  # fmt: skip
-    training = train_model(dataset, parameters, target=_TARGET, quiet=quiet)
-    integer, accuracy = training.integer, training.accuracies
+    with showing_progress(quiet):
+        trained = train(
+            dataset.X_train, dataset.y_train, target=_TARGET, n_components=_COMPONENTS,
+            epochs=_EPOCHS, search=False, random_state=_SEED,
+        )  # fmt: skip
+    integer, accuracy = trained.model, accuracies(trained, dataset)
     say(
-        f"   {training.seconds:.1f} s; test accuracy {percent(accuracy['test_float'])} in floats, "
-        f"{percent(accuracy['test'])} in integers"
+        f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy['test_accuracy_float'])} in "
+        f"floats, {percent(accuracy['test_accuracy'])} in integers"
     )
     assert dataset.X_test is not None
     say(f"2. export for {_TARGET}")
@@ -83,7 +87,7 @@ def demo_command(
     if as_json:
         print_json(
             {
-                "train": training.summary(),
+                "train": summary(trained, dataset) | accuracy,
                 "export": project,
                 "verify": verification_json(verified),
                 "report": memory.to_dict(),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tinykernel.cli.options import (
+from tinykernel.cli._options import (
     ForceOption,
     GroupsOption,
     JsonOption,
@@ -18,10 +17,9 @@ from tinykernel.cli.options import (
     TargetOption,
     check_output_folder,
 )
-from tinykernel.cli.output import print_json, print_pairs, size
-from tinykernel.errors import TinykernelError
+from tinykernel.cli._output import print_json, print_pairs, size
 
-__all__ = ["export_command", "name_of", "write_project"]
+__all__ = ["export_command", "write_project"]
 
 _VECTORS = 8
 
@@ -64,12 +62,13 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Write a complete PlatformIO project: C99 sources, self-test, README."""
+    from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
     chosen = find_target(target)
-    prefix = name_of(model) if name is None else name
+    prefix = name_from(model.stem) if name is None else name
     folder = Path(f"{prefix}-{chosen.name}") if output is None else output
     inputs = [model] if data is None else [model, Path(data)]
     check_output_folder(folder, force=force, inputs=inputs)
@@ -138,31 +137,3 @@ def write_project(
         "files": [file.relative_to(folder).as_posix() for file in files],
         "bytes": sum(file.stat().st_size for file in files),
     }
-
-
-def name_of(model: Path) -> str:
-    """Make the prefix of the C names from the name of the model file.
-
-    Parameters
-    ----------
-    model : pathlib.Path
-
-    Returns
-    -------
-    str
-        A name that `tinykernel.codegen.literals.check_name` accepts; ``"model"`` where the file
-        name has nothing to take.
-
-    Examples
-    --------
-    >>> name_of(Path("models/Gesture 2.tkm"))
-    'gesture_2'
-    """
-    from tinykernel.codegen.literals import check_name
-
-    words = re.findall(r"[a-z0-9]+", model.stem.lower())
-    name = "_".join(words).lstrip("_0123456789")[:31]
-    try:
-        return check_name(name)
-    except TinykernelError:
-        return "model"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.options import (
+from tinykernel.cli._options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
     BudgetOption,
@@ -20,153 +21,169 @@ from tinykernel.cli.options import (
     TargetOption,
     check_output_file,
 )
-from tinykernel.cli.output import percent, print_json, print_pairs, size
-from tinykernel.cli.training import DEFAULT_METHOD, Training, accuracy_of, train_model
+from tinykernel.cli._output import percent, print_json, print_pairs, size
+from tinykernel.cli._progress import showing_progress
+from tinykernel.cli.predict import in_batches
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
 
-__all__ = ["train_command"]
+__all__ = ["accuracies", "summary", "train_command"]
 
-_METHOD = "Method"
+# An option in the panel of a method is refused with the other one.
 _LEARNED = 'Method "learned"'
 _PAPER = 'Method "paper"'
-_DEFAULT_BUDGET = 30 * 1024
-# Options that only one method has.
-_ONLY = {
-    "learned": (
-        "layout",
-        "epochs",
-        "patience",
-        "validation",
-        "search",
-        "augment",
-        "image_shape",
-    ),
-    "paper": ("regularization", "loss", "penalty", "coefficients", "scaler", "max_iter"),
-}
+_METHODS = {"learned": _LEARNED, "paper": _PAPER}
+# What is no parameter of the classifier.
+_OTHERS = (
+    "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
+    "as_json", "quiet",
+)  # fmt: skip
 
 
-def _text(help_text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=panel, metavar=metavar)
+def _option(panel: str | None, names: str, help_text: str, **settings: Any) -> Any:
+    return typer.Option(*names.split(), help=help_text, rich_help_panel=panel, **settings)
+
+
+def _input_bits(text: str) -> int | str:
+    return int(text) if text in ("8", "16") else text
+
+
+def _augmentation(text: str) -> dict[str, int]:
+    match = re.fullmatch(r"shift(?::(\d+))?", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r}: write shift:PIXELS, as in shift:1")
+    return {"shift": int(match.group(1) or 1)}
+
+
+def _image_shape(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)[x,](\d+)", text.strip().lower())
+    if match is None:
+        raise typer.BadParameter(f"{text!r}: write HEIGHTxWIDTH, as in 28x28")
+    return int(match.group(1)), int(match.group(2))
 
 
 def train_command(
+    ctx: typer.Context,
     data: DataArgument,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl"),
+        Path, _option(None, "--output -o", "model to write: .tkm or .pkl", metavar="MODEL")
     ],
     label: LabelOption = None,
     groups: Annotated[
         str | None,
-        typer.Option(
+        _option(
+            None,
             "--groups",
+            "column (tables), array (.npz) or file (.npy) that tells the person, record or batch "
+            "of a row; whole groups are left out to choose and to test",
             metavar="COLUMN",
-            help="column (tables), array (.npz) or file (.npy) that tells the person, record or "
-            "batch of a row; whole groups are left out to choose and to test",
-            show_default=False,
         ),
     ] = None,
     test_size: Annotated[
         float,
-        typer.Option("--test-size", min=0, max=0.99, help="kept aside where DATA has no test part"),
+        _option(None, "--test-size", "kept aside where DATA has no test part", min=0, max=0.99),
     ] = 0.2,
-    validation: Annotated[
-        str | None,
-        typer.Option(
-            "--validation",
-            metavar="DATA|SHARE",
-            help="choose the best epoch by the rows of this file, or by this share of the training "
-            "rows, e.g. 0.1",
-            rich_help_panel=_LEARNED,
-        ),
-    ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="of every random choice")
+        int, _option(None, "--seed", "of every random choice", min=0, max=LARGEST_SEED)
     ] = 0,
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
+    method: Annotated[
+        str, _option(None, "--method", "learned or paper", metavar="NAME")
+    ] = "learned",
     n_components: Annotated[
         int | None,
-        typer.Option(
-            "--n-components",
-            "-p",
+        _option(
+            None,
+            "--n-components -p",
+            "number of components, instead of what the budget allows",
             min=1,
             metavar="P",
-            help="binary features, instead of what the budget allows",
         ),
     ] = None,
-    method: Annotated[
-        str, _text("learned or paper", _METHOD, "--method", metavar="NAME")
-    ] = DEFAULT_METHOD,
     sigma: Annotated[
-        float | None, _text("kernel width; searched if not given", _METHOD, "--sigma")
+        float | None, _option(None, "--sigma", "kernel width; searched if not given")
     ] = None,
-    scaler_scope: Annotated[
-        str | None, _text("auto, feature or global", _METHOD, "--scaler-scope")
-    ] = None,
-    input_bits: Annotated[str | None, _text("8, 16 or auto", _METHOD, "--input-bits")] = None,
-    class_weight: Annotated[
-        str | None, _text("balanced: all classes count the same", _METHOD, "--class-weight")
-    ] = None,
-    epochs: Annotated[
+    n_jobs: Annotated[
         int | None,
-        typer.Option("--epochs", min=1, help="passes over the rows", rich_help_panel=_LEARNED),
+        _option(None, "--jobs -j", "threads, all by default; the model is the same", min=1),
     ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            "--patience",
-            min=1,
-            help="with --validation: epochs without improvement before the end",
-            rich_help_panel=_LEARNED,
-        ),
-    ] = None,
-    augment: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--augment",
-            metavar="KIND",
-            help="shift:1 moves images by up to a pixel; noise or noise:0.3 sets the noise, in "
-            "radians, instead of searching it; may be repeated",
-            rich_help_panel=_LEARNED,
-        ),
-    ] = None,
-    image_shape: Annotated[
-        str | None,
-        _text("height and width of images, e.g. 28x28", _LEARNED, "--image-shape", metavar="HxW"),
+    noise: Annotated[
+        float | None,
+        _option(_LEARNED, "--noise", "of the phases, in radians; searched if not given"),
     ] = None,
     layout: Annotated[
         str | None,
-        _text("compact, phases, pruned or windows; chosen if not given", _LEARNED, "--layout"),
+        _option(_LEARNED, "--layout", "compact, phases, pruned or windows; chosen if not given"),
     ] = None,
     search: Annotated[
         bool | None,
-        typer.Option(
+        _option(
+            _LEARNED,
             "--search/--no-search",
-            help="choose layout, sigma, noise and slope by short trainings, or take usual values",
-            rich_help_panel=_LEARNED,
+            "choose layout, sigma, noise and slope by short trainings, or take usual values",
             show_default="search",
         ),
     ] = None,
-    regularization: Annotated[
-        float | None, _text("searched if not given", _PAPER, "--regularization", "--lambda")
+    epochs: Annotated[
+        int | None, _option(_LEARNED, "--epochs", "passes over the rows", min=1)
     ] = None,
-    loss: Annotated[
-        str | None, _text("squared_hinge, hinge, logistic or squared", _PAPER, "--loss")
+    validation: Annotated[
+        str | None,
+        _option(
+            _LEARNED,
+            "--validation",
+            "choose the best epoch by the rows of this file, or by this share of the training "
+            "rows, e.g. 0.1",
+            metavar="DATA|SHARE",
+        ),
     ] = None,
-    penalty: Annotated[str | None, _text("l2 or l1", _PAPER, "--penalty")] = None,
-    coefficients: Annotated[
-        str | None, _text("ternary or binary", _PAPER, "--coefficients")
-    ] = None,
-    scaler: Annotated[str | None, _text("minmax or standard", _PAPER, "--scaler")] = None,
-    max_iter: Annotated[
-        int | None, typer.Option("--max-iter", min=1, help="most sweeps", rich_help_panel=_PAPER)
-    ] = None,
-    jobs: Annotated[
+    patience: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, help="threads, all by default; the model is the same"),
+        _option(
+            _LEARNED,
+            "--patience",
+            "with --validation: epochs without improvement before the end",
+            min=1,
+        ),
+    ] = None,
+    augment: Annotated[
+        Any,
+        _option(
+            _LEARNED,
+            "--augment",
+            "shift:1 moves images by up to a pixel",
+            parser=_augmentation,
+            metavar="KIND",
+        ),
+    ] = None,
+    image_shape: Annotated[
+        Any,
+        _option(
+            _LEARNED,
+            "--image-shape",
+            "height and width of images, e.g. 28x28",
+            parser=_image_shape,
+            metavar="HxW",
+        ),
+    ] = None,
+    scaler_scope: Annotated[
+        str | None, _option(_LEARNED, "--scaler-scope", "auto, feature or global")
+    ] = None,
+    input_bits: Annotated[
+        Any,
+        _option(_LEARNED, "--input-bits", "8, 16 or auto", parser=_input_bits, metavar="BITS"),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        _option(_LEARNED, "--class-weight", "balanced: all classes count the same"),
+    ] = None,
+    regularization: Annotated[
+        float | None, _option(_PAPER, "--regularization --lambda", "searched if not given")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -180,21 +197,8 @@ def train_command(
 
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
-    parameters = {
-        "method": method, "n_components": n_components, "sigma": sigma,
-        "regularization": regularization, "loss": loss, "penalty": penalty,
-        "coefficients": coefficients, "scaler": scaler, "scaler_scope": scaler_scope,
-        "input_bits": int(input_bits) if input_bits in ("8", "16") else input_bits,
-        "class_weight": class_weight, "max_iter": max_iter, "layout": layout, "epochs": epochs,
-        "patience": patience, "search": search,
-        "augment": _augmentation(augment or ()),
-        "image_shape": _image_shape(image_shape), "n_jobs": jobs, "random_state": seed,
-    }  # fmt: skip
+    _check_method(ctx, method)
     share = _share(validation)
-    _check_method(parameters | {"validation": validation})
-    if search is False and layout is None:
-        # To choose among formats takes short trainings, too.
-        parameters["layout"] = "compact"
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
     if budget is not None and not on_chip:
@@ -202,34 +206,28 @@ def train_command(
             f"{target} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    if share is not None:
-        parameters["validation_fraction"], validation = share, None
-    if budget is None and n_components is None and on_chip:
-        budget = _DEFAULT_BUDGET
+    # The name of each other option is that of a parameter of the classifier.
+    parameters = {name: value for name, value in ctx.params.items() if name not in _OTHERS}
+    parameters |= {"random_state": seed, "validation_fraction": share}
     from tinykernel.data.load import load_data
 
     dataset = load_data(data, label=label, groups=groups, test_size=test_size, seed=seed)
     extra = None
-    if validation is not None:
+    if validation is not None and share is None:
         extra = _validation_rows(validation, label, groups, dataset)
-    training = train_model(
-        dataset, parameters, budget=budget, target=target, by_group=groups is not None,
-        validation=extra, quiet=quiet,
-    )  # fmt: skip
-    result = training.summary(output) | _memory(training, target if on_chip else None, budget)
-    if extra is not None:
-        result["validation"] = {
-            "data": extra.source,
-            "part": extra.part,
-            "rows": len(extra.X),
-            "accuracy": accuracy_of(training.integer, extra.X, extra.y),
-        }
-    result["bytes"] = _save(training, output)
+    trained = _train(dataset, parameters, budget, target, groups is not None, extra, quiet)
+    # Before anything else, or a fault of what follows would cost the training.
+    result = summary(trained, dataset) | _save(trained, output)
+    try:
+        result |= _judged(trained, dataset, extra)
+    except BaseException:
+        typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
+        raise
     if as_json:
         print_json(result)
     elif not quiet:
         print_pairs(_in_words(result, dataset))
-    if result["interrupted"]:
+    if trained.interrupted:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "
             "best model until then",
@@ -237,71 +235,84 @@ def train_command(
         )
 
 
-def _augmentation(given: Sequence[str]) -> dict[str, float] | None:
-    """Read ``--augment``."""
-    found: dict[str, float] = {}
-    for text in given:
-        kind, colon, value = text.partition(":")
-        try:
-            if kind == "noise" and not colon:
-                from tinykernel.training.options import Recipe
-
-                found[kind] = Recipe().noise
-            elif kind == "noise":
-                found[kind] = float(value)
-            elif kind == "shift":
-                found[kind] = int(value) if colon else 1
-            else:
-                raise ValueError
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r}: write shift:PIXELS, noise or noise:RADIANS", param_hint="--augment"
-            ) from None
-    return found or None
-
-
-def _image_shape(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)[x,](\d+)", text.strip().lower())
-    if match is None:
-        raise typer.BadParameter(
-            f"{text!r}: write HEIGHTxWIDTH, as in 28x28", param_hint="--image-shape"
-        )
-    return int(match.group(1)), int(match.group(2))
-
-
-def _check_method(parameters: Mapping[str, Any]) -> None:
-    """Refuse options that only the other method has, and a method that does not exist."""
-    method = parameters["method"]
-    if method not in _ONLY:
-        raise typer.BadParameter(
-            f"{method!r}: choose from {', '.join(_ONLY)}", param_hint="--method"
-        )
-    for other, names in _ONLY.items():
-        given = [name for name in names if parameters[name] is not None]
-        if other != method and given:
-            option = "--" + given[0].replace("_", "-")
-            raise typer.BadParameter(f"only for --method {other}", param_hint=option)
-
-
-def _memory(training: Training, target: str | None, budget: int | None) -> dict[str, Any]:
-    """Tell the flash: of a budget as it was measured, else without waiting for a compiler."""
-    memory = training.memory
+def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
+    """Return what ``train --json`` prints, but for the file and the accuracies."""
+    learned, classifier = trained.method == "learned", trained.classifier
+    test = dataset.y_test
+    found = {
+        "data": dataset.source,
+        "split": dataset.split,
+        "train_rows": len(dataset.y_train),
+        "test_rows": 0 if test is None else len(test),
+        "features": trained.model.n_features,
+        "classes": len(trained.model.classes),
+        "method": trained.method,
+        "layout": classifier.layout_ if learned else None,
+        "components": classifier.n_components_,
+        "sigma": classifier.sigma_,
+        "regularization": None if learned else classifier.regularization_,
+        "iterations": classifier.n_iter_,
+        "interrupted": trained.interrupted,
+        "seconds": round(trained.seconds, 3),
+    }
+    memory = trained.memory
     if memory is None:
-        if target is None:
-            return {}
-        from tinykernel.measure.report import report
-
-        memory = report(training.integer, target, compiler="none")
-    return {
+        return found
+    return found | {
         "target": memory.target,
         "flash": memory.flash,
         "ram": memory.ram,
         "flash_source": memory.source,
-        "budget": budget,
+        "budget": trained.budget,
         "report": memory.to_dict(),
     }
+
+
+def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
+    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows."""
+    found: dict[str, float | None] = {}
+    for part, X, y in (
+        ("train", dataset.X_train, dataset.y_train),
+        ("test", dataset.X_test, dataset.y_test),
+    ):
+        found[f"{part}_accuracy"] = _accuracy(trained.model, X, y)
+        found[f"{part}_accuracy_float"] = _accuracy(trained.classifier, X, y)
+    return found
+
+
+def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
+    """Return the share of rows that a model labels right, or None where there are none."""
+    if X is None:
+        return None
+    with warnings.catch_warnings():
+        # The columns of the file were checked when it was read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return float((in_batches(model.predict, X) == y).mean())
+
+
+def _judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
+    found: dict[str, Any] = dict(accuracies(trained, dataset))
+    if extra is not None:
+        found["validation"] = {
+            "data": extra.source,
+            "part": extra.part,
+            "rows": len(extra.X),
+            "accuracy": _accuracy(trained.model, extra.X, extra.y),
+        }
+    return found
+
+
+def _check_method(ctx: typer.Context, method: str) -> None:
+    """Refuse a method that does not exist, and options that only the other method has."""
+    if method not in _METHODS:
+        raise typer.BadParameter(
+            f"{method!r}: choose from {', '.join(_METHODS)}", param_hint="--method"
+        )
+    for other, panel in _METHODS.items():
+        for option in ctx.command.params:
+            given = ctx.params.get(str(option.name)) is not None
+            if given and other != method and getattr(option, "rich_help_panel", None) == panel:
+                raise typer.BadParameter(f"only for --method {other}", param_hint=option.opts[0])
 
 
 def _share(validation: str | None) -> float | None:
@@ -334,12 +345,33 @@ def _validation_rows(file: str, label: str | None, groups: str | None, dataset: 
     return rows
 
 
-def _save(training: Training, output: Path) -> int:
-    """Write the model and return the size of the file: .tkm holds what the firmware computes."""
+def _train(
+    dataset: Dataset, parameters: Mapping[str, Any], budget: int | None, target: str,
+    by_group: bool, extra: Rows | None, quiet: bool,
+) -> TrainResult:  # fmt: skip
+    from tinykernel.budget import train
+
+    with showing_progress(quiet), warnings.catch_warnings():
+        # The command line says it with the result.
+        warnings.filterwarnings("ignore", message="training was interrupted")
+        return train(
+            dataset.X_train,
+            dataset.y_train,
+            budget=budget,
+            target=target,
+            groups=dataset.group_train if by_group else None,
+            validation=None if extra is None or extra.y is None else (extra.X, extra.y),
+            feature_names=dataset.columns,
+            **parameters,
+        )
+
+
+def _save(trained: TrainResult, output: Path) -> dict[str, Any]:
+    """Write the model; .tkm holds what the firmware computes."""
     from tinykernel.modelfile import save
 
-    save(training.integer if output.suffix.lower() == ".tkm" else training.estimator, output)
-    return output.stat().st_size
+    save(trained.model if output.suffix.lower() == ".tkm" else trained.classifier, output)
+    return {"model": output, "bytes": output.stat().st_size}
 
 
 def _why_left(components: int) -> str:

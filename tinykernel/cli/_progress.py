@@ -45,8 +45,6 @@ def showing_progress(quiet: bool) -> Iterator[None]:
 class PlainLines:
     """An observer that writes a line at most every few seconds, and one when a stage ends.
 
-    Of a training inside another stage it writes no more than that it goes on.
-
     Parameters
     ----------
     write : callable taking a str
@@ -87,7 +85,7 @@ def _bars() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from tinykernel.cli.output import console
+    from tinykernel.cli._output import console
 
     bars = Bars(
         TextColumn("{task.description}", markup=False),

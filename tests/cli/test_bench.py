@@ -6,15 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.cli_tools import failed, run, trained
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a small trained model."""
-    return trained(tmp_path_factory.mktemp("bench"))
+from tests.cli.tools import failed, run
 
 
 def test_bench_prints_instructions_by_stage(work: Path, require_tool: Callable[[str], str]) -> None:

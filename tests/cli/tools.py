@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,9 @@ from typer.testing import CliRunner, Result
 
 from tinykernel.cli import app
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
-_PAPER = ("--sigma", 1, "--lambda", 0.1, "--max-iter", 3, "--method", "paper")
-QUICK = ("--n-components", 64, *_PAPER, "--quiet")
-QUICK_LEARNED = ("--n-components", 64, "--epochs", 6, "--no-search", "--quiet")
+QUICK = ("--n-components", 64, "--epochs", 20, "--no-search", "--quiet")
 
 
 def run(*arguments: object) -> Result:
@@ -35,16 +34,16 @@ def failed(*arguments: object, status: int = 1) -> str:
     return lines[0]
 
 
-def process(*arguments: object) -> subprocess.Popen[str]:
-    """Start the command line as a process of its own."""
-    environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-m", "tinykernel", *map(str, arguments)]
+def process(*arguments: object, **variables: str) -> subprocess.Popen[str]:
+    """Start the command line as a process of its own, with some environment variables."""
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", "tinykernel", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        # Tests that run in the background ignore Ctrl-C, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
@@ -70,17 +69,6 @@ def table_with_groups(folder: Path, rows: int = 60) -> Path:
     ]
     (folder / "t.csv").write_text("a,b,c,d,e,label,who\n" + "\n".join(lines) + "\n")
     return folder / "t.csv"
-
-
-def trained(folder: Path) -> Path:
-    """Write data.npz and train gesture.tkm and gesture.pkl on it."""
-    (X, y), (X_test, y_test) = blobs(120, 0), blobs(30, 1)
-    np.savez(folder / "data.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
-    for suffix in ("tkm", "pkl"):
-        result = run("train", folder / "data.npz", "-o", folder / f"gesture.{suffix}", *QUICK)
-        assert result.exit_code == 0, result.output
-        assert result.output == ""
-    return folder
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:

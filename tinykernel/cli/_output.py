@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinykernel.cli._errors import FAILED, fail
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console", "percent", "print_json", "print_pairs", "print_table", "size"]
+__all__ = [
+    "console",
+    "escape_what_cannot_be_shown",
+    "finish_output",
+    "percent",
+    "print_json",
+    "print_pairs",
+    "print_table",
+    "size",
+]
 
 _WIDTH_OF_A_FILE = 160
 _WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped
@@ -57,14 +71,37 @@ def percent(share: float | None) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on stdout; NumPy values become plain ones, NaN becomes null.
+    """Print one JSON value on stdout; NumPy values become plain ones, NaN becomes null."""
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(_plain(value), allow_nan=False)
+    print(text, flush=True)
 
-    Parameters
-    ----------
-    value : object
-        Dicts, sequences, numbers, text, paths and NumPy values.
+
+def escape_what_cannot_be_shown() -> None:
+    """Let every command write backslashes for what the encoding of the terminal does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def finish_output(status: int) -> int:
+    """Write what is still buffered and return the exit status.
+
+    Python would do it after the end of the program, where nobody can answer to a failure: a reader
+    that has left ends the program quietly, a full disk is an error.
     """
-    print(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False), flush=True)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What could not be written stays in the buffer, and Python tries again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if error.errno != errno.EPIPE:
+            fail(f"output: {error.strerror}")
+        return FAILED
+    return status
 
 
 def _plain(value: Any) -> Any:

@@ -24,11 +24,16 @@ class ErrorGroup(TyperGroup):
     With the environment variable ``TINYKERNEL_DEBUG`` set, errors show their traceback.
     """
 
+    has_said_so = False
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line and leave with the exit code of the command."""
         standalone = kwargs.get("standalone_mode", True)
+        self.has_said_so = False
         try:
             result = super().main(*args, **(kwargs | {"standalone_mode": False}))
+        except typer.Abort:
+            result = INTERRUPTED
         except Exception as error:
             # Wrong options: typer's own classes for this are not public in every version.
             if not hasattr(error, "format_message"):
@@ -36,6 +41,9 @@ class ErrorGroup(TyperGroup):
             _say_usage(error)
             result = USAGE
         status = result if isinstance(result, int) else 0
+        if status == INTERRUPTED and not self.has_said_so:
+            # Ctrl-C while the options were read.
+            fail("interrupted")
         if standalone:
             sys.exit(status)
         return status
@@ -46,6 +54,7 @@ class ErrorGroup(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted")
+            self.has_said_so = True
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             message = _explain(error)

@@ -1,0 +1,24 @@
+"""Data and a model that the tests of all commands use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, blobs, run
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with data.npz, and gesture.tkm and gesture.pkl trained on it."""
+    folder = tmp_path_factory.mktemp("cli")
+    (X, y), (X_test, y_test) = blobs(120, 0), blobs(30, 1)
+    arrays = {"X_train": X, "y_train": y, "X_test": X_test, "y_test": y_test}
+    np.savez(folder / "data.npz", group_train=np.arange(120) // 20, **arrays)
+    for suffix in ("tkm", "pkl"):
+        result = run("train", folder / "data.npz", "-o", folder / f"gesture.{suffix}", *QUICK)
+        assert result.exit_code == 0, result.output
+        assert result.output == ""
+    return folder

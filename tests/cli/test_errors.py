@@ -1,0 +1,179 @@
+"""How the command line starts and ends: help, statuses, Ctrl-C, closed pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import (
+    ROOT,
+    blobs,
+    failed,
+    process,
+    run,
+)
+from tinykernel.cli import main
+
+
+def test_version_and_help():
+    """--version prints the version of pyproject.toml; every command has a help text."""
+    from tinykernel import __version__
+
+    assert run("--version").stdout == f"tinykernel {__version__}\n"
+    root = run("--help")
+    assert root.exit_code == 0
+    for command in ("train", "export", "report", "verify", "predict", "inspect", "targets",
+                    "flash", "demo"):  # fmt: skip
+        assert command in root.stdout
+        assert run(command, "--help").exit_code == 0
+
+
+def test_wrong_usage_is_status_2():
+    """Unknown commands and options and missing arguments are told from errors by the status."""
+    assert "targets" in failed("target", status=2)
+    assert "--foo" in failed("targets", "--foo", status=2)
+    assert "DIR" in failed("flash", status=2)
+    assert run().exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["targets"]])
+def test_answers_do_not_wait_for_the_heavy_modules(arguments):
+    """Help, targets and completion import neither scikit-learn nor numba nor NumPy."""
+    program = (
+        "import sys; from tinykernel.cli import app\n"
+        f"try: app({arguments})\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'numba', 'sklearn', 'scipy') if m in sys.modules],"
+        " file=sys.stderr)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert finished.stderr == "[]\n"
+
+
+def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
+    """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
+
+    def fault(*_):
+        raise ValueError("internal")
+
+    monkeypatch.setattr("tinykernel.data.load.find_data", fault)
+    result = run("predict", work / "gesture.tkm", work / "data.npz")
+    assert isinstance(result.exception, ValueError)
+    from sklearn.utils import check_array
+
+    monkeypatch.setattr("tinykernel.data.load.find_data", lambda _: check_array([[np.nan]]))
+    assert "NaN" in failed("predict", work / "gesture.tkm", work / "data.npz")
+    monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
+    assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None
+
+
+def test_completion(monkeypatch):
+    """The completion script of a shell is printed, and targets complete."""
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    result = run("--show-completion", "bash")
+    assert "complete" in result.stdout, result.output
+    from tinykernel.cli._options import _complete_target
+
+    assert [name for name, _ in _complete_target("esp32")] == ["esp32", "esp32s3", "esp32c3"]
+
+
+def _main(monkeypatch, *arguments, encoding="utf-8"):
+    """Run the whole program in this process; return its status and what stdout took."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["tinykernel", *map(str, arguments)])
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # main sets it
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, out.buffer.getvalue()
+
+
+def test_exit_codes(work, monkeypatch, capsys):
+    """The program ends with the codes, without a traceback, with errors on stderr only."""
+    for arguments, status in [
+        (("targets",), 0),
+        (("inspect", "none.tkm"), 1),
+        (("inspect",), 2),
+        (("report", work / "gesture.tkm", "--budget", "100"), 1),
+    ]:
+        found, out = _main(monkeypatch, *arguments)
+        err = capsys.readouterr().err
+        assert found == status, err
+        assert "Traceback" not in err
+        assert len(err.splitlines()) == (0 if status == 0 else 1)
+        assert bool(out) == (status == 0 or arguments[0] == "report")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding):
+    """Labels of any text, lone surrogates too, neither end a command nor make bad JSON."""
+    X, y = blobs(60, 0)
+    names = ["k\u00f6nig", "\u738b", "a\udc80"]
+    np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
+    model = tmp_path / "m.tkm"
+    quick = ("-p", 64, "--epochs", 20, "--no-search")
+    status, _ = _main(monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick,
+                      encoding=encoding)  # fmt: skip
+    assert status == 0
+    for command in (("inspect", model), ("predict", model, tmp_path / "d.npz")):
+        status, out = _main(monkeypatch, *command, encoding=encoding)
+        assert status == 0
+        assert ("k\u00f6nig" if encoding != "ascii" else "k\\xf6nig").encode(encoding) in out
+        assert b"a\\udc80" in out
+        status, out = _main(monkeypatch, *command, "--json", encoding=encoding)
+        found = json.loads(out.decode(encoding))
+        assert set(found.get("labels", names)) <= set(names)
+        assert found.get("classes", sorted(names)) == sorted(names)
+
+
+def test_reader_that_leaves_early(work):
+    """A closed pipe on stdout ends the program quietly, a full disk with one line."""
+    for arguments in (("targets",), ("predict", work / "gesture.tkm", work / "data.npz", "--json")):
+        running = process(*arguments)
+        running.stdout.close()
+        err = running.stderr.read()
+        running.stderr.close()
+        assert running.wait(timeout=120) == 1
+        assert err == ""
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tinykernel", "targets"]
+        finished = subprocess.run(
+            command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert finished.returncode == 1
+    assert finished.stderr == "error: output: No space left on device\n"
+
+
+def test_ctrl_c_at_the_start_is_one_line(tmp_path):
+    """Ctrl-C while the command line is still being imported ends with one line."""
+    slow = "import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "typer.py").write_text(slow)
+    running = process("targets", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert running.stderr.readline() == "importing\n"
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch):
+    """Ctrl-C before the command begins is told as Ctrl-C in it, and only once."""
+
+    def interrupt(text):
+        raise KeyboardInterrupt
+
+    # The function of that name hides the module in its package.
+    monkeypatch.setattr(import_module("tinykernel.measure.report"), "parse_size", interrupt)
+    assert failed("report", "m.tkm", "--budget", "3KB", status=130) == "error: interrupted"
+    monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
+    assert failed("inspect", "m.tkm", status=130) == "error: interrupted"

@@ -1,0 +1,55 @@
+"""Projects that are written."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.tools import failed, run
+
+
+def test_export(work, tmp_path):
+    """export writes a project named after the model and says where."""
+    folder = tmp_path / "out" / "project"
+    result = run("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert sorted(found["files"]) == sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    assert (folder / "include" / "gesture.h").is_file()
+    assert "esp32dev" in (folder / "platformio.ini").read_text()
+    text = run("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--force").stdout
+    assert '#include "gesture.h"' in text
+    assert f"tinykernel flash {folder}" in text
+
+
+def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
+    """Without -o the project stands in the current folder as NAME-TARGET."""
+    monkeypatch.chdir(tmp_path)
+    assert run("export", work / "gesture.tkm", "-t", "host", "-q").output == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["gesture-host"]
+    assert run("export", work / "gesture.tkm", "-t", "host", "--name", "tap").exit_code == 0
+    assert (tmp_path / "tap-host" / "include" / "tap.h").is_file()
+
+
+def test_export_takes_its_vectors_from_data(work, tmp_path):
+    """--data puts real rows into the self-test of the board."""
+    for name, options in (("a", ()), ("b", ("--data", work / "data.npz"))):
+        folder = tmp_path / name
+        run("export", work / "gesture.tkm", "-t", "host", "-o", folder, *options)
+    files = [path for path in (tmp_path / "a").rglob("*vectors*") if path.is_file()]
+    assert files
+    for file in files:
+        assert file.read_bytes() != (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_export_never_overwrites_by_itself(work, tmp_path):
+    """A folder that is not empty is left alone without --force."""
+    (tmp_path / "mine.txt").write_text("mine")
+    message = failed("export", work / "gesture.tkm", "-t", "host", "-o", tmp_path)
+    assert "--force" in message
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+    for options in (("--board", "nonsense!"), ("--framework", "x"), ("--format", "make9")):
+        failed("export", work / "gesture.tkm", "-t", "cortex-m4", "-o", tmp_path / "p", *options)
+    assert not (tmp_path / "p").exists()

@@ -1,0 +1,74 @@
+"""Putting a project on a board."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import failed, run
+
+
+def fake_pio(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a program called pio first on the PATH."""
+    program = folder / "bin" / "pio"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "platformio.ini").write_text("[env:board]\nplatform = ststm32\n")
+    return folder
+
+
+def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch):
+    """flash hands folder, environment and port to pio and keeps stdout free."""
+    fake_pio(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/called; echo uploading')
+    result = run("flash", project, "-e", "board", "--port", "/dev/ttyACM0")
+    assert result.exit_code == 0
+    assert (tmp_path / "called").read_text().split() == [
+        "run", "--target", "upload", "--project-dir", str(project),
+        "--environment", "board", "--upload-port", "/dev/ttyACM0",
+    ]  # fmt: skip
+    assert result.stdout == ""
+    assert "uploading" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "expected"),
+    [
+        ("echo 'Error: Please specify `upload_port` for environment'; exit 1", [], "no board"),
+        ("echo 'Error: libusb_open() failed: No ST-Link detected'; exit 1", [], "no board"),
+        ("echo 'HTTPClientError: '; exit 1", [], "internet"),
+        ("echo 'main.c: error: nonsense'; exit 3", [], "failed with status 3"),
+        ("sleep 30", ["--timeout", "1"], "stopped after 1 seconds"),
+    ],
+)
+def test_flash_that_fails(project, tmp_path, monkeypatch, script, options, expected):
+    """A missing board, a missing network, a failed build and a hanging build each say so."""
+    fake_pio(tmp_path, monkeypatch, script)
+    result = run("flash", project, *options)
+    assert result.exit_code == 1
+    assert expected in result.stderr.splitlines()[-1]
+
+
+def test_flash_without_what_it_needs(project, tmp_path, monkeypatch):
+    """A missing project, environment or PlatformIO is one line that says what to do."""
+    assert "tinykernel export" in failed("flash", tmp_path / "none")
+    assert "platformio.ini" in failed("flash", tmp_path)
+    assert "it has board" in failed("flash", project, "-e", "other")
+    (project / "platformio.ini").write_text("[env:host]\nplatform = native\n")
+    assert "pio run -t exec" in failed("flash", project)
+    (project / "platformio.ini").write_text("no ini")
+    assert "cannot be read" in failed("flash", project)
+    (project / "platformio.ini").write_text("[env:board]\nplatform = ststm32\n")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install platformio" in failed("flash", project)

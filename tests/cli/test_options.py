@@ -1,0 +1,110 @@
+"""Options that several commands share, and checks before long work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import failed, run
+from tinykernel import TinykernelError
+from tinykernel.cli._options import check_output_file, check_output_folder
+from tinykernel.codegen.targets import TARGETS
+
+
+@pytest.mark.parametrize("text", ["", "KB", "30 bananas", "-1KB", "1,5KB", "0"])
+def test_bad_sizes(text, tmp_path):
+    """What is not a size is wrong usage: status 2 and one line."""
+    assert "is not a size" in failed("report", tmp_path / "m.tkm", f"--budget={text}", status=2)
+
+
+def test_output_files_are_checked_without_touching_them(tmp_path):
+    """A check before long work refuses what could not be written and leaves everything alone."""
+    old = tmp_path / "old.tkm"
+    old.write_bytes(b"old")
+    check_output_file(old, (".tkm",))
+    assert old.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["old.tkm"]
+    for path, expected in [
+        (tmp_path / "a.h5", "must end in .tkm"),
+        (tmp_path / "none" / "a.tkm", "no folder"),
+        (old / "a.tkm", "no folder"),
+        (tmp_path, "must end in"),
+        (Path("/proc/a.tkm"), "cannot be written"),
+    ]:
+        with pytest.raises(TinykernelError, match=expected):
+            check_output_file(path, (".tkm",))
+
+
+def test_output_folders_are_checked_without_touching_them(tmp_path):
+    """The same for folders: a full one needs --force, a file in the way is refused."""
+    check_output_folder(tmp_path / "a" / "b", force=False)
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(TinykernelError, match="--force"):
+        check_output_folder(tmp_path, force=False)
+    check_output_folder(tmp_path, force=True)
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(TinykernelError, match=r"is a file|cannot be read"):
+            check_output_folder(path, force=True)
+    with pytest.raises(TinykernelError, match="cannot be written"):
+        check_output_folder(Path("/proc/a"), force=False)
+
+
+def test_forced_output_folders_are_checked_before_the_long_work(tmp_path, monkeypatch):
+    """--force -o . was refused only when everything had been trained; the check comes first."""
+    (tmp_path / "precious").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TinykernelError, match="more than an export"):
+        check_output_folder(Path("."), force=True)
+
+
+def test_several_targets_give_an_array(work):
+    """An array is printed where several targets are asked for, also when it is the same twice."""
+    result = run("report", work / "gesture.tkm", "-t", "cortex-m0,cortex-m4", "--json")
+    assert [row["target"] for row in json.loads(result.stdout)] == ["cortex-m0", "cortex-m4"]
+    result = run("report", work / "gesture.tkm", "-t", "cortex-m0", "-t", "cortex-m0", "--json")
+    assert [row["target"] for row in json.loads(result.stdout)] == ["cortex-m0"]
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "export"])
+def test_unknown_target_lists_the_known(work, tmp_path, command):
+    """An unknown target is one line with all known ones."""
+    options = {"verify": ("--data", work / "data.npz"), "export": ("-o", tmp_path / "p")}
+    message = failed(command, work / "gesture.tkm", "-t", "z80", *options.get(command, ()))
+    assert all(name in message for name in TARGETS)
+    assert not list(tmp_path.iterdir())
+
+
+COMMANDS = [
+    ("predict", "MODEL", "data.npz"),
+    ("inspect", "MODEL"),
+    ("verify", "MODEL", "--data", "data.npz"),
+    ("report", "MODEL"),
+    ("export", "MODEL", "-t", "host", "-o", "project"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_bad_models(work, tmp_path, monkeypatch, command):
+    """A missing, foreign, malicious, cut or newer model is one line; nothing runs or is left."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.npz").symlink_to(work / "data.npz")
+
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "owned",))
+
+    import pickle
+
+    whole = (work / "gesture.tkm").read_bytes()
+    (tmp_path / "evil.pkl").write_bytes(pickle.dumps(Evil()))
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps([1, 2]))
+    (tmp_path / "cut.tkm").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.tkm").write_bytes(b"")
+    (tmp_path / "m.h5").write_bytes(b"")
+    before = sorted(tmp_path.iterdir())
+    for name in ("none.tkm", "evil.pkl", "list.pkl", "cut.tkm", "empty.tkm", "m.h5"):
+        assert name in failed(*(name if word == "MODEL" else word for word in command))
+    assert sorted(tmp_path.iterdir()) == before

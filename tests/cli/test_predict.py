@@ -1,0 +1,48 @@
+"""Labels and scores of a model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import arrays, failed, run
+from tinykernel import load
+
+
+@pytest.mark.parametrize("suffix", ["tkm", "pkl"])
+def test_predict(work, suffix):
+    """predict gives the labels and int32 scores of the integer model for the test part."""
+
+    found = json.loads(
+        run("predict", work / f"gesture.{suffix}", work / "data.npz", "--json").stdout
+    )
+    integer = load(work / "gesture.tkm")
+    X = arrays(work / "data.npz")["X_test"]
+    assert found["scores"] == integer.scores(X).tolist()
+    assert found["labels"] == integer.predict(X).tolist()
+
+
+def test_predict_table_and_csv(work, tmp_path):
+    """The table shows the first rows and the accuracy; -o writes all rows."""
+    result = run("predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.csv")
+    assert result.exit_code == 0
+    assert "30 rows in all" in result.stdout
+    assert "accuracy" in result.stdout
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "row,label,score_0,score_1,score_2"
+    assert len(lines) == 31
+    assert "must end in .csv" in failed(
+        "predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt"
+    )
+
+
+def test_wrong_number_of_features(work, tmp_path):
+    """Data of another width are refused by predict and verify with both numbers."""
+    np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)), y=np.arange(4))
+    for command in (("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
+                    ("verify", work / "gesture.tkm", "--data", tmp_path / "wide.npz")):  # fmt: skip
+        message = failed(*command)
+        assert "7 features" in message
+        assert "takes 5" in message

@@ -1,0 +1,108 @@
+"""The C against Python."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from tests.cli.tools import QUICK, bare, blobs, failed, run, table_with_groups
+
+
+def test_text_labels_through_the_whole_way(tmp_path):
+    """A CSV with text labels trains, verifies and predicts its own names."""
+    X, y = blobs(60, 4)
+    names = np.array(["circle", "rest", "swipe, left"])[y]
+    lines = [",".join(f"{v:.3f}" for v in row) + f',"{name}"' for row, name in zip(X, names)]  # noqa: B905
+    (tmp_path / "g.csv").write_text("a,b,c,d,e,label\n" + "\n".join(lines) + "\n")
+    model = tmp_path / "g.tkm"
+    assert run("train", tmp_path / "g.csv", "-o", model, *QUICK).exit_code == 0
+    found = json.loads(run("verify", model, "--data", tmp_path / "g.csv", "--json").stdout)
+    assert (found["rows"], found["differences"]) == (60, 0)
+    assert found["accuracy"] > 0.8
+    labels = json.loads(run("predict", model, tmp_path / "g.csv", "--json").stdout)["labels"]
+    assert set(labels) <= set(names)
+
+
+def test_verify(work):
+    """verify compares every score of the test part and says where and with what."""
+    result = run("verify", work / "gesture.tkm", "--data", work / "data.npz", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["target"] == "host"
+    assert (found["rows"], found["scores"], found["differences"]) == (30, 90, 0)
+    assert 0.5 < found["accuracy"] <= 1
+    assert found["compiler"]
+    text = run("verify", work / "gesture.tkm", "--data", work / "data.npz").stdout
+    assert "agree on every score (the test part of data.npz)" in text
+
+
+def test_verify_takes_the_rows_kept_aside(tmp_path):
+    """A file without a test part is compared whole, or only what training kept aside."""
+    X, y = blobs(50, 6)
+    np.savez(tmp_path / "d.npz", X=X, y=y)
+    run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "--seed", 3, *QUICK)
+    command = ("verify", tmp_path / "m.tkm", "--data", tmp_path / "d.npz", "--json")
+    assert json.loads(run(*command).stdout)["rows"] == 50
+    found = json.loads(run(*command, "--test-size", 0.2, "--seed", 3).stdout)
+    assert found["rows"] == 10
+
+
+def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
+    """The column of groups is no feature for verify, predict and export either."""
+    table, model = table_with_groups(tmp_path), tmp_path / "m.tkm"
+    groups = ("--groups", "who")
+    trained = json.loads(run("train", table, "-o", model, *groups, *QUICK, "--json").stdout)
+    assert json.loads(run("verify", model, "--data", table, *groups, "--json").stdout)["rows"] == 60
+    found = json.loads(
+        run("verify", model, "--data", table, *groups, "--test-size", 0.2, "--json").stdout
+    )
+    assert found["rows"] == trained["test_rows"]
+    assert found["accuracy"] == trained["test_accuracy"]
+    assert found["part"] == "whole groups, 20 %, seed 0"
+    assert len(json.loads(run("predict", model, table, *groups, "--json").stdout)["labels"]) == 60
+    result = run(
+        "export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, *groups, "-q"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "'who'" in failed("predict", model, table)
+
+
+def test_verify_claims_no_part_that_training_did_not_keep_aside(tmp_path):
+    """Without --groups verify says what its rows are, not that training left them out."""
+    X, y = blobs(50, 6)
+    np.savez(tmp_path / "d.npz", X=X, y=y, group=np.arange(50) // 5)
+    run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "--groups", "group", *QUICK)
+    command = ("verify", tmp_path / "m.tkm", "--data", tmp_path / "d.npz", "--test-size", 0.2)
+    text = run(*command).stdout
+    assert "(stratified 20 %, seed 0 of d.npz)" in text
+    assert "aside in training" not in text
+    assert "(whole groups, 20 %, seed 0 of d.npz)" in run(*command, "--groups", "group").stdout
+
+
+def test_verify_without_labels(work, tmp_path):
+    """Without labels the scores are compared all the same and the accuracy is null."""
+    found = json.loads(
+        run("verify", work / "gesture.tkm", "--data", bare(tmp_path), "--json").stdout
+    )
+    assert found["accuracy"] is None
+    assert found["differences"] == 0
+
+
+def test_one_difference_fails(work, monkeypatch):
+    """One differing score gives status 1 and is shown."""
+    from tinykernel.model import IntegerModel
+
+    right = IntegerModel.scores_quantized
+
+    def wrong(self, Q):
+        scores = right(self, Q).copy()
+        scores[3, 1] += 1
+        return scores
+
+    monkeypatch.setattr(IntegerModel, "scores_quantized", wrong)
+    result = run("verify", work / "gesture.tkm", "--data", work / "data.npz", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["differences"] > 0
+    assert "row 3" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

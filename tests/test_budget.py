@@ -1,0 +1,183 @@
+"""tinykernel.train: the model fits, uses its budget, and what was found is kept."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from tests.cli.tools import blobs
+from tinykernel import TernaryKernelClassifier, TinykernelError, budget, report, train
+
+QUICK = {"epochs": 2, "search": False, "random_state": 0}
+PAPER = {"method": "paper", "sigma": 8.0, "regularization": 0.1, "max_iter": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """300 digits as bytes, with all extremes."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X.astype(np.uint8), y
+    rows = np.unique(np.concatenate([np.arange(300), X.argmax(axis=0)]))
+    return X[rows], y[rows]
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_a_model_of_each_layout_fits_and_uses_the_budget(digits, n_classes):
+    """What is trained with the number found keeps to the budget, and little is left over."""
+    X, y = digits
+    X, y = X[y < n_classes], y[y < n_classes]
+    components = {}
+    for layout in ("compact", "phases", "pruned"):
+        found = train(X, y, budget="6KB", layout=layout, **QUICK)
+        assert found.trainings == 1
+        assert 0.9 * 6144 < found.memory.flash <= found.budget == 6144
+        assert report(found.model, "cortex-m4").flash == found.memory.flash
+        components[layout] = found.classifier.n_components_
+    assert components["compact"] > components["phases"] > components["pruned"]
+
+
+def test_paper_fits_and_uses_the_budget(digits):
+    """The same for the other method."""
+    found = train(*digits, budget=6144, scaler_scope="global", **PAPER)
+    assert 0.9 * 6144 < found.memory.flash <= 6144
+
+
+def test_without_a_search_the_layout_is_compact(digits):
+    """search=False with a budget once made short trainings all the same, to choose the layout."""
+    assert train(*digits, budget="4KB", **QUICK).classifier.layout_ == "compact"
+
+
+def test_layouts_that_are_searched(digits, monkeypatch):
+    """All that can win are compared, "pruned" only where it leaves something out."""
+    seen = []
+    monkeypatch.setattr(budget, "_estimator", _stopping(seen, budget._estimator))
+    for X, y in (digits, blobs(60, 0)):
+        with pytest.raises(KeyboardInterrupt):
+            train(X, y, budget="6KB")
+    assert [list(found) for found in seen] == [["compact", "phases", "pruned"],
+                                               ["compact", "phases"]]  # fmt: skip
+
+
+def _stopping(seen, real):
+    """Make classifiers, but stop at the one that is to be trained for long."""
+
+    def estimator(method, given):
+        if "epochs" not in given:
+            seen.append(given["n_components"])
+            raise KeyboardInterrupt
+        return real(method, given)
+
+    return estimator
+
+
+def test_default_budget(monkeypatch):
+    """It is 30 KB; there is none with n_components, or for the host."""
+    X, y = blobs(60, 0)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: {"compact": 64})
+    assert train(X, y, **QUICK).budget == 30720
+    free = train(X, y, n_components=64, **QUICK)
+    assert free.budget is None
+    assert free.memory.source == "estimate"
+    assert train(X, y, n_components=64, target="host", **QUICK).memory is None
+
+
+def test_inputs_keep_their_names():
+    """Names given beside an array reach the integer model."""
+    X, y = blobs(60, 0)
+    found = train(X, y, n_components=64, feature_names=list("abcde"), **QUICK)
+    assert found.model.feature_names == tuple("abcde")
+
+
+@pytest.mark.parametrize("method", ["learned", "paper"])
+def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method):
+    """Where the size was misjudged, the result still fits, and layout and sigma are kept."""
+    X, y = blobs(120, 0)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: 640)
+    given = {"epochs": 2, "layout": "phases"} if method == "learned" else {"max_iter": 2}
+    found = train(X, y, budget="3KB", method=method, random_state=0, **given)
+    assert found.trainings == 2
+    assert 2400 < found.memory.flash <= 3072
+    assert found.classifier.n_components_ < 640
+    assert found.classifier.sigma is not None
+    if method == "learned":
+        assert found.classifier.layout_ == "phases"
+        assert found.classifier.search is False
+
+
+def _always_over(monkeypatch, **attributes):
+    """Measure every trained model as 100 bytes over its budget; return the components trained."""
+    real_fit, rounds = TernaryKernelClassifier.fit, []
+
+    def fit(self, *arguments, **named):
+        real_fit(self, *arguments, **named)
+        rounds.append(self.n_components_)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        return self
+
+    def measured(model, target, limit):
+        return SimpleNamespace(flash=limit + 100, target=target, source="linked")
+
+    monkeypatch.setattr(TernaryKernelClassifier, "fit", fit)
+    monkeypatch.setattr(budget, "_measured", measured)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: 64)
+    return rounds
+
+
+def test_a_budget_that_is_never_met_ends(monkeypatch):
+    """With 32 components there is nothing left to save: an error, and no endless loop."""
+    rounds = _always_over(monkeypatch)
+    with pytest.raises(TinykernelError, match="100 over the budget of 3072; give a larger budget"):
+        train(*blobs(60, 0), budget="3KB", **QUICK)
+    assert rounds == [64, 32]
+
+
+def test_ctrl_c_is_not_answered_by_another_training(monkeypatch):
+    """A model over the budget whose training was interrupted is not trained again."""
+    rounds = _always_over(monkeypatch, interrupted_=True)
+    with pytest.raises(TinykernelError, match="interrupted and is not repeated"):
+        train(*blobs(60, 0), budget="3KB", **QUICK)
+    assert rounds == [64]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError("No space left on device")])
+def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
+    """Ctrl-C or a full disk while the trained model is linked costs the exact figure only."""
+
+    def no_linker(model, target, limit=None, *, compiler="auto"):
+        if compiler == "auto":
+            raise fault
+        return report(model, target, limit, compiler=compiler)
+
+    monkeypatch.setattr(budget, "report", no_linker)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: 64)
+    with pytest.warns(UserWarning, match="its size is an estimate"):
+        found = train(*blobs(60, 0), budget="3KB", **QUICK)
+    assert found.memory.source == "estimate"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"budget": "500"}, "no model for this data fits into 500 bytes"),
+        ({"budget": "500", **PAPER}, "no model for this data fits into 500 bytes"),
+        ({"budget": "3KB", "n_components": 32768}, "32768 components needs at least"),
+        ({"budget": "3KB", "n_components": {"windows": 32768}}, "32768 components needs at least"),
+        ({"budget": "3KB", "n_components": 32768, **PAPER}, "use fewer n_components"),
+        ({"budget": "3KB", "n_components": 65537}, "at most 65536"),
+        ({"budget": "30 bananas"}, "is not a size"),
+        ({"budget": "8KB", "target": "host"}, "host has no flash to measure"),
+        ({"target": "cortex-m99"}, "cortex-m99"),
+        ({"layout": "tiny"}, "layout must be one of"),
+        ({"method": "x"}, "method must be one of"),
+        ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: only for method"),
+    ],
+)
+def test_bad_values(monkeypatch, given, expected):
+    """A bad value is refused before the long training."""
+    monkeypatch.setattr(budget, "_measured", None)
+    with pytest.raises(TinykernelError, match=expected):
+        train(*blobs(60, 0), **given)
