@@ -351,7 +351,10 @@ def _estimator(method: str, parameters: Mapping[str, Any]) -> Any:
 
         return PaperClassifier(**parameters)
     given = dict(parameters)
-    recipe = {name: given.pop(name) for name in ("slope", "dropout") if name in given}
+    recipe: dict[str, float] = {}
+    for name in ("slope", "dropout"):
+        if name in given:
+            recipe[name] = given.pop(name)
     classifier = TernaryKernelClassifier(**given)
     classifier._recipe = recipe
     return classifier

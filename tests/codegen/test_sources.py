@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_raw
+from tinykernel.build.program import write_sources
 from tinykernel.codegen.packing import FORMAT
 from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.errors import TinykernelError
-from tinykernel.parity import write_project
 
 
 def test_the_same_bytes_every_time(checkout: Path) -> None:
@@ -79,7 +79,7 @@ def test_another_format_does_not_compile(
 ) -> None:
     """A model laid out for another runtime is refused: its scores would be wrong."""
     gcc = require_tool("gcc")
-    write_project(render_sources(random_model(1), "gesture"), tmp_path)
+    write_sources(render_sources(random_model(1), "gesture"), tmp_path)
     source = tmp_path / "src" / "gesture.c"
     text = source.read_text()
     line = next(line for line in text.splitlines() if line.startswith("#define TK_FORMAT"))

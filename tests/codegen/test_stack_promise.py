@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tinykernel.build.emulators import run
 
 from tests.random_models import random_model, random_raw
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import build_closest, find_platforms
+from tinykernel.codegen.targets import find_target
 
 TOOLS = {
     "cortex-m0plus": ("arm-none-eabi-gcc", "qemu-system-arm"),
@@ -27,13 +30,14 @@ MODEL: dict[str, Any] = {
 @pytest.mark.parametrize("core", TOOLS)
 @pytest.mark.parametrize("level", ["-O0", "-Og", "-Os", "-O1", "-O2", "-O3"])
 def test_stack_is_what_the_header_says(
-    require_tool: Callable[[str], Any], core: str, level: str
+    require_tool: Callable[[str], Any], core: str, level: str, tmp_path: Path
 ) -> None:
     """A debug build, too, computes the right scores on the stack that was promised."""
     for tool in TOOLS[core]:
         require_tool(tool)
     model = random_model(3, **MODEL)
     rows = random_raw(model, 1, 4)
-    found = run(model, core, rows, back_end="qemu", flags=(level,))
+    program = build_closest(model, find_platforms(find_target(core), "qemu"), tmp_path, (level,))
+    found = run_rows(program, model, {"raw": rows})["raw"]
     assert np.array_equal(found.scores, model.scores(rows))
     assert 0 < found.stack <= (256 if level in ("-Os", "-Og") else 512)
