@@ -33,6 +33,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
@@ -45,7 +46,7 @@ _CLASSIFIERS = {
     "PaperClassifier": "tinykernel.papers",
 }
 _CLASSES: dict[str, type] = {
-    cls.__name__: cls for cls in (InputScaler, IntegerModel, KernelMachine, Permutation)
+    cls.__name__: cls for cls in (InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation)
 }
 _KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
     _CLASSIFIERS, "classifier"
@@ -343,6 +344,10 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         _check_classifier(fields, set(obj.get_params(deep=False)))
     else:
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj) if f.init}
+        # A model without them has the bytes that it had before there were such parts.
+        fields = {
+            key: value for key, value in fields.items() if key not in _LATER or value is not None
+        }
         _check_fields(name, fields)
     encoded = {
         key: _encode_record(value, f"{place}.{key}", arrays)
@@ -477,19 +482,19 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
 # ---------------------------------------------------------------------------------------- schema
 
 _FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-_PARTS = {"scaler": "InputScaler", "permutation": "Permutation"}
+_PARTS = {"scaler": "InputScaler", "permutation": "Permutation", "local": "LocalStage"}
 
 #: Says what is wrong with a value, or "".
 _Check = Callable[[Any], str]
 
 
-def _array(n_dimensions: int, *dtypes: str) -> _Check:
+def _array(n_dimensions: int, *dtypes: str, may_be_empty: bool = False) -> _Check:
     """Ask for an array of finite numbers, of one of these dtypes."""
 
     def check(value: Any) -> str:
         if not isinstance(value, np.ndarray) or value.dtype.name not in dtypes:
             return f"is no {' or '.join(dtypes)} array"
-        if value.ndim != n_dimensions or not value.size:
+        if value.ndim != n_dimensions or not (value.size or may_be_empty):
             return f"has shape {value.shape}, expected {n_dimensions} dimensions"
         return "" if np.all(np.isfinite(value)) else "holds NaN or infinity"
 
@@ -545,6 +550,9 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
     return dict.fromkeys(names.split(), check)
 
 
+#: Fields that came after version 1 of the format; they are written where they hold something.
+_LATER = ("linear", "linear_multiplier", "local")
+
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
     "IntegerModel": {
@@ -557,10 +565,22 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("scaler", _part(InputScaler)),
         **_each("permutation", _part(Permutation)),
         **_each("sign", _array(1, "int8")),
-        **_each("diagonal weights", _array(2, "int8")),
-        **_each("row_kept", _array(2, "bool")),
-        **_each("scale start width", _array(1, "uint8")),
+        **_each("diagonal weights", _array(2, "int8", may_be_empty=True)),
+        **_each("row_kept", _array(2, "bool", may_be_empty=True)),
+        **_each("scale start width", _array(1, "uint8", may_be_empty=True)),
         **_each("multiplier offset", _array(1, "int32")),
+        **_each("linear", _or_none(_array(2, "int8"))),
+        **_each("linear_multiplier", _or_none(_array(1, "int32"))),
+        **_each("local", _or_none(_part(LocalStage))),
+    },
+    "LocalStage": {
+        **_each("height width channels level_shift average padding", _scalar(int)),
+        **_each("cells", _all(_scalar(int))),
+        **_each("scaler", _part(InputScaler)),
+        **_each("mix", _array(2, "int8")),
+        **_each("taps", _array(3, "int8")),
+        **_each("dilation channel", _array(1, "uint8")),
+        **_each("threshold", _array(1, "int32")),
     },
     "InputScaler": {
         **_each("raw_dtype", _scalar(str)),
