@@ -74,8 +74,8 @@ def test_layouts_to_choose_from(rows):
     capacity = {"compact": 96, "phases": 64}
     model = quick(n_components=capacity, epochs=2).fit(X[:200], y[:200])
     assert model.n_components_ == capacity[model.layout_]
-    assert {trial.layout for trial in model.trials_} == set(capacity)
-    assert model.options_.noise == model.noise_
+    assert {trial["layout"] for trial in model.trials_} == set(capacity)
+    assert model.options_["noise"] == model.noise_
     one = quick(n_components=capacity, layout="phases", epochs=2).fit(X[:200], y[:200])
     assert (one.layout_, one.n_components_) == ("phases", 64)
     assert clone(one).get_params()["n_components"] == capacity

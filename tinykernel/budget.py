@@ -39,6 +39,8 @@ METHODS = ("learned", "paper")
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
 SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 _WORD = 32
+# Chosen by a search, and no parameters of the classifier.
+_FOUND_ONLY = ("slope", "dropout")
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,7 @@ def train(
         raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
     started, trainings = time.perf_counter(), 0
     while True:
-        classifier = _estimator(method, given).fit(X, y, sample_weight, **extra)
+        classifier = _fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
         if feature_names is not None:
             # As fit does it for a DataFrame: the model then knows its inputs by name.
@@ -313,7 +315,7 @@ def _untrained(
     kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
     kept |= {"random_state": 0, "n_jobs": 1}
-    machine: KernelMachine = _estimator("learned", kept).fit(X, y).machine_
+    machine: KernelMachine = _fitted("learned", kept, X, y).machine_
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)
@@ -323,7 +325,7 @@ def _untrained_paper(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any])
     """Make one block of the method "paper"."""
     few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
     few |= {"sigma": given.get("sigma", 1.0), "regularization": 0.1}
-    machine: KernelMachine = _estimator("paper", {**given, **few}).fit(X, y).machine_
+    machine: KernelMachine = _fitted("paper", {**given, **few}, X, y).machine_
     return machine
 
 
@@ -340,21 +342,19 @@ def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> di
     if method == "paper":
         return found | {"regularization": classifier.regularization_}
     chosen = classifier.options_
-    found |= {name: getattr(chosen, name) for name in ("layout", "noise", "slope", "dropout")}
+    found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
     return found | {"search": False}
 
 
-def _estimator(method: str, parameters: Mapping[str, Any]) -> Any:
-    """Make the classifier of a method; slope and dropout of an earlier training are no options."""
+def _fitted(
+    method: str, parameters: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *args: Any,
+    **named: Any,
+) -> Any:  # fmt: skip
+    """Train the classifier of a method; slope and dropout of an earlier training are no options."""
     if method == "paper":
         from tinykernel.papers import PaperClassifier
 
-        return PaperClassifier(**parameters)
+        return PaperClassifier(**parameters).fit(X, y, *args, **named)
     given = dict(parameters)
-    recipe: dict[str, float] = {}
-    for name in ("slope", "dropout"):
-        if name in given:
-            recipe[name] = given.pop(name)
-    classifier = TernaryKernelClassifier(**given)
-    classifier._recipe = recipe
-    return classifier
+    recipe = {name: given.pop(name) for name in _FOUND_ONLY if name in given}
+    return TernaryKernelClassifier(**given)._fit(X, y, *args, recipe=recipe, **named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,7 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
-from tinykernel.training.options import Recipe, TrainerOptions, documented
-from tinykernel.training.search import Trial
+from tinykernel.training.options import TrainerOptions, documented
 from tinykernel.training.trainset import TrainSet, prepare
 
 __all__ = ["TernaryKernelClassifier"]
@@ -60,10 +59,12 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         p of the machine.
     sigma_, noise_ : float
         Given or chosen.
-    options_ : tinykernel.training.options.Recipe
-        Everything the training went by, slope and dropout included.
-    trials_ : list of tinykernel.training.search.Trial
-        The short trainings by which all that was chosen.
+    options_ : dict of str to object
+        Everything the training went by, slope and dropout included: the fields of
+        `tinykernel.training.options.Recipe` but for the number of threads.
+    trials_ : list of dict
+        The short trainings by which all that was chosen: the fields of
+        `tinykernel.training.search.Trial`.
     n_iter_ : int
         Epochs made.
     history_ : dict of str to ndarray
@@ -92,13 +93,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     n_components_: int
     sigma_: float
     noise_: float
-    options_: Recipe
-    trials_: list[Trial]
+    options_: dict[str, Any]
+    trials_: list[dict[str, Any]]
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
-    # Fields of the recipe that are no options: `tinykernel.train` repeats a training with them.
-    _recipe: Mapping[str, float] = MappingProxyType({})
 
     def fit(
         self,
@@ -148,6 +147,14 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             If Ctrl-C ended the training after its first epoch: the best until then is kept.
             Earlier, KeyboardInterrupt is raised.
         """
+        return self._fit(X, y, sample_weight, groups=groups, validation=validation, teacher=teacher)
+
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
+        teacher: object = None, recipe: Mapping[str, float] | None = None,
+    ) -> TernaryKernelClassifier:  # fmt: skip
+        """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
@@ -160,10 +167,12 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             validation=None if validation is None else self._checked_validation(validation),
             teacher=None if teacher is None else (teacher, X),
         )
-        result = self._train(data)
+        result = self._train(data, recipe or {})
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_, self.machine_ = classes, result.machine
-        self.options_, self.trials_ = result.recipe, result.trials
+        self.options_ = asdict(result.recipe)
+        del self.options_["n_threads"]  # changes nothing but the time
+        self.trials_ = [asdict(trial) for trial in result.trials]
         self.layout_, self.n_components_ = result.recipe.layout, result.recipe.n_components
         self.sigma_, self.noise_ = result.sigma, result.recipe.noise
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
@@ -177,15 +186,15 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
                 f"training was interrupted after {self.n_iter_} epochs; the best model until then "
                 "is kept",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
-    def _train(self, data: TrainSet) -> trainer.TrainingResult:
+    def _train(self, data: TrainSet, recipe: Mapping[str, float]) -> trainer.TrainingResult:
         if not self.verbose or progress.is_observed():
-            return trainer.fit(data, self, **self._recipe)
+            return trainer.fit(data, self, **recipe)
         with progress.observing(_print_progress):
-            return trainer.fit(data, self, **self._recipe)
+            return trainer.fit(data, self, **recipe)
 
     def _checked_validation(
         self, validation: tuple[ArrayLike, ArrayLike]

@@ -79,7 +79,7 @@ def test_another_format_does_not_compile(
 ) -> None:
     """A model laid out for another runtime is refused: its scores would be wrong."""
     gcc = require_tool("gcc")
-    write_sources(render_sources(random_model(1), "gesture"), tmp_path)
+    write_sources(tmp_path, render_sources(random_model(1), "gesture"))
     source = tmp_path / "src" / "gesture.c"
     text = source.read_text()
     line = next(line for line in text.splitlines() if line.startswith("#define TK_FORMAT"))

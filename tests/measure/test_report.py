@@ -53,7 +53,8 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
     assert {part: linked.flash_parts[part] for part in tables} == tables
     assert sum(linked.flash_parts.values()) == linked.flash
     assert 500 < linked.flash_parts["code"] < 5000
-    assert linked.scratch == 4 * (256 + 6)
+    # Two vectors of d int16, a score a class, and the words in which bits wait to be counted.
+    assert 4 * (256 + 6) <= linked.scratch <= 4 * (256 + 6 + 28)
     in_ram = sum(tables.values()) if target == "esp8266" else 0
     assert linked.static == in_ram
     assert linked.ram == in_ram + linked.scratch + linked.stack

@@ -61,7 +61,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "half turns and no table": value.get("TK_WIDTH") == "128u" and "tk_windows" not in tables,
         "tails": "TK_TAIL(block)" in value,
         "blocks counted together": value["TK_BITS_WORDS"] != "0u",
-        "masks of few words": value["TK_PLANES"] == "2" and stages < 9,
+        "masks of few words": value["TK_PLANES"] == "2" and stages < 8,
         "one plane": value["TK_PLANES"] == "1",
         "two classes": model.n_classes == 2,
         f"2^{min(max(stages, 5), 12)} values": 1,

@@ -84,7 +84,7 @@ TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint
     *twos ^= carry;
 }
 
-#if TK_DIMENSION >= 512u
+#if TK_DIMENSION >= 256u
 
 /* Number of agreeing components in `count` words, for many words: eight at a time are added up
  * column by column to what the columns hold, and one population count serves for their carries. */
