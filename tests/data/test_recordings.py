@@ -95,15 +95,20 @@ def slow_windows(case: dict, mixed: str):
 
 
 @settings(max_examples=150, deadline=None)
-@given(case=recordings(), mixed=st.sampled_from(["drop", "majority"]))
-def test_windows_are_those_of_a_stream(tmp_path_factory, case, mixed):
+@given(
+    case=recordings(),
+    mixed=st.sampled_from(["drop", "majority"]),
+    groups=st.sampled_from([None, "g"]),
+)
+def test_windows_are_those_of_a_stream(tmp_path_factory, case, mixed, groups):
     """Positions, labels, groups, times and counts are those of a buffer fed sample by sample."""
     file = tmp_path_factory.mktemp("cut") / "a.npz"
     X = np.random.default_rng(0).normal(size=(len(case["time_ms"]), 2)).astype(np.float32)
     X[list(case["holes"]), 1] = np.nan
-    np.savez(file, X=X, y=case["label"], g=case["group"], time_ms=case["time_ms"])
+    arrays = {"y": case["label"], groups or "group": case["group"], "time_ms": case["time_ms"]}
+    np.savez(file, X=X, **arrays)
     expected, dropped = slow_windows(case, mixed)
-    options = {"groups": "g", "mixed": mixed, "missing": "drop", "labels_needed": False}
+    options = {"groups": groups, "mixed": mixed, "missing": "drop", "labels_needed": False}
     if not expected:
         assert "a.npz" in refused(file, case["window"], case["hop"], **options)
         return

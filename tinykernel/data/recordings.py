@@ -94,18 +94,23 @@ class Windows:
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
         n, samples, channels = self.X.shape
-        words = f"{self.source}: {n} windows of {samples} samples x {channels} channels"
+        shape = f"{samples} samples x {count(channels, 'channel')}"
+        words = f"{self.source}: {count(n, 'window')} of {shape}"
         if self.hop is not None:
             words += f", hop {self.hop}"
         if self.rate is not None:
             words += f", {self.rate:g} Hz"
         words += f", from {count(len(self.recordings), 'file')}"
-        says = {
-            "mixed": "windows of several labels",
-            "missing": "windows with missing values",
-            "short": "stretches shorter than a window",
-        }
-        out = ", ".join(f"{count} {says[why]}" for why, count in self.dropped.items() if count)
+        reasons = (
+            ("mixed", "window", "of several labels"),
+            ("missing", "window", "with missing values"),
+            ("short", "stretch", "too short for a window"),
+        )
+        out = ", ".join(
+            f"{count(self.dropped[key], unit)} {reason}"
+            for key, unit, reason in reasons
+            if self.dropped[key]
+        )
         return f"{words}; left out: {out}" if out else words
 
 
@@ -194,8 +199,8 @@ def windows(
     >>> _ = file.write_text("time_ms,ax,label\n" + "\n".join(rows))
     >>> cut = windows(file, "400ms", "200ms")
     >>> print(cut)
-    walk.csv: 8 windows of 20 samples x 1 channels, hop 10, 50 Hz, from 1 file;
-    left out: 1 windows of several labels
+    walk.csv: 8 windows of 20 samples x 1 channel, hop 10, 50 Hz, from 1 file;
+    left out: 1 window of several labels
     >>> cut.start_times
     array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
     >>> folder.cleanup()
@@ -224,7 +229,7 @@ def windows(
         tables = [item for item in read if isinstance(item, Columns)]
         tracks = read_tracks(tables, names, inputs, drop, rate, time)
         lengths = _lengths(tracks[0], window, hop)
-        cut = _cut(tracks, *lengths, mixed, missing, groups is not None, source)
+        cut = _cut(tracks, *lengths, mixed, missing, source)
     if labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(cut.y)} windows have the label {cut.y[0]}; "
@@ -257,7 +262,7 @@ def _files(
 
 def count(n: int, unit: str) -> str:
     """Return ``1 file`` or ``3 files``."""
-    return f"{n} {unit}" + ("" if n == 1 else "s")
+    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")
 
 
 # ---------------------------------------------------------------------------------------- windows
@@ -359,12 +364,11 @@ def _cut(
     hop: int,
     mixed: str,
     missing: str,
-    grouped: bool,
     source: str,
 ) -> Windows:
     """Cut all recordings and join the pieces."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
-    pieces = [_piece(track, window, hop, mixed, missing, grouped, dropped) for track in tracks]
+    pieces = [_piece(track, window, hop, mixed, missing, dropped) for track in tracks]
     counts = [len(piece.starts) for piece in pieces]
     if not sum(counts):
         raise TinykernelError(
@@ -400,7 +404,6 @@ def _piece(
     hop: int,
     mixed: str,
     missing: str,
-    grouped: bool,
     dropped: dict[str, int],
 ) -> _Piece:
     """Cut one recording, and count what is left out of it."""
@@ -408,7 +411,7 @@ def _piece(
     starts, segment = window_starts(segments, window, hop)
     if not len(starts):
         longest = max(end - first for first, end in segments)
-        gaps = f" ({longest} between gaps)" if len(segments) > 1 else ""
+        gaps = f" (at most {longest} between gaps)" if len(segments) > 1 else ""
         raise TinykernelError(
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
             f"which has {len(track.X)} samples{gaps}"
@@ -428,7 +431,7 @@ def _piece(
     return _Piece(
         np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
         None if y is None else y[keep],
-        group[starts] if grouped and group is not None else np.full(len(starts), track.name),
+        group[starts] if group is not None else np.full(len(starts), track.name),
         segment[keep],
         starts,
         None if track.times is None else (track.times[starts], track.times[starts + window - 1]),
