@@ -239,9 +239,15 @@ def _from_parquet(path: Path, chooser: _ColumnChooser) -> Columns:
             "the data as .npz or .csv"
         ) from None
     try:
-        table = pq.read_table(path)
+        return _from_table(path, pq.read_table(path), chooser)
     except (pa.ArrowException, UnicodeError):
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+
+
+def _from_table(path: Path, table: Any, chooser: _ColumnChooser) -> Columns:
+    """Turn a table of pyarrow into columns."""
+    import pyarrow as pa
+
     names = [name for name in table.column_names if name != "__index_level_0__"]
     label, group = _positions(chooser, names)
     if not table.num_rows:
