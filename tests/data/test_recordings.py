@@ -1,0 +1,388 @@
+"""Recordings: what is cut into windows, what is held out, and the line that each bad file gets."""
+
+from __future__ import annotations
+
+import wave
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinykernel.data.columns import suspicious_inputs
+from tinykernel.data.recordings import Windows, windows
+from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.stream import decisions, smoothed
+from tinykernel.errors import TinykernelError
+
+
+def log(path: Path, *, step: int = 20, header: str = "time_ms,ax,ay,label") -> Path:
+    """Write a table whose label changes in the middle."""
+    noise = np.random.default_rng(len(path.name)).integers(-900, 900, (100, 2))
+    lines = [f"{i * step},{a},{b},{'up' if i < 50 else 'down'}" for i, (a, b) in
+             enumerate(noise)]  # fmt: skip
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+def sound(path: Path, samples: int = 80, *, rate: int = 8000, width: int = 2) -> Path:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(width)
+        file.setframerate(rate)
+        noise = np.random.default_rng(samples).integers(0, 256, samples * width)
+        file.writeframes(noise.astype(np.uint8).tobytes())
+    return path
+
+
+def refused(*args: object, call=windows, **options: object) -> str:
+    """Return the message, which must be one line."""
+    with pytest.raises(TinykernelError) as caught:
+        call(*args, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# ----------------------------------------------------------------------------------- the windows
+
+
+@st.composite
+def recordings(draw):
+    """Draw a recording with gaps, missing values and labels, and how to cut it."""
+    n = draw(st.integers(10, 80))
+    gaps = draw(st.sets(st.integers(1, n - 1), max_size=n // 4))
+    steps = np.full(n - 1, 20)
+    for i, gap in enumerate(sorted(gaps)):
+        steps[gap - 1] = -70 if i == 0 and draw(st.booleans()) else draw(st.integers(31, 999))
+    window = draw(st.integers(1, 9))
+    some = st.sets(st.integers(0, n - 1), max_size=4)
+    changes = sorted(draw(some))
+    return {
+        "time_ms": np.concatenate([[0], np.cumsum(steps)]),
+        "label": 1 + np.searchsorted(changes, np.arange(n), side="right") % 3,
+        "group": np.searchsorted(sorted(draw(some)), np.arange(n), side="right"),
+        "holes": draw(some),
+        "window": window,
+        "hop": draw(st.integers(1, window)),
+    }
+
+
+def slow_windows(case: dict, mixed: str):
+    """Cut sample by sample, as the firmware does: a buffer that forgets at every gap."""
+    cut, dropped, buffer, seen = [], Counter(), [], 0
+    times, label, group = case["time_ms"], case["label"], case["group"]
+    for i in range(len(times)):
+        if i and (not 0 <= times[i] - times[i - 1] <= 30 or group[i] != group[i - 1]):
+            buffer, seen = [], 0
+        buffer = [*buffer, i][-case["window"] :]
+        seen += 1
+        if seen < case["window"] or (seen - case["window"]) % case["hop"]:
+            continue
+        counts = Counter(label[j] for j in buffer)
+        if len(counts) > 1 and mixed == "drop":
+            dropped["mixed"] += 1
+        elif set(buffer) & case["holes"]:
+            dropped["missing"] += 1
+        else:
+            most = [name for name, count in counts.items() if count == max(counts.values())]
+            latest = next(label[j] for j in reversed(buffer) if label[j] in most)
+            cut.append((buffer[0], latest, str(group[i]), times[i] / 1000))
+    return cut, dropped
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    case=recordings(),
+    mixed=st.sampled_from(["drop", "majority"]),
+    groups=st.sampled_from([None, "g"]),
+)
+def test_windows_are_those_of_a_stream(tmp_path_factory, case, mixed, groups):
+    """Positions, labels, groups, times and counts are those of a buffer fed sample by sample."""
+    file = tmp_path_factory.mktemp("cut") / "a.npz"
+    X = np.random.default_rng(0).normal(size=(len(case["time_ms"]), 2)).astype(np.float32)
+    X[list(case["holes"]), 1] = np.nan
+    arrays = {"y": case["label"], groups or "group": case["group"], "time_ms": case["time_ms"]}
+    np.savez(file, X=X, **arrays)
+    expected, dropped = slow_windows(case, mixed)
+    options = {"groups": groups, "mixed": mixed, "missing": "drop", "labels_needed": False}
+    if not expected:
+        assert "a.npz" in refused(file, case["window"], case["hop"], **options)
+        return
+    found = windows(file, case["window"], case["hop"], **options)
+    columns = (found.starts, found.y, found.groups, found.end_times)
+    assert list(zip(*(c.tolist() for c in columns), strict=True)) == expected
+    assert (found.dropped["mixed"], found.dropped["missing"]) == (
+        dropped["mixed"],
+        dropped["missing"],
+    )
+    for start, window in zip(found.starts, found.X, strict=True):
+        np.testing.assert_array_equal(window, X[start : start + case["window"]])
+
+
+def test_real_recordings(data_folder):
+    """Four persons' files, their jumps in time, their rate; and the windows they were made of."""
+    folder = data_folder / "har_recordings"
+    found = windows(folder, "2.56s", "1280ms", label="activity")
+    assert (found.X.shape, found.X.dtype, found.rate, found.time) == (
+        (1315, 128, 6),
+        np.int16,
+        50.0,
+        "time_ms",
+    )
+    assert found.channels == ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
+    raw = windows(folder.parent / "har_raw.npz")
+    ours = np.isin(raw.groups, ["1", "3", "5", "6"])
+    assert {x.tobytes() for x in raw.X[ours]} == {x.tobytes() for x in found.X}
+    data = as_dataset(found)
+    assert data.split == (
+        "974 training windows, 341 test windows (1 of 4 recordings held out: person_03.csv; seed 0)"
+    )
+    assert not set(data.group_train) & set(data.group_test)
+
+
+# ------------------------------------------------------------------------------- kinds of files
+
+
+def test_tables_of_all_kinds_are_equal(tmp_path):
+    """CSV, decimal commas, tabs, dates, parquet and arrays give the same windows and times."""
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ms, v = np.arange(40) * 20, np.random.default_rng(1).integers(-99, 99, 40) / 4
+    y = np.where(ms < 400, "up", "down")
+    cells = [f"{t}|{a}|{w}" for t, a, w in zip(ms, v, y, strict=True)]
+    date = np.datetime64("1970-01-01T00:00:00") + ms.astype("m8[ms]")
+    texts = {
+        "a.csv": "\n".join(["time_ms|a|label", *cells]).replace("|", ","),
+        "b.tsv": "\n".join(["Time [ms]|a|label", *cells]).replace("|", "\t"),
+        "c.csv": "\n".join(["t_ms|a|label", *cells]).replace("|", ";").replace(".", ","),
+        "d.csv": "timestamp,a,label\n"
+        + "".join(f"{d}Z,{a},{w}\n" for d, a, w in zip(date, v, y, strict=True)),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    pq.write_table(pa.table({"time": date, "a": v, "label": y}), tmp_path / "e.parquet")
+    np.savez(tmp_path / "f.npz", X=v, y=y, time=ms / 1000, rate=50.0, channels=["a"])
+    first = windows(tmp_path / "a.csv", "200ms")
+    assert (first.X.dtype, first.hop, first.rate) == (np.float32, 5, 50)
+    for name in (*list(texts)[1:], "e.parquet", "f.npz"):
+        other = windows(tmp_path / name, "200ms")
+        np.testing.assert_array_equal(other.X, first.X)
+        np.testing.assert_array_equal(other.y, first.y)
+        np.testing.assert_allclose(other.end_times, first.end_times)
+
+
+def test_sounds_take_their_label_from_the_folder(tmp_path):
+    """A .wav is int16, its rate comes from the file, its group is the file itself."""
+    for i, name in enumerate(["no/1.wav", "no/2.wav", "yes/1.wav", "yes/2.wav"]):
+        sound(tmp_path / name, 80 + i)
+    found = windows(tmp_path, "5ms", "5ms")
+    assert (found.X.shape, found.X.dtype, found.rate) == ((8, 40, 1), np.int16, 8000)
+    assert found.y.tolist() == ["no"] * 4 + ["yes"] * 4
+    train, test = split_recordings(found, 0.5)
+    assert set(found.y[train]) == set(found.y[test]) == {"no", "yes"}
+    assert not set(found.groups[train]) & set(found.groups[test])
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype"),
+    [("-3", np.int16), ("2.0", np.int16), ("70000", np.int32), ("2.5", np.float32),
+     ("5000000000", np.float32)],
+)  # fmt: skip
+def test_smallest_type(tmp_path, cells, dtype):
+    """Whole numbers become the smallest integers that hold them, all else float32."""
+    file = tmp_path / "a.csv"
+    file.write_text("a,label\n" + f"{cells},0\n1,1\n" * 5)
+    assert windows(file, 1).X.dtype == dtype
+
+
+def test_times_without_a_unit(tmp_path):
+    """A rate makes seconds of unnamed units, and only then may lengths be seconds."""
+    file = log(tmp_path / "a.csv", header="counter,ax,ay,label")
+    assert windows(file, 10).start_times is None
+    assert "--rate" in refused(file, "1s")
+    found = windows(file, "200ms", rate=50, time="counter")
+    assert (found.X.shape[1], found.end_times[0], found.time) == (10, 0.18, "counter")
+    assert "50 Hz, but 60 Hz" in refused(log(tmp_path / "b.csv"), 10, rate=60)
+
+
+def test_steps_of_whole_milliseconds_do_not_shift_the_rate(tmp_path):
+    """60 Hz in milliseconds is 16, 17, 17, ...: the rate is the mean, not the median."""
+    file = tmp_path / "a.npz"
+    times = np.round(np.arange(300) * 1000 / 60)
+    np.savez(file, X=np.ones((300, 1)), y=np.arange(300) // 150, time_ms=times)
+    assert windows(file, 10).rate == pytest.approx(60, rel=1e-3)
+
+
+# --------------------------------------------------------------------------------- what is refused
+
+
+def test_bad_recordings(tmp_path):
+    """Every bad input of the list gets one line that names the file and what to do."""
+    a = log(tmp_path / "d" / "a.csv")
+    folder = tmp_path / "d"
+    assert "longer than the recording, which has 100 samples" in refused(a, 101)
+    assert "hop must be at least one sample" in refused(a, 10, 0)
+    assert "hop (11 samples) must not be longer" in refused(a, 10, 11)
+    for length in ("2m", "", "1.5", 2.5, True, "-1s"):
+        assert "window must be a time like '2.56s'" in refused(a, length)
+    assert "--window" in refused(a)
+    assert "no column called 'nought'" in refused(a, 10, label="nought")
+    assert "no column 'az' to take" in refused(a, 10, inputs=["az"])
+    assert "no column 'az' to drop" in refused(a, 10, drop=["az"])
+    message = refused(a, 10, label="ax")
+    assert "row 1 (line 2), column 'label': 'up' is not a number" in message
+    log(folder / "b.csv", step=10)
+    assert refused(folder, 10).endswith(
+        "b.csv: has 100 Hz, " + str(a) + " has 50 Hz; all recordings must have one sampling rate"
+    )
+    log(folder / "b.csv", header="time_ms,ax,az,label")
+    message = refused(folder, 10)
+    assert "b.csv: has the channels ax, az, " in message
+    assert "a.csv has ax, ay; " in message
+    assert windows(folder, 10, inputs=["ax"]).X.shape == (36, 10, 1)
+    log(folder / "b.csv", header="counter,ax,ay,label")
+    assert "has no column 'time_ms' of times" in refused(folder, 10)
+    (folder / "b.csv").write_text("time_ms,ax,ay,label\n" + "0,1,2,3\n20,1,2,4\n" * 6)
+    assert "does not increase" in refused(folder / "b.csv", 3)
+    one = tmp_path / "one.csv"
+    one.write_text("ax,label\n" + "1,0\n2,0\n" * 9)
+    assert "one class only, all 17 windows have the label 0" in refused(one, 2)
+
+
+def test_bad_sounds(tmp_path):
+    """24 bits, two rates, and a file that was cut short are told from each other."""
+    message = refused(sound(tmp_path / "w" / "a.wav", width=3), 10)
+    assert "has 24 bits a sample; convert it to 16 bit" in message
+    sound(tmp_path / "w" / "a.wav")
+    b = sound(tmp_path / "w" / "b.wav", rate=16000)
+    assert "b.wav: has 16000 Hz, " in refused(tmp_path / "w", 10)
+    whole = b.read_bytes()
+    for size in (0, 10, 40, len(whole) - 3):
+        b.write_bytes(whole[:size])
+        assert "b.wav: is " in refused(b, 10)
+
+
+def test_missing_values_are_never_silent(tmp_path):
+    """A missing value or label inside a window is an error with its line, or a counted drop."""
+    file = log(tmp_path / "a.csv")
+    lines = file.read_text().splitlines()
+    lines[31] = "600,,5,up"
+    lines[71] = "1400,4,5,"
+    file.write_text("\n".join(lines))
+    message = refused(file, 10, 10)
+    assert "row 31 (line 32), column 'ax': the value is missing inside a window" in message
+    found = windows(file, 10, 10, missing="drop")
+    assert found.dropped == {"mixed": 0, "missing": 2, "short": 0}
+    assert (len(found.X), found.X.dtype) == (8, np.int16)
+    lines[31] = "600,4,5,up"
+    file.write_text("\n".join(lines))
+    assert "row 71 (line 72): the label is missing" in refused(file, 10, 10)
+    lines[31] = "600,inf,5,up"
+    file.write_text("\n".join(lines))
+    assert "column 'ax': is infinite" in refused(file, 10, missing="drop")
+
+
+def test_counters_are_no_channels(tmp_path):
+    """A second counter is refused unless asked for; the time column is never a channel."""
+    file = tmp_path / "a.csv"
+    values = np.random.default_rng(0).integers(0, 9, 50)
+    rows = [f"{20 * i},{i},{a},{i // 25}" for i, a in enumerate(values)]
+    file.write_text("\n".join(["time_ms,sample,ax,label", *rows]))
+    message = refused(file, 5)
+    assert "the column 'sample' is strictly increasing" in message
+    assert "--drop sample" in message
+    assert windows(file, 5, drop=["sample"]).channels == ("ax",)
+    assert windows(file, 5, inputs=["sample", "ax"]).channels == ("sample", "ax")
+
+
+def test_suspicious_inputs_of_plain_tables():
+    """Times, counters and shuffled identifiers are found; measurements never are."""
+    rng = np.random.default_rng(0)
+    n = 500
+    several = np.tile(np.arange(100) * 20, 5)  # the times of five sessions, one below the other
+    X = np.column_stack([
+        np.arange(n) * 0.02, -np.arange(n), several, rng.permutation(n),
+        rng.permutation(n) * 977, rng.normal(size=n), rng.integers(-32768, 32768, n),
+        np.sort(rng.integers(0, 50, n)), np.full(n, 3), rng.integers(0, 2, n),
+    ])  # fmt: skip
+    names = ["a", "countdown", "time_ms", "shuffled", "userId", "float", "int16", "sorted", "time",
+             "t"]  # fmt: skip
+    assert list(suspicious_inputs(X, names)) == names[:5]
+    assert not suspicious_inputs(X[:5], names)
+
+
+# ------------------------------------------------------------------------- held out, and streams
+
+
+def made(groups: list[str], y: list[int]) -> Windows:
+    n = len(y)
+    zeros = np.zeros(n, np.int64)
+    return Windows(np.zeros((n, 4, 1), np.int16), np.array(y), np.array(groups), ("f",), zeros,
+                   zeros, np.arange(n), None, None, ("a",), None, 2, {}, None, "f")  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), min_size=1, max_size=40),
+       st.integers(0, 3))  # fmt: skip
+def test_split_is_by_recording_and_keeps_every_class(rows, seed):
+    """Whole recordings are held out, training sees all classes; else no such split exists."""
+    rows = sorted(rows)
+    groups, y = [g for g, _ in rows], [label for _, label in rows]
+    try:
+        train, test = split_recordings(made(groups, y), 0.25, seed)
+    except TinykernelError:
+        for aside in set(groups):
+            kept = {label for g, label in rows if g != aside}
+            assert kept != set(y)
+        return
+    assert train.any()
+    assert test.any()
+    assert (train ^ test).all()
+    assert not {g for g, t in zip(groups, test, strict=True) if t} & {
+        g for g, t in zip(groups, train, strict=True) if t
+    }
+    assert {label for label, t in zip(y, train, strict=True) if t} == set(y)
+
+
+def test_one_recording_is_not_split(tmp_path):
+    """Windows of one recording are too alike to test on: the message names the ways out."""
+    found = windows(log(tmp_path / "a.csv"), 10)
+    message = refused(found, call=split_recordings)
+    assert "one recording only" in message
+    assert "--groups" in message
+    assert "--test-size 0" in message
+    assert as_dataset(found, 0).split == "18 training windows, no test windows"
+    alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
+    assert "0 is in a only" in refused(alone, call=split_recordings)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 1)), max_size=30),
+       st.integers(1, 6))  # fmt: skip
+def test_smoothed_is_the_majority_of_the_last(said, last):
+    """The commonest of the last k, the latest of equals, nothing from before a gap."""
+    labels = [label for label, _ in said]
+    segments = np.cumsum([jump for _, jump in said])
+    result = smoothed(labels, last, segments).tolist() if said else []
+    for i, found in enumerate(result):
+        recent = [labels[j] for j in range(max(0, i - last + 1), i + 1) if
+                  segments[j] == segments[i]]  # fmt: skip
+        most = max(map(recent.count, recent))
+        assert found == next(s for s in reversed(recent) if recent.count(s) == most)
+
+
+def test_decisions_have_the_time_of_their_last_sample(tmp_path):
+    """A decision is due with the last sample of its window, by the clock of the recording."""
+    found = windows(log(tmp_path / "a.csv"), "200ms", mixed="majority")
+    told = list(decisions(found, found.y, last=3))
+    assert [d.sample for d in told[:3]] == [9, 14, 19]
+    assert [d.time for d in told[:2]] == [0.18, 0.28]
+    assert (told[0].recording, told[0].label, told[0].smoothed) == ("a.csv", "up", "up")
+    # Samples 45 to 49 are up, 50 to 54 are down: of equally many the latest.
+    assert [d.label for d in told[8:11]] == ["up", "down", "down"]
+    assert [d.smoothed for d in told[8:11]] == ["up", "up", "down"]

@@ -1,0 +1,402 @@
+"""Read recordings: .csv, .tsv, .parquet, .npz and .wav, each as columns of samples."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tinykernel.data.columns import is_time_name
+from tinykernel.data.formats import (
+    _DAMAGED,
+    _ColumnChooser,
+    _csv_rows,
+    _header,
+    _is_number,
+    _shown,
+)
+from tinykernel.data.load import find_data
+from tinykernel.data.wav import read_wav
+from tinykernel.errors import TinykernelError
+
+__all__ = ["SUFFIXES", "Columns", "Ready", "find_recordings", "read_recording"]
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".wav")
+_ROWS_AT_ONCE = 8192
+_MISSING = ("", "na", "n/a", "null", "none")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+_ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
+_ONE_GROUP = ("group", "groups")
+
+
+@dataclass(eq=False)
+class Columns:
+    """One recording as it stands in a file.
+
+    `columns` holds the candidates for channels and times, in the order of the file: numbers, or
+    text where they are none. `faults` tells, of a column that was to be numbers, the first row and
+    cell that is none. A missing number is NaN, a missing label or group an empty text.
+    """
+
+    file: Path
+    columns: dict[str, NDArray[Any]]
+    y: NDArray[Any] | None = None
+    group: NDArray[Any] | None = None
+    lines: Sequence[int] | None = None
+    rate: float | None = None
+    keeps_type: bool = False  # arrays and sounds have a type of their own, texts have not
+    faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def place(self, row: int, name: str | None = None) -> str:
+        """Say where a value is, as a person who opens the file would look for it."""
+        line = "" if self.lines is None else f" (line {self.lines[row]})"
+        column = "" if name is None else f", column {name!r}"
+        return f"{self.file}: row {row + 1}{line}{column}"
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Windows that were cut before: X has shape (n, samples, channels)."""
+
+    file: Path
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    group: NDArray[Any] | None
+    names: tuple[str, ...]
+    rate: float | None
+
+
+def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
+    """Return the files of a recording or of a folder of recordings, in order, and the folder."""
+    given = Path(path)
+    shared = os.environ.get("TINYKERNEL_DATA")
+    if not given.exists() and shared and given.name == str(given):
+        given = Path(shared) / given if (Path(shared) / given).is_dir() else given
+    if not given.is_dir():
+        file = find_data(given)
+        return [file], file.parent
+    files = sorted(
+        file
+        for file in given.rglob("*")
+        if file.suffix.lower() in SUFFIXES
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(given).parts)
+    )
+    if not files:
+        raise TinykernelError(f"{given}: holds no recordings ({', '.join(SUFFIXES)})")
+    return files, given
+
+
+def read_recording(
+    path: Path,
+    *,
+    label: str | None,
+    groups: str | None,
+    labels_needed: bool,
+    time: str | None = None,
+) -> Columns | Ready:
+    """Read one file by its suffix; label, groups and time name columns or arrays."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npz":
+            return _from_npz(path, label, groups, labels_needed, time)
+        if suffix == ".wav":
+            return _from_wav(path, label, groups)
+        chooser = _ColumnChooser(path, label, labels_needed, None, groups)
+        if suffix in (".csv", ".tsv"):
+            return _from_csv(path, chooser, time)
+        if suffix == ".parquet":
+            return _from_parquet(path, chooser)
+    except OSError as error:
+        reason = error.strerror or "damaged or cut short"
+        raise TinykernelError(f"{path}: cannot be read ({reason})") from None
+    raise TinykernelError(
+        f"{path}: unknown kind of recording {suffix or path.name!r}; known are "
+        f"{', '.join(SUFFIXES)}"
+    )
+
+
+def _positions(chooser: _ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
+    """Return where labels and groups stand; labels that are not needed may be missing."""
+    if not chooser.needed and chooser.label is not None and chooser.label not in names:
+        chooser = _ColumnChooser(chooser.path, None, False, None, chooser.groups)
+    return chooser.positions(names)
+
+
+# ----------------------------------------------------------------------------------- text tables
+
+
+def _from_csv(path: Path, chooser: _ColumnChooser, time: str | None) -> Columns:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = _csv_rows(path, stream)
+        names = _header(path, rows)
+        label, group = _positions(chooser, names)
+        timed = [name == time or is_time_name(name) for name in names]
+        readers = [_Cells(i in (label, group) or timed[i]) for i in range(len(names))]
+        lines: list[int] = []
+        while block := list(islice(rows, _ROWS_AT_ONCE)):
+            for line, cells in block:
+                if len(cells) != len(names):
+                    raise TinykernelError(
+                        f"{path}: line {line} has {len(cells)} values, the header has {len(names)}"
+                    )
+                lines.append(line)
+            for reader, column in zip(readers, zip(*(c for _, c in block), strict=True),
+                                      strict=True):  # fmt: skip
+                reader.extend(column)
+    if not lines:
+        raise TinykernelError(f"{path}: has no rows below its header")
+    data = {
+        name: _times(reader.array()) if timed[i] else reader.array()
+        for i, (name, reader) in enumerate(zip(names, readers, strict=True))
+        if i not in (label, group)
+    }
+    faults = {name: reader.fault for name, reader in zip(names, readers, strict=True)
+              if reader.fault is not None}  # fmt: skip
+    y, groups = (None if i is None else readers[i].array() for i in (label, group))
+    return Columns(path, data, y, groups, lines, faults=faults)
+
+
+class _Cells:
+    """Collects the cells of one column, as numbers until one is none, or as text."""
+
+    def __init__(self, text: bool) -> None:
+        self.text = text
+        self.parts: list[NDArray[Any]] = []
+        self.rows = 0
+        self.fault: tuple[int, str] | None = None
+
+    def extend(self, cells: tuple[str, ...]) -> None:
+        """Append cells."""
+        if self.text:
+            self.parts.append(np.array([cell.strip() for cell in cells]))
+        elif self.fault is None:
+            try:
+                self.parts.append(_numbers(cells))
+            except ValueError:
+                row = next(i for i, cell in enumerate(cells) if not _is_number(_plain(cell)))
+                self.fault = (self.rows + row, cells[row])
+        self.rows += len(cells)
+
+    def array(self) -> NDArray[Any]:
+        """Return the numbers or texts; texts stand for a column that has a fault."""
+        if self.fault is not None:
+            return np.full(self.rows, self.fault[1][:1] or " ")
+        return np.concatenate(self.parts)
+
+
+def _plain(cell: str) -> str:
+    """Write a missing value as nan and a decimal comma as a point."""
+    if cell.strip().lower() in _MISSING:
+        return "nan"
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def _numbers(cells: Sequence[str]) -> NDArray[Any]:
+    """Return integers where all cells are, else floats; ValueError where one is no number."""
+    if "_" in "".join(cells):  # Python takes 1_000 for a number
+        raise ValueError
+    try:
+        return np.fromiter(map(int, cells), np.int64, len(cells))
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        return np.fromiter((float(_plain(cell)) for cell in cells), np.float64, len(cells))
+
+
+def _times(texts: NDArray[Any]) -> NDArray[Any]:
+    """Read numbers or dates of ISO 8601; texts stay as they are where they are neither."""
+    try:
+        return _numbers(texts.tolist())
+    except ValueError:
+        pass
+    try:
+        return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
+    except ValueError:
+        return texts
+
+
+# --------------------------------------------------------------------------------------- parquet
+
+
+def _from_parquet(path: Path, chooser: _ColumnChooser) -> Columns:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise TinykernelError(
+            f"{path}: reading .parquet needs pyarrow; install it (pip install pyarrow) or save "
+            "the data as .npz or .csv"
+        ) from None
+    try:
+        return _from_table(path, pq.read_table(path), chooser)
+    except (pa.ArrowException, UnicodeError):
+        raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+
+
+def _from_table(path: Path, table: Any, chooser: _ColumnChooser) -> Columns:
+    """Turn a table of pyarrow into columns."""
+    import pyarrow as pa
+
+    names = [name for name in table.column_names if name != "__index_level_0__"]
+    label, group = _positions(chooser, names)
+    if not table.num_rows:
+        raise TinykernelError(f"{path}: has no rows")
+    data, faults = {}, {}
+    texts: dict[int | None, NDArray[Any]] = {}
+    for i, name in enumerate(names):
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if i in (label, group):
+            texts[i] = _words(path, name, column)
+            continue
+        values = column.to_numpy()
+        if values.dtype.kind not in "biufM":
+            faults[name] = (0, str(column[0].as_py()))
+            values = np.full(len(values), " ")
+        data[name] = values
+    return Columns(path, data, texts.get(label), texts.get(group), faults=faults)
+
+
+def _words(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return labels or groups as text, empty where they are missing."""
+    values = column.to_pylist()
+    if any(not isinstance(v, (str, int, float, bool, type(None))) for v in values):
+        raise TinykernelError(f"{path}: column {name!r} holds values of type {column.type}; "
+                              "give one number or text a row")  # fmt: skip
+    return np.array(["" if v is None or v != v else str(v).strip() for v in values])
+
+
+# ---------------------------------------------------------------------------------------- arrays
+
+
+def _npz_arrays(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield names and arrays without unpickling anything or trusting a header's length."""
+    with path.open("rb") as stream:
+        archive = np.load(stream, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
+        with archive:
+            assert archive.zip is not None
+            for member in archive.zip.infolist():
+                with archive.zip.open(member) as inner:
+                    version = npy.read_magic(inner)
+                    read = {
+                        (1, 0): npy.read_array_header_1_0,
+                        (2, 0): npy.read_array_header_2_0,
+                    }[version]
+                    shape, _, dtype = read(inner)
+                count = 1
+                for length in shape:
+                    count *= length
+                if not dtype.hasobject and count * dtype.itemsize > member.file_size:
+                    raise EOFError
+                with archive.zip.open(member) as inner:
+                    yield member.filename.removesuffix(".npy"), np.load(inner, allow_pickle=False)
+
+
+def _from_npz(
+    path: Path, label: str | None, groups: str | None, labels_needed: bool, time: str | None
+) -> Columns | Ready:
+    try:
+        arrays = dict(_npz_arrays(path))
+    except TinykernelError:
+        raise
+    except (ValueError, KeyError, OverflowError, *_DAMAGED):
+        raise TinykernelError(
+            f"{path}: is not a readable .npz file of numbers and texts (damaged, cut short, or it "
+            "holds Python objects)"
+        ) from None
+    lower = {name.lower(): name for name in arrays}
+    if "x" not in lower:
+        raise TinykernelError(
+            f"{path}: has no array X, of shape (samples, channels) for a recording or "
+            f"(n, samples, channels) for windows; it holds {_shown(list(arrays)) or 'nothing'}"
+        )
+    X = arrays[lower["x"]]
+    X = X[:, np.newaxis] if X.ndim == 1 else X
+    if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or not X.size:
+        kind = f"shape {X.shape}" if X.dtype.kind in "biuf" else f"type {X.dtype}"
+        raise TinykernelError(
+            f"{path}: X has {kind}; it must hold numbers of shape (samples, channels) or "
+            "(n, samples, channels)"
+        )
+    y = _one_a_row(path, arrays, label or lower.get("y"), len(X), label is not None)
+    if y is None and labels_needed:
+        raise TinykernelError(f"{path}: has no labels; add the array y or name one with --label")
+    name = groups or next((lower[g] for g in _ONE_GROUP if g in lower), None)
+    group = _one_a_row(path, arrays, name, len(X), groups is not None)
+    names = tuple(map(str, arrays.get("channels", np.arange(1, X.shape[-1] + 1)).ravel()))
+    if len(names) != X.shape[-1]:
+        raise TinykernelError(f"{path}: has {X.shape[-1]} channels but {len(names)} names of them")
+    if "channels" not in arrays:
+        names = tuple(f"channel {name}" for name in names)
+    rate = _rate(path, arrays)
+    y, group = _as_text(y), _as_text(group)
+    if X.ndim == 3:
+        return Ready(path, X, y, group, names, rate)
+    data = dict(zip(names, X.T, strict=True))
+    for key, values in arrays.items():
+        if (key == time or is_time_name(key)) and values.shape == (len(X),):
+            data = {key: values, **data}
+    return Columns(path, data, y, group, rate=rate, keeps_type=True)
+
+
+def _as_text(values: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if values is None else values.astype(np.str_)
+
+
+def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
+    """Return the array called rate, one number in Hz, if there is one."""
+    if "rate" not in arrays:
+        return None
+    rate = arrays["rate"]
+    if rate.size != 1 or rate.dtype.kind not in "iuf" or not 0 < float(rate.ravel()[0]) < np.inf:
+        raise TinykernelError(f"{path}: rate must be one positive number, in Hz")
+    return float(rate.ravel()[0])
+
+
+def _one_a_row(
+    path: Path, arrays: dict[str, NDArray[Any]], name: str | None, rows: int, named: bool
+) -> NDArray[Any] | None:
+    """Return the labels or groups called `name`, checked."""
+    if name is None or (name not in arrays and not named):
+        return None
+    if name not in arrays:
+        raise TinykernelError(f"{path}: has no array {name!r}; it holds {_shown(list(arrays))}")
+    values = arrays[name]
+    if values.shape != (rows,) or values.dtype.kind not in "biufU":
+        raise TinykernelError(
+            f"{path}: {name} has shape {values.shape} and type {values.dtype}; X needs {rows} "
+            "numbers or texts"
+        )
+    return values
+
+
+# ---------------------------------------------------------------------------------------- sounds
+
+
+def _from_wav(path: Path, label: str | None, groups: str | None) -> Columns:
+    for option, value in (("--label", label), ("--groups", groups)):
+        if value is not None:
+            raise TinykernelError(
+                f"{path}: a .wav has no columns; its label is the name of its folder, its group "
+                f"the file: leave out {option}"
+            )
+    X, rate = read_wav(path)
+    if not len(X):
+        raise TinykernelError(f"{path}: holds no samples")
+    names = [f"channel {i + 1}" for i in range(X.shape[1])]
+    y = np.full(len(X), path.resolve().parent.name)
+    return Columns(path, dict(zip(names, X.T, strict=True)), y, rate=rate, keeps_type=True)

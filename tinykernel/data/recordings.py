@@ -1,0 +1,533 @@
+"""From recordings to windows: what a classifier of signals is trained and tested on.
+
+A window never spans a gap in time nor the end of a recording: window w
+of a stretch without gaps starts at sample w * hop of it, which is when the firmware decides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.checks import check_choice, check_positive
+from tinykernel.data.recording_files import Columns, Ready, find_recordings, read_recording
+from tinykernel.data.tracks import (
+    Track,
+    agreed,
+    choose_channels,
+    clean_labels,
+    majority,
+    matrix,
+    read_tracks,
+    smallest_type,
+    without,
+)
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Windows", "count", "window_starts", "windows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows of recordings, in the order of recordings and time.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, samples, channels)
+        int16 or int32 where all channels hold whole numbers (arrays and sounds keep a smaller
+        type), else float32.
+    y : ndarray of int64 or str, shape (n,), or None
+        Labels.
+    groups : ndarray of str, shape (n,), or None
+        What must not stand on both sides of a split: the file, or the value of the column or array
+        that was named. None for ready windows without groups.
+    recordings : tuple of str
+        Names of the files that were read.
+    recording : ndarray of int64, shape (n,)
+        Which of them a window comes from.
+    segments : ndarray of int64, shape (n,)
+        Which stretch without gaps it comes from, counted through all recordings.
+    starts : ndarray of int64, shape (n,)
+        Its first sample, counted from the beginning of the recording.
+    start_times, end_times : ndarray of float64, shape (n,), or None
+        Times of its first and its last sample in seconds, by the clock of the recording. A stream
+        decides at the end. None where neither times nor a rate are known.
+    channels : tuple of str
+    rate : float or None
+        Samples a second.
+    hop : int or None
+        Samples from one window to the next; None for ready windows.
+    dropped : dict of str to int
+        Windows left out, by reason: ``"mixed"`` (several labels), ``"missing"`` (a value or label
+        is missing), ``"short"`` (stretches between gaps that hold no window).
+    time : str or None
+        The column of times, which is no channel.
+    source : str
+        The name of the file or folder.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    groups: NDArray[np.str_] | None
+    recordings: tuple[str, ...]
+    recording: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    start_times: NDArray[np.float64] | None
+    end_times: NDArray[np.float64] | None
+    channels: tuple[str, ...]
+    rate: float | None
+    hop: int | None
+    dropped: dict[str, int]
+    time: str | None
+    source: str
+
+    def __str__(self) -> str:
+        """Say in one line what was cut from what."""
+        n, samples, channels = self.X.shape
+        shape = f"{samples} samples x {count(channels, 'channel')}"
+        words = f"{self.source}: {count(n, 'window')} of {shape}"
+        if self.hop is not None:
+            words += f", hop {self.hop}"
+        if self.rate is not None:
+            words += f", {self.rate:g} Hz"
+        words += f", from {count(len(self.recordings), 'file')}"
+        reasons = (
+            ("mixed", "window", "of several labels"),
+            ("missing", "window", "with missing values"),
+            ("short", "stretch", "too short for a window"),
+        )
+        out = ", ".join(
+            f"{count(self.dropped[key], unit)} {reason}"
+            for key, unit, reason in reasons
+            if self.dropped[key]
+        )
+        return f"{words}; left out: {out}" if out else words
+
+
+def windows(
+    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    window: str | int | None = None,
+    hop: str | int | None = None,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    inputs: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    rate: float | None = None,
+    time: str | None = None,
+    mixed: str = "drop",
+    missing: str = "error",
+    labels_needed: bool = True,
+) -> Windows:
+    r"""Cut recordings into windows.
+
+    ============  ==================================================================
+    ``.csv``      a header; columns of channels, one of labels, and possibly one of times; also
+                  ``.tsv``; missing values are empty cells, ``NA`` or ``nan``
+    ``.parquet``  the same; needs pyarrow
+    ``.npz``      ``X`` of shape (samples, channels), ``y`` of shape (samples,), possibly ``time``
+                  (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names); or windows
+                  that are ready: ``X`` of shape (n, samples, channels), ``y`` and ``group`` (n,)
+    ``.wav``      16 bit PCM; the label is the name of the folder
+    ============  ==================================================================
+
+    Times are the column whose name says so (``time``, ``t``, ``timestamp``, also with a unit:
+    ``time_ms``, ``t [s]``), or the first one that rises by equal steps. A step of more than 1.5
+    median steps, or backwards, is a gap. The rate is the number of steps a second between gaps.
+
+    Parameters
+    ----------
+    recordings : path-like or sequence of path-like
+        Files or folders; a folder stands for all recordings in it and below it. One file is one
+        recording.
+    window, hop : str or int
+        Length of a window and distance to the next: ``"2.56s"``, ``"2560ms"``, or samples as
+        ``128`` or ``"128"``. The hop is half a window if not given. Neither is needed where the
+        windows are ready.
+    label : str, optional
+        The column or array of labels; if not given the one that is called label, target, class or
+        y. Where labels are not needed, a file may be without it.
+    groups : str, optional
+        The column or array that tells which samples belong together (a person, a machine), in
+        place of the file. Windows never span two groups.
+    inputs : sequence of str, optional
+        The columns to take as channels, in this order; all that are left if not given.
+    drop : sequence of str
+        Columns to treat as if they were not in the file. Without its times a file has no gaps.
+    rate : float, optional
+        Samples a second, where the file does not tell it. Where it does, both must agree within
+        2 %.
+    time : str, optional
+        The column of times, where its name does not say so.
+    mixed : {"drop", "majority"}
+        What becomes of a window with several labels: it is left out, or it takes the label of most
+        of its samples; of equally many, the one that comes last.
+    missing : {"error", "drop"}
+        What becomes of a window in which a value or a label is missing.
+    labels_needed : bool, default=True
+        Whether a file without labels, or with one label only, is an error.
+
+    Returns
+    -------
+    Windows
+
+    Raises
+    ------
+    TinykernelError
+        If a file cannot be read or is without labels, if a window is longer than a recording, if
+        channels or rates of two files differ, if seconds are given but no rate is known, if the
+        hop is 0 or longer than the window, or if a channel is a counter or an identifier that was
+        not asked for with `inputs`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name) / "walk.csv"
+    >>> rows = [f"{20 * i},{i % 7},{'up' if i < 50 else 'down'}" for i in range(100)]
+    >>> _ = file.write_text("time_ms,ax,label\n" + "\n".join(rows))
+    >>> cut = windows(file, "400ms", "200ms")
+    >>> print(cut)
+    walk.csv: 8 windows of 20 samples x 1 channel, hop 10, 50 Hz, from 1 file;
+    left out: 1 window of several labels
+    >>> cut.start_times
+    array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
+    >>> folder.cleanup()
+    """
+    check_choice("mixed", mixed, ("drop", "majority"))
+    check_choice("missing", missing, ("error", "drop"))
+    rate = None if rate is None else check_positive("rate", rate)
+    for name, value in (("inputs", inputs), ("drop", drop)):
+        if isinstance(value, str):
+            raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
+    files, names, source = _files(recordings)
+    read = [
+        read_recording(file, label=label, groups=groups, time=time, labels_needed=labels_needed)
+        for file in files
+    ]
+    ready = next((item for item in read if isinstance(item, Ready)), None)
+    if ready is not None:
+        if len(read) > 1:
+            raise TinykernelError(
+                f"{ready.file}: holds ready windows; give it alone, or recordings only"
+            )
+        if time is not None:
+            raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
+        cut = _ready_windows(ready, window, hop, inputs, drop, rate, missing, source)
+    else:
+        tables = [item for item in read if isinstance(item, Columns)]
+        tracks = read_tracks(tables, names, inputs, drop, rate, time)
+        lengths = _lengths(tracks[0], window, hop)
+        cut = _cut(tracks, *lengths, mixed, missing, source)
+    if labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
+        raise TinykernelError(
+            f"{source}: one class only, all {len(cut.y)} windows have the label {cut.y[0]}; "
+            "training needs two"
+        )
+    return cut
+
+
+def _files(
+    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> tuple[list[Path], list[str], str]:
+    """Return the files, a name for each, and what to call them all."""
+    one = isinstance(recordings, (str, os.PathLike))
+    given = [recordings] if one else list(recordings)  # type: ignore[arg-type]
+    if not given:
+        raise TinykernelError("no recordings are given")
+    files, names = list[Path](), list[str]()
+    for path in given:
+        found, folder = find_recordings(path)  # type: ignore[arg-type]
+        files += found
+        names += [file.relative_to(folder).as_posix() for file in found]
+    if len(set(names)) < len(names):
+        names = [str(file) for file in files]
+    repeated = [file for file, count in Counter(f.resolve() for f in files).items() if count > 1]
+    if repeated:
+        raise TinykernelError(f"{repeated[0]}: is given twice")
+    source = Path(given[0]).name or str(given[0])  # type: ignore[arg-type]
+    return files, names, source if one else f"{source} and {len(given) - 1} more"
+
+
+def count(n: int, unit: str) -> str:
+    """Return ``1 file`` or ``3 files``."""
+    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")
+
+
+# ---------------------------------------------------------------------------------------- windows
+
+
+def _lengths(track: Track, window: str | int | None, hop: str | int | None) -> tuple[int, int]:
+    """Return window and hop in samples."""
+    if window is None:
+        raise TinykernelError(
+            f"{track.table.file}: is a recording; say how long a window is, as in --window 2s"
+        )
+    samples = _samples("window", window, track)
+    if hop is None:
+        return samples, max(1, samples // 2)
+    step = _samples("hop", hop, track)
+    if step > samples:
+        raise TinykernelError(
+            f"the hop ({step} samples) must not be longer than the window ({samples} samples)"
+        )
+    return samples, step
+
+
+def _samples(what: str, length: str | int, track: Track) -> int:
+    """Turn a length in seconds, milliseconds or samples into samples."""
+    text = str(length) if isinstance(length, (str, int, np.integer)) else ""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
+    if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdigit()):
+        raise TinykernelError(
+            f"{what} must be a time like '2.56s' or '2560ms', or a number of samples; got "
+            f"{length!r}"
+        )
+    if not match[2]:
+        count = int(match[1])
+    elif track.rate is None:
+        raise TinykernelError(
+            f"{track.table.file}: the sampling rate is not known, so {text!r} cannot be turned "
+            "into samples; give --rate, name the unit of the times (time_ms), or give samples"
+        )
+    else:
+        count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
+    if count < 1:
+        raise TinykernelError(f"{what} must be at least one sample; got {length!r}")
+    return count
+
+
+def window_starts(
+    segments: Sequence[tuple[int, int]], window: int, hop: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where windows start, in samples, and the index of the segment each is in.
+
+    Parameters
+    ----------
+    segments : sequence of (first, end)
+        Stretches of samples without a gap, `end` not included.
+    window, hop : int
+        In samples, at least 1.
+
+    Returns
+    -------
+    starts, segment : ndarray of int64, shape (n,)
+
+    Examples
+    --------
+    >>> starts, segment = window_starts([(0, 10), (10, 15)], 4, 2)
+    >>> starts.tolist(), segment.tolist()
+    ([0, 2, 4, 6, 10], [0, 0, 0, 0, 1])
+    """
+    starts = [np.arange(first, end - window + 1, hop, dtype=np.int64) for first, end in segments]
+    segment = [np.full(len(s), i, np.int64) for i, s in enumerate(starts)]
+    empty = np.empty(0, np.int64)
+    return np.concatenate([empty, *starts]), np.concatenate([empty, *segment])
+
+
+def _segments(track: Track) -> list[tuple[int, int]]:
+    """Return the stretches of a recording without gaps and of one group."""
+    group = track.table.group
+    breaks = set(track.breaks.tolist())
+    if group is not None:
+        breaks |= set((np.flatnonzero(group[1:] != group[:-1]) + 1).tolist())
+    ends = [0, *sorted(breaks), len(track.X)]
+    return list(pairwise(ends))
+
+
+@dataclass(eq=False)
+class _Piece:
+    """The windows of one recording; segments are counted within it."""
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    groups: NDArray[np.str_]
+    segments: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    times: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+
+
+def _cut(
+    tracks: Sequence[Track],
+    window: int,
+    hop: int,
+    mixed: str,
+    missing: str,
+    source: str,
+) -> Windows:
+    """Cut all recordings and join the pieces."""
+    dropped = {"mixed": 0, "missing": 0, "short": 0}
+    pieces = [_piece(track, window, hop, mixed, missing, dropped) for track in tracks]
+    counts = [len(piece.starts) for piece in pieces]
+    if not sum(counts):
+        raise TinykernelError(
+            f"{source}: no window is left: {dropped['mixed']} have several labels, "
+            f"{dropped['missing']} missing values; take a shorter window, or --mixed majority"
+        )
+    before = np.cumsum([0] + [len(_segments(track)) for track in tracks])
+    labels = [piece.y for piece in pieces if piece.y is not None]
+    times = [piece.times for piece in pieces if piece.times is not None]
+    timed, labelled = len(times) == len(pieces), len(labels) == len(pieces)
+    return Windows(
+        X=np.concatenate([piece.X for piece in pieces]),
+        y=np.concatenate(labels) if labelled else None,
+        groups=np.concatenate([piece.groups for piece in pieces]),
+        recordings=tuple(track.name for track in tracks),
+        recording=np.repeat(np.arange(len(pieces), dtype=np.int64), counts),
+        segments=np.concatenate([p.segments + n for p, n in zip(pieces, before[:-1], strict=True)]),
+        starts=np.concatenate([piece.starts for piece in pieces]),
+        start_times=np.concatenate([first for first, _ in times]) if timed else None,
+        end_times=np.concatenate([end for _, end in times]) if timed else None,
+        channels=tracks[0].channels,
+        rate=tracks[0].rate,
+        hop=hop,
+        dropped=dropped,
+        time=tracks[0].time,
+        source=source,
+    )
+
+
+def _piece(
+    track: Track,
+    window: int,
+    hop: int,
+    mixed: str,
+    missing: str,
+    dropped: dict[str, int],
+) -> _Piece:
+    """Cut one recording, and count what is left out of it."""
+    segments = _segments(track)
+    starts, segment = window_starts(segments, window, hop)
+    if not len(starts):
+        longest = max(end - first for first, end in segments)
+        gaps = f" (at most {longest} between gaps)" if len(segments) > 1 else ""
+        raise TinykernelError(
+            f"{track.table.file}: a window of {window} samples is longer than the recording, "
+            f"which has {len(track.X)} samples{gaps}"
+        )
+    y, several = _window_labels(track.y, starts, window)
+    keep = ~several if mixed == "drop" else np.ones(len(starts), bool)
+    holed = _holed(track, starts, window) & keep
+    if missing == "error" and holed.any():
+        raise TinykernelError(_first_hole(track, int(starts[holed.argmax()]), window))
+    dropped["short"] += len(segments) - len(np.unique(segment))
+    dropped["mixed"] += int((~keep).sum())
+    dropped["missing"] += int(holed.sum())
+    keep &= ~holed
+    starts = starts[keep]
+    view = np.lib.stride_tricks.sliding_window_view(track.X, window, axis=0)
+    group = track.table.group
+    return _Piece(
+        np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
+        None if y is None else y[keep],
+        group[starts] if group is not None else np.full(len(starts), track.name),
+        segment[keep],
+        starts,
+        None if track.times is None else (track.times[starts], track.times[starts + window - 1]),
+    )
+
+
+def _window_labels(
+    y: NDArray[Any] | None, starts: NDArray[np.int64], window: int
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+    """Return the label of most samples of every window, and which windows have several."""
+    if y is None:
+        return None, np.zeros(len(starts), bool)
+    changes = np.concatenate(([0], np.cumsum(y[1:] != y[:-1])))
+    several = changes[starts + window - 1] != changes[starts]
+    labels = y[starts + window - 1].copy()
+    for i in np.flatnonzero(several):
+        labels[i] = majority(y[starts[i] : starts[i] + window])
+    return labels, several
+
+
+def _holed(track: Track, starts: NDArray[np.int64], window: int) -> NDArray[np.bool_]:
+    """Return which windows lack a value or a label."""
+    lost = np.zeros(len(track.X), bool)
+    if track.holes is not None:
+        lost |= track.holes.any(axis=1)
+    if track.unlabelled is not None:
+        lost |= track.unlabelled
+    before = np.concatenate(([0], np.cumsum(lost)))
+    return np.asarray(before[starts + window] > before[starts])
+
+
+def _first_hole(track: Track, start: int, window: int) -> str:
+    """Say where the first missing value of a window is, and what to do."""
+    end = "is missing inside a window; fill it, or leave such windows out with --missing drop"
+    for row in range(start, start + window):
+        if track.holes is not None and track.holes[row].any():
+            name = track.channels[int(track.holes[row].argmax())]
+            return f"{track.table.place(row, name)}: the value {end}"
+        if track.unlabelled is not None and track.unlabelled[row]:
+            return f"{track.table.place(row)}: the label {end}"
+    raise AssertionError("a window without holes")
+
+
+def _ready_windows(
+    ready: Ready,
+    window: str | int | None,
+    hop: str | int | None,
+    inputs: Sequence[str] | None,
+    drop: Sequence[str],
+    rate: float | None,
+    missing: str,
+    source: str,
+) -> Windows:
+    """Take the windows of a file as they are."""
+    n, samples, _ = ready.X.shape
+    if hop is not None or (window is not None and str(window).strip() != str(samples)):
+        raise TinykernelError(
+            f"{ready.file}: holds windows of {samples} samples that are ready; leave out window "
+            "and hop"
+        )
+    # As a recording of n * samples rows it gets the checks of every other.
+    flat = dict(zip(ready.names, ready.X.reshape(-1, ready.X.shape[2]).T, strict=True))
+    table = Columns(ready.file, flat, rate=ready.rate, keeps_type=True)
+    columns = without(table, drop)
+    channels = choose_channels(table, columns, None, inputs, None)
+    X, holes = matrix(table, columns, channels)
+    known = ready.rate if rate is None else agreed(table, "the file says", ready.rate, rate)
+    [(y, unlabelled)] = clean_labels([ready])
+    track = Track(source, table, X, holes, y, unlabelled, channels, known, None,
+                   np.empty(0, np.intp), None)  # fmt: skip
+    smallest_type([track])
+    lost = np.zeros(n, bool) if unlabelled is None else unlabelled
+    if holes is not None:
+        lost = lost | holes.reshape(n, -1).any(axis=1)
+    if missing == "error" and lost.any():
+        raise TinykernelError(
+            f"{ready.file}: a value or the label of window {int(lost.argmax())} is missing; fill "
+            "it, or leave such windows out with --missing drop"
+        )
+    if lost.all():
+        raise TinykernelError(f"{ready.file}: no window is left: all have missing values")
+    keep = np.flatnonzero(~lost)
+    return Windows(
+        X=track.X.reshape(n, samples, len(channels))[keep],
+        y=None if y is None else y[keep],
+        groups=None if ready.group is None else ready.group[keep],
+        recordings=(source,),
+        recording=np.zeros(len(keep), np.int64),
+        segments=keep.astype(np.int64),
+        starts=keep * samples,
+        start_times=None,
+        end_times=None,
+        channels=channels,
+        rate=known,
+        hop=None,
+        dropped={"mixed": 0, "missing": int(lost.sum()), "short": 0},
+        time=None,
+        source=source,
+    )

@@ -1,0 +1,150 @@
+"""Keep whole recordings aside to test on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.load import Dataset
+from tinykernel.data.recordings import Windows, count
+from tinykernel.errors import TinykernelError
+
+__all__ = ["as_dataset", "split_recordings"]
+
+
+def split_recordings(
+    data: Windows, test_size: float = 0.2, seed: int = 0
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Keep whole recordings (or groups) aside to test on, never single windows.
+
+    Windows of one recording overlap and resemble each other, so a window whose neighbour was
+    trained on says nothing. The parts are those of ``sklearn.model_selection.StratifiedGroupKFold(
+    round(1 / test_size), shuffle=True, random_state=seed)``; of the parts without which every
+    class still has training windows, the first one that holds most classes is kept aside.
+
+    Parameters
+    ----------
+    data : Windows
+        With labels.
+    test_size : float, default=0.2
+        Part of the windows to keep aside, about, 0 <= test_size < 1; 0 keeps none.
+    seed : int, default=0
+
+    Returns
+    -------
+    train, test : ndarray of bool, shape (n,)
+
+    Raises
+    ------
+    TinykernelError
+        If there is one recording only, or if nothing can be kept aside without losing a class.
+        The message says what to do.
+    """
+    if data.y is None:
+        raise TinykernelError(f"{data.source}: has no labels to train on")
+    if not 0 <= test_size < 1:
+        raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
+    train = np.ones(len(data.X), bool)
+    if test_size == 0:
+        return train, ~train
+    groups = np.zeros(0, np.str_) if data.groups is None else data.groups
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        what = "no groups" if n_groups == 0 else "one recording only"
+        raise TinykernelError(
+            f"{data.source}: has {what}, and neighbouring windows are too alike to test on; give "
+            "several files, name what belongs together with --groups, or use --test-size 0"
+        )
+    codes = np.unique(data.y, return_inverse=True)[1]
+    group = np.unique(groups, return_inverse=True)[1]
+    n_parts = min(max(2, round(1 / test_size)), n_groups)
+    best, most = None, -1
+    for aside in _parts(n_parts, codes, group, seed):
+        test = np.zeros(len(codes), bool)
+        test[aside] = True
+        inside = len(np.unique(codes[test]))
+        if inside > most and test.any() and len(np.unique(codes[~test])) == codes.max() + 1:
+            best, most = test, inside
+    if best is None:
+        raise TinykernelError(_why_no_split(data, codes, group))
+    return ~best, best
+
+
+def _parts(
+    n_parts: int, codes: NDArray[np.intp], group: NDArray[np.intp], seed: int
+) -> Iterator[NDArray[np.intp]]:
+    """Yield the parts that may be kept aside: those of the splitter, then every single group."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if np.bincount(codes).max() >= n_parts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
+            folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+            found = [aside for _, aside in folds.split(codes, codes, group)]
+        yield from found
+    for number in np.random.default_rng(seed).permutation(group.max() + 1):
+        yield np.flatnonzero(group == number)
+
+
+def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp]) -> str:
+    assert data.y is not None
+    assert data.groups is not None
+    for code in range(int(codes.max()) + 1):
+        if len(np.unique(group[codes == code])) == 1:
+            first = int((codes == code).argmax())
+            return (
+                f"{data.source}: no recording can be kept aside: {data.y[first]} is in "
+                f"{data.groups[first]} only; record it once more, or use --test-size 0"
+            )
+    return f"{data.source}: no recording can be kept aside without losing a class"
+
+
+def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
+    """Split windows into rows to train on and rows to test on, as `split_recordings` does.
+
+    Parameters
+    ----------
+    data : Windows
+    test_size : float, default=0.2
+    seed : int, default=0
+
+    Returns
+    -------
+    Dataset
+        With X of shape (n, samples, channels); `columns` are the channels, `split` says how many
+        recordings were held out.
+
+    Raises
+    ------
+    TinykernelError
+        As `split_recordings`.
+    """
+    train, test = split_recordings(data, test_size, seed)
+    assert data.y is not None
+    words = f"{count(int(train.sum()), 'training window')}, "
+    if test.any() and data.groups is not None:
+        kept, aside = (len(np.unique(data.groups[part])) for part in (train, test))
+        unit = "recording" if set(data.groups) <= set(data.recordings) else "group"
+        held = np.unique(data.groups[test])
+        which = f": {', '.join(held)}" if aside <= 3 else ""
+        words += (
+            f"{count(int(test.sum()), 'test window')} ({aside} of {count(kept + aside, unit)} "
+            f"held out{which}; seed {seed})"
+        )
+    else:
+        words += "no test windows"
+    has_test = bool(test.any())
+    return Dataset(
+        data.X[train],
+        data.y[train],
+        data.X[test] if has_test else None,
+        data.y[test] if has_test else None,
+        data.source,
+        words,
+        None if data.groups is None else data.groups[train],
+        data.groups[test] if has_test and data.groups is not None else None,
+        data.channels,
+    )

@@ -1,0 +1,113 @@
+"""Decisions about a stream, one a hop, and smoothed ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.checks import check_count
+from tinykernel.data.recordings import Windows
+from tinykernel.data.tracks import majority
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Decision", "decisions", "smoothed"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a model says of a stream at one moment.
+
+    Parameters
+    ----------
+    recording : str
+        The name of the file.
+    sample : int
+        The last sample of the window, counted from the beginning of the recording: the decision is
+        due when it arrives.
+    time : float or None
+        Its time in seconds by the clock of the recording.
+    label, smoothed : object
+        The decision, and the majority of the last ones.
+    """
+
+    recording: str
+    sample: int
+    time: float | None
+    label: Any
+    smoothed: Any
+
+
+def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decision]:
+    """Yield a decision for every window, with its time and a smoothed one.
+
+    Parameters
+    ----------
+    data : Windows
+        Cut with ``mixed="majority"``, so that none is left out for its labels.
+    labels : array-like, shape (n,)
+        What the model says of each window.
+    last : int, default=5
+        How many decisions the smoothed one is the majority of. Decisions before a gap in time do
+        not count after it.
+
+    Yields
+    ------
+    Decision
+
+    Raises
+    ------
+    TinykernelError
+        If there is not one label a window, or `last` is below 1.
+    """
+    said = np.asarray(labels)
+    if said.shape != data.starts.shape:
+        raise TinykernelError(f"{len(data.starts)} windows need as many labels; got {said.shape}")
+    ends = data.starts + data.X.shape[1] - 1
+    for i, smooth in enumerate(smoothed(said, last, data.segments)):
+        time = None if data.end_times is None else float(data.end_times[i])
+        name = data.recordings[data.recording[i]]
+        yield Decision(name, int(ends[i]), time, said[i], smooth)
+
+
+def smoothed(labels: ArrayLike, last: int, segments: ArrayLike | None = None) -> NDArray[Any]:
+    """Return the majority of the last decisions at each; of equally many, the latest.
+
+    Parameters
+    ----------
+    labels : array-like, shape (n,)
+        Decisions in the order of time.
+    last : int
+        How many to look at, at least 1.
+    segments : array-like, shape (n,), optional
+        Where the number changes, nothing before counts any more.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    TinykernelError
+        If `last` is below 1.
+
+    Examples
+    --------
+    >>> smoothed(["a", "a", "b", "a", "b", "b"], 3).tolist()
+    ['a', 'a', 'a', 'a', 'b', 'b']
+    """
+    check_count("last", last)
+    said = np.asarray(labels)
+    where = np.zeros(len(said)) if segments is None else np.asarray(segments)
+    recent: deque[int] = deque(maxlen=last)
+    result = said.copy()
+    for i in range(len(said)):
+        if i and where[i] != where[i - 1]:
+            recent.clear()
+        recent.append(i)
+        result[i] = majority(said[list(recent)])
+    return result
