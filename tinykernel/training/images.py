@@ -230,11 +230,10 @@ class ImageLearner(LinearLearner):
         own = {"shadow": self.plan.tap_step, "threshold": self.plan.threshold_step}
         return super().steps() | own
 
-    def epoch(self, number: int) -> float:
-        """Go through all images once; returns the mean loss."""
-        loss = super().epoch(number)
+    def update(self, share: float, factor: np.float32) -> None:
+        """Let Adam move every learned parameter; no tap grows out of reach of the others."""
+        super().update(share, factor)
         np.clip(self.shadow, -2, 2, out=self.shadow)
-        return loss
 
     # -- the result ---------------------------------------------------------------------------
 

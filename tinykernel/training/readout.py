@@ -170,7 +170,7 @@ class LinearLearner:
                 done = (number * n_batches + i) / (recipe.epochs * n_batches)
                 rows = order[i * size : (i + 1) * size]
                 self.accumulate(rows, executor)
-                self._update(one_cycle(done, recipe.warm_up), np.float32(1.0 / size))
+                self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / size))
                 total += float(self.totals[:, 0].sum() / size)
         return total / n_batches
 
@@ -205,7 +205,7 @@ class LinearLearner:
         step = self.recipe.peak_step
         return {"linear": step, "offset": step, "gain": 3 * step}
 
-    def _update(self, share: float, factor: np.float32) -> None:
+    def update(self, share: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter."""
         place = self.names.index("gain")
         self.gradients[place][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
