@@ -30,10 +30,8 @@ from tinykernel.training.loop import one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.steps import adam
 
-__all__ = ["LINEAR_BITS", "LinearLearner", "LinearRecipe", "linear_model", "round_linear"]
+__all__ = ["LinearLearner", "LinearRecipe", "linear_model", "round_linear"]
 
-#: Widths in which the weights of a linear part are stored.
-LINEAR_BITS = (2, 4, 8)
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
 # Step of the levels over the root mean square of the weights: least squares for a normal law.

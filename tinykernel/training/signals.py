@@ -186,7 +186,7 @@ class SignalPool:
         return LinearLearner(inputs, self.targets, self.weight, recipe)
 
     def choose(self, short: bool = False) -> NDArray[np.int64]:
-        """Return the kernels that are weighed most, in the order of the firmware."""
+        """Return the kernels that are weighed most."""
         kept = np.arange(self.plan.n_pool)
         epochs = max(3, self.plan.linear.epochs // 3)
         for n in (2 * self.plan.n_kernels, self.plan.n_kernels):
@@ -198,13 +198,13 @@ class SignalPool:
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)
 
-    def reduced(self, kept: NDArray[np.int64]) -> LocalStage:
-        """Return the stage of some kernels, in the order in which the firmware shares work."""
+    def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], LocalStage]:
+        """Return some kernels in the order in which the firmware shares work, and their stage."""
         stage = self.stage
         kinds = _kinds(stage)[kept, 0]
         order = kept[np.lexsort((kept, kinds < 0, stage.channel[kept], stage.dilation[kept]))]
         used, channel = np.unique(stage.channel[order], return_inverse=True)
-        return replace(
+        return order, replace(
             stage, mix=stage.mix[used], channel=channel.astype(np.uint8), taps=stage.taps[order],
             dilation=stage.dilation[order], threshold=stage.threshold[order],
         )  # fmt: skip
