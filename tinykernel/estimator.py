@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
-from tinykernel.training.options import TrainerOptions, documented
+from tinykernel.training.options import Recipe, TrainerOptions, documented
 from tinykernel.training.trainset import TrainSet, prepare
 
 __all__ = ["TernaryKernelClassifier"]
@@ -51,17 +51,22 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.model.machine.KernelMachine
-        The trained machine, in floats.
-    layout_ : str
-        Given or chosen.
+    machine_ : tinykernel.model.machine.KernelMachine or IntegerModel
+        The trained machine, in floats; without components in integers.
+    input_shape_ : tuple of int or None
+        Of an input, where there is a local stage: (samples, channels), or (height, width,
+        channels).
+    layout_ : str or None
+        Given or chosen; None without components.
     n_components_ : int
         p of the machine.
-    sigma_, noise_ : float
-        Given or chosen.
+    sigma_, noise_ : float or None
+        Given or chosen; None without components.
     options_ : dict of str to object
         Everything the training went by, slope and dropout included: the fields of
-        `tinykernel.training.options.Recipe` but for the number of threads.
+        `tinykernel.training.options.Recipe` but for the number of threads; without components
+        those of `tinykernel.training.images.ImagePlan`, `tinykernel.training.signals.SignalPlan`
+        or `tinykernel.training.readout.LinearRecipe`.
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.
@@ -74,7 +79,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
     Notes
     -----
-    `predict` and `decision_function` use the float machine. The firmware computes the integer model
+    `predict` and `decision_function` use the float machine, where there are components. The firmware computes the integer model
     that `quantize` returns; its scores are other numbers, and near a decision boundary its label
     may be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
 
@@ -88,11 +93,12 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     """
 
     classes_: NDArray[Any]
-    machine_: KernelMachine
-    layout_: str
+    machine_: KernelMachine | IntegerModel
+    input_shape_: tuple[int, ...] | None
+    layout_: str | None
     n_components_: int
-    sigma_: float
-    noise_: float
+    sigma_: float | None
+    noise_: float | None
     options_: dict[str, Any]
     trials_: list[dict[str, Any]]
     n_iter_: int
@@ -113,8 +119,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
         Parameters
         ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+        X : array-like, shape (n, n_features), (n, samples, channels) or (n, height, width, channels)
+            Raw inputs, finite. Windows of a signal, images and rows with a `window_shape` or an
+            `image_shape` go through a local stage. Their dtype decides what the firmware takes: float32 for any float,
             uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers.
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
@@ -156,6 +163,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     ) -> TernaryKernelClassifier:  # fmt: skip
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
+        X, given = _flat(X)
+        shape = self.input_shape(given)
+        self.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, data = prepare(
@@ -167,14 +177,19 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             validation=None if validation is None else self._checked_validation(validation),
             teacher=None if teacher is None else (teacher, X),
         )
-        result = self._train(data, recipe or {})
+        result = self._train(data, recipe or {}, shape)
         # Not earlier, or an interrupted second fit would mix two models.
-        self.classes_, self.machine_ = classes, result.machine
+        self.classes_, self.machine_, self.input_shape_ = classes, result.machine, shape
         self.options_ = asdict(result.recipe)
-        del self.options_["n_threads"]  # changes nothing but the time
+        for options in (self.options_, self.options_.get("linear", {})):
+            options.pop("n_threads", None)  # changes nothing but the time
         self.trials_ = [asdict(trial) for trial in result.trials]
-        self.layout_, self.n_components_ = result.recipe.layout, result.recipe.n_components
-        self.sigma_, self.noise_ = result.sigma, result.recipe.noise
+        recipe = result.recipe
+        has_components = isinstance(recipe, Recipe)
+        self.layout_ = recipe.layout if has_components else None
+        self.n_components_ = recipe.n_components if has_components else 0
+        self.sigma_ = result.sigma if has_components else None
+        self.noise_ = recipe.noise if has_components else None
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
         self.history_ = {
             name: np.array([epoch[name] for epoch in result.history])
@@ -190,24 +205,28 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             )
         return self
 
-    def _train(self, data: TrainSet, recipe: Mapping[str, float]) -> trainer.TrainingResult:
+    def _train(
+        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
+    ) -> trainer.TrainingResult:
         if not self.verbose or progress.is_observed():
-            return trainer.fit(data, self, **recipe)
+            return trainer.fit(data, self, shape, **recipe)
         with progress.observing(_print_progress):
-            return trainer.fit(data, self, **recipe)
+            return trainer.fit(data, self, shape, **recipe)
 
     def _checked_validation(
         self, validation: tuple[ArrayLike, ArrayLike]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise TinykernelError("validation: give a pair (X, y) of rows and labels")
-        rows, labels = validate_data(self, *validation, dtype="numeric", reset=False)
+        rows, labels = validate_data(
+            self, _flat(validation[0])[0], validation[1], dtype="numeric", reset=False
+        )
         return rows, labels
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype="numeric", reset=False)
+        rows = validate_data(self, _flat(X)[0], dtype="numeric", reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -241,6 +260,8 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             Entries of `classes_`.
         """
         rows = self._checked_rows(X)
+        if isinstance(self.machine_, IntegerModel):
+            return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
         return np.asarray(self.classes_[self.machine_.label_indices(rows)])
 
     def quantize(self) -> IntegerModel:
@@ -254,9 +275,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         check_is_fitted(self)
         found = getattr(self, "feature_names_in_", None)
         names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine, Any, IntegerModel] | None = getattr(self, "_quantized", None)
+        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(self, "_quantized", None)
         if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, quantize(self.machine_, names))
+            cached = (self.machine_, names, _as_integers(self.machine_, names))
             self._quantized = cached
         return cached[2]
 
@@ -265,6 +286,23 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_quantized"}
+
+
+def _flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
+    """Return inputs as rows, and the shape of one input where they are an array of more."""
+    n_dimensions = getattr(X, "ndim", 2)
+    if n_dimensions not in (3, 4):
+        return X, None
+    inputs = np.asarray(X)
+    return inputs.reshape(len(inputs), -1), inputs.shape[1:]
+
+
+def _as_integers(
+    machine: KernelMachine | IntegerModel, names: tuple[str, ...] | None
+) -> IntegerModel:
+    if isinstance(machine, IntegerModel):
+        return replace(machine, feature_names=names)
+    return quantize(machine, names)
 
 
 def _print_progress(message: progress.Progress) -> None:

@@ -444,12 +444,12 @@ def _decode(value: Any, arrays: _Arrays, depth: int = _DEEPEST) -> Any:
 
 def _decode_record(name: str, encoded: dict[str, Any], arrays: _Arrays) -> Any:
     """Make a model or a part of one, its parts first."""
-    parts = {"machine_": "KernelMachine"} if name in _CLASSIFIERS else _PARTS
+    parts = {"machine_": ("KernelMachine", "IntegerModel")} if name in _CLASSIFIERS else _PARTS
     fields = {}
     for key, content in encoded.items():
         if isinstance(content, dict) and "record" in content:
             part, inner = content["record"]
-            if parts.get(key) != part:
+            if part not in parts.get(key, ()):
                 raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
             fields[key] = _decode_record(part, inner, arrays)
         else:
@@ -482,7 +482,7 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
 # ---------------------------------------------------------------------------------------- schema
 
 _FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-_PARTS = {"scaler": "InputScaler", "permutation": "Permutation", "local": "LocalStage"}
+_PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",)}
 
 #: Says what is wrong with a value, or "".
 _Check = Callable[[Any], str]
@@ -663,14 +663,15 @@ def _check_machine(fields: dict[str, Any]) -> None:
 def _check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     """Check that the attributes of a classifier are those of its machine."""
     machine, labels = fields.get("machine_"), fields.get("classes_")
-    if not isinstance(machine, KernelMachine):
+    if not isinstance(machine, KernelMachine | IntegerModel):
         raise TinykernelError("damaged classifier: it holds no fitted machine")
+    n_inputs = machine.n_inputs if isinstance(machine, IntegerModel) else machine.n_features
     wrong = {
         "classes_": not isinstance(labels, np.ndarray)
         or labels.tolist()
         != [c.item() if isinstance(c, np.generic) else c for c in machine.classes],
-        "n_features_in_": fields.get("n_features_in_") != machine.n_features,
-        "feature_names_in_": not _are_names(fields.get("feature_names_in_"), machine.n_features),
+        "n_features_in_": fields.get("n_features_in_") != n_inputs,
+        "feature_names_in_": not _are_names(fields.get("feature_names_in_"), n_inputs),
     }
     for name in filter(wrong.get, wrong):
         raise TinykernelError(f"damaged classifier: {name} does not go with its machine")

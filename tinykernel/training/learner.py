@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel import progress
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior
 from tinykernel.training.options import Recipe
 from tinykernel.training.start import aligned_blocks
@@ -29,7 +28,7 @@ from tinykernel.training.windows import (
     stored_windows,
 )
 
-__all__ = ["Forward", "History", "Learner", "Validation"]
+__all__ = ["Forward", "Learner", "Validation"]
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
@@ -37,6 +36,7 @@ _POOL = 1 << 20
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain")
 
 _Floats = NDArray[np.float32]
+_Augmentation = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,6 @@ class Validation:
     mixed: _Floats
     codes: NDArray[np.int64]
     weight: _Floats
-
-
-@dataclass(frozen=True)
-class History:
-    """Loss, seconds and, with validation rows, accuracy of each epoch; and whether Ctrl-C came."""
-
-    epochs: list[dict[str, float]]
-    interrupted: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """The parameters after the best epoch."""
-
-    accuracy: float
-    epoch: int
-    values: list[_Floats]
 
 
 class Learner:
@@ -114,6 +97,7 @@ class Learner:
         self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
+        self._augmented: _Augmentation | None = None
         self._step = 0
         self._draw()
         self._leaves_out = self.layout.leaves_out(self.dimension)
@@ -300,68 +284,43 @@ class Learner:
 
     def run(
         self, validation: Validation | None = None, patience: int | None = None,
-        augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None = None,
+        augmented: _Augmentation | None = None,
     ) -> History:  # fmt: skip
-        """Train, and end in the best state (by `validation`, if given), quantized.
-
-        Ctrl-C ends the training and keeps the best state so far; in the first epoch, and in a
-        short training that can be cancelled, it is passed on.
-        """
-        o = self.recipe
-        interrupted = False
-        history: list[dict[str, float]] = []
-        best: _Best | None = None
-        try:
-            for epoch in range(o.epochs):
-                begin = time.perf_counter()
-                entry = {"loss": self._epoch(epoch, augmented)}
-                if validation is not None:
-                    entry["accuracy"] = self.accuracy(validation)
-                    if best is None or entry["accuracy"] >= best.accuracy:
-                        best = self._state(entry["accuracy"], epoch)
-                entry["seconds"] = time.perf_counter() - begin
-                history.append(entry)
-                left = entry["seconds"] * (o.epochs - epoch - 1)
-                if self._cancelled is None:
-                    progress.report("training", epoch + 1, o.epochs, _message(entry, left))
-                if best is not None and patience is not None and epoch - best.epoch >= patience:
-                    break
-        except KeyboardInterrupt:
-            if not history or self._cancelled is not None:
-                raise
-            interrupted = True
-            progress.report("training", len(history), o.epochs, "stopped; the best is kept")
-        if best is not None:
-            for name, value in zip(_NAMES, best.values, strict=True):
-                getattr(self, name)[...] = value
+        """Train, and end in the best state (by `validation`, if given), quantized."""
+        self._augmented = augmented
+        judge = None if validation is None else partial(self.accuracy, validation)
+        stage = "training" if self._cancelled is None else None
+        history = run_epochs(self, self.recipe.epochs, judge, patience, stage)
         self.prove()
         self.quantized = True
-        return History(history, interrupted)
+        return history
 
-    def _state(self, accuracy: float, epoch: int) -> _Best:
-        values = [getattr(self, name).copy() for name in _NAMES]
-        return _Best(accuracy, epoch, values)
+    def state(self) -> list[_Floats]:
+        """Return copies of all learned parameters."""
+        return [getattr(self, name).copy() for name in _NAMES]
 
-    def _epoch(
-        self, epoch: int,
-        augmented: Callable[[NDArray[np.int64], np.random.Generator], _Floats] | None,
-    ) -> float:  # fmt: skip
+    def restore(self, state: list[_Floats]) -> None:
+        """Put back learned parameters."""
+        for name, value in zip(_NAMES, state, strict=True):
+            getattr(self, name)[...] = value
+
+    def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
         o, n = self.recipe, self.mixed.shape[0]
         size = max(LANES, min(o.batch_rows, n // LANES * LANES))
         n_batches = max(1, n // size)
         order = np.resize(self.rng.permutation(n), n_batches * size)
         total = 0.0
-        if (epoch + 1) / o.epochs > o.quantize_from:
+        if (number + 1) / o.epochs > o.quantize_from:
             self.prove()
         for i in range(n_batches):
-            done = (epoch * n_batches + i) / (o.epochs * n_batches)
+            done = (number * n_batches + i) / (o.epochs * n_batches)
             self.quantized = done >= o.quantize_from
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError
             rows = order[i * size : (i + 1) * size]
-            batch = augmented(rows, self.rng) if augmented is not None else None
-            total += self.learn(rows, o.peak_step * _one_cycle(done, o.warm_up), batch)
+            batch = None if self._augmented is None else self._augmented(rows, self.rng)
+            total += self.learn(rows, o.peak_step * one_cycle(done, o.warm_up), batch)
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:
@@ -373,17 +332,3 @@ class Learner:
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
         return float(np.average(labels == validation.codes, weights=validation.weight))
 
-
-def _message(entry: dict[str, float], left: float) -> str:
-    parts = [f"loss {entry['loss']:.4f}"]
-    if "accuracy" in entry:
-        parts.append(f"validation {100 * entry['accuracy']:.2f} %")
-    return ", ".join([*parts, f"{left:.0f} s left"])
-
-
-def _one_cycle(done: float, warm_up: float) -> float:
-    """Return the step at a share of the training, relative to its peak."""
-    if done < warm_up:
-        return max(done / warm_up, 1e-3)
-    cosine = math.cos(math.pi * (done - warm_up) / (1 - warm_up))
-    return max(0.5 * (1 + cosine), 1e-3)

@@ -24,6 +24,11 @@ __all__ = ["MOST_COMPONENTS", "Recipe", "TrainerOptions", "documented", "recipe_
 #: Training would take days, and no target has the flash.
 MOST_COMPONENTS = 65536
 _DEFAULT_LAYOUT = "compact"
+_DEFAULT_COMPONENTS = 2048
+SIGNAL_AUGMENTATIONS = ("shift", "scale", "noise", "rotate")
+IMAGE_AUGMENTATIONS = ("shift", "affine")
+AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
+LINEAR_BITS = (2, 4, 8)
 _WORD = 32
 
 _ClassT = TypeVar("_ClassT", bound=type)
@@ -54,7 +59,7 @@ def _between(low: float, high: float, words: str, *, open_ends: bool = False) ->
 
 def _components(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
-        if check_count(name, value) > MOST_COMPONENTS:
+        if check_count(name, value, 0) > MOST_COMPONENTS:
             raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
         return
     unknown = [layout for layout in value if layout not in LAYOUTS]
@@ -68,17 +73,25 @@ def _components(name: str, value: Any) -> None:
 def _augmentation(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
-    unknown = [key for key in value if key != "shift"]
-    if unknown:
-        raise TinykernelError(f"{name}: {unknown[0]!r} is not known; give shift")
-    check_count(f"{name}: shift", value.get("shift", 0), 0)
+    for key, amount in value.items():
+        if key == "shift":
+            check_count(f"{name}: shift", amount, 0)
+        elif key in AUGMENTATIONS:
+            _between(0, 10, "from 0 to 10")(f"{name}: {key}", amount)
+        else:
+            known = ", ".join(AUGMENTATIONS)
+            raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
 
 
-def _shape(name: str, value: Any) -> None:
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
-        raise TinykernelError(f"{name}: {value!r}; give (height, width)")
-    for side in value:
-        check_count(name, side)
+def _shape(what: str, *lengths: int) -> _Check:
+    def check(name: str, value: Any) -> None:
+        is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        if not is_list or len(value) not in lengths:
+            raise TinykernelError(f"{name}: {value!r}; give {what}")
+        for side in value:
+            check_count(name, side)
+
+    return check
 
 
 def _class_weight(name: str, value: Any) -> None:
@@ -139,9 +152,10 @@ class TrainerOptions:
     {'phases': 64}
     """
 
-    n_components: int | Mapping[str, int] = _option(
-        2048, _components, "int or mapping of str to int",
-        "p, the number of binary components, at most 65536. Flash grows in proportion. A mapping "
+    n_components: int | Mapping[str, int] | None = _option(
+        None, _unless_none(_components), "int, mapping of str to int, or None",
+        "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
+        "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
         'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
         "the layout chosen on rows held out.",
     )  # fmt: skip
@@ -194,14 +208,44 @@ class TrainerOptions:
         "without, they take values that are often good, and only a layout is chosen, where "
         "there is a choice.",
     )  # fmt: skip
-    augment: Mapping[str, int] | None = _option(
-        None, _unless_none(_augmentation), "mapping or None",
-        'How rows are varied in training: ``{"shift": 1}`` moves images, of `image_shape`, by '
-        "up to one pixel each way.",
+    linear: int | str = _option(
+        "auto", _one_of("auto", "off", *LINEAR_BITS), '{"auto", "off", 2, 4, 8}',
+        "Bits of the weights of a linear part on the quantized inputs, or on the counts of a local "
+        'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
+        "bits on counts, in 8 on inputs.",
     )  # fmt: skip
-    image_shape: tuple[int, int] | None = _option(
-        None, _unless_none(_shape), "(int, int) or None",
-        "With `augment`: height and width of the images that rows are, in row-major order.",
+    local: str = _option(
+        "auto", _one_of("auto", "off"), '{"auto", "off"}',
+        "Whether inputs with a shape go through a local stage: small kernels, whose crossings of "
+        "a threshold are counted; learned for images, chosen from a pool for signals. "
+        '"auto": if a shape is given, by `window_shape`, `image_shape` or the array.',
+    )  # fmt: skip
+    n_kernels: int | None = _option(
+        None, _unless_none(check_count), "int or None",
+        "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
+        "and 256 for signals.",
+    )  # fmt: skip
+    window_shape: tuple[int, int] | None = _option(
+        None, _unless_none(_shape("(samples, channels)", 2)), "(int, int) or None",
+        "Samples and channels of the windows of a signal that rows are, the channels of a sample "
+        "side by side. Needless for arrays (n, samples, channels).",
+    )  # fmt: skip
+    image_shape: tuple[int, ...] | None = _option(
+        None, _unless_none(_shape("(height, width) or (height, width, channels)", 2, 3)),
+        "(int, int) or (int, int, int) or None",
+        "Height and width of the images that rows are, in row-major order, and channels. An array "
+        "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
+    )  # fmt: skip
+    hop: int = _option(
+        0, lambda name, value: check_count(name, value, 0), "int",
+        "Signals: samples from one window of a stream to the next; 0 for no stream.",
+    )  # fmt: skip
+    augment: Mapping[str, float] | None = _option(
+        None, _unless_none(_augmentation), "mapping or None",
+        'How rows are varied in training. Images: "shift", by up to so many pixels each way; '
+        'with a local stage also "affine", the strength of small rotations, scales, shifts and '
+        'shears, 1 for much. Signals: "shift" in samples, "scale" and "noise" as relative '
+        'deviations, "rotate" in radians, of every three channels about a random axis.',
     )  # fmt: skip
     teacher_share: float = _option(
         0.5, _between(0, 1, "from 0 to 1"), "float",
@@ -226,19 +270,72 @@ class TrainerOptions:
         for option in fields(TrainerOptions):
             option.metadata["check"](option.name, getattr(self, option.name))
         self.capacity()
-        if self.augment_shift() and self.image_shape is None:
-            raise TinykernelError("augment: shift needs the image_shape, e.g. (28, 28)")
-        if self.image_shape is not None and not self.augment_shift():
-            raise TinykernelError('image_shape: has a use with augment={"shift": ...} only')
-        if self.image_shape is not None and self.augment_shift() > max(self.image_shape) // 2:
-            height, width = self.image_shape
+        self._check_shape()
+
+    def _check_shape(self) -> None:
+        """Refuse shapes without a use, and options that need a shape."""
+        if self.window_shape is not None and self.image_shape is not None:
+            raise TinykernelError("window_shape, image_shape: give one of them")
+        if self.window_shape is not None and self.local == "off":
+            raise TinykernelError("window_shape: has a use with a local stage only")
+        if self.image_shape is not None and self.local == "off" and not self.augment_shift():
+            raise TinykernelError(
+                'image_shape: without a local stage it has a use with augment={"shift": ...} only'
+            )
+        if self.image_shape is not None and self.augment_shift() > max(self.image_shape[:2]) // 2:
+            height, width = self.image_shape[:2]
             raise TinykernelError(
                 f"augment: a shift of {self.augment_shift()} pixels moves images of {height} x "
                 f"{width} out of sight; give at most {max(height, width) // 2}"
             )
 
+    def input_shape(self, given: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
+        """Return the shape for a local stage, or None: (samples, channels), or three numbers.
+
+        `given` is the shape of one input of an array, where it has one.
+        """
+        image = self.image_shape
+        if image is not None:
+            image = (*map(int, image), 1)[:3] if len(image) == 2 else tuple(map(int, image))
+        window = None if self.window_shape is None else tuple(map(int, self.window_shape))
+        shape = image or window
+        if given is not None and shape is None:
+            shape = tuple(given)
+        if given is not None and shape is not None and np.prod(given) != np.prod(shape):
+            raise TinykernelError(f"inputs have the shape {given}, not {shape}")
+        return None if self.local == "off" else shape
+
+    def check_for(self, shape: tuple[int, ...] | None) -> None:
+        """Refuse options that have no use for inputs of a shape, from `input_shape`."""
+        kinds = {None: ("shift",), 2: SIGNAL_AUGMENTATIONS, 3: IMAGE_AUGMENTATIONS}
+        what = {None: "rows without a local stage", 2: "signals", 3: "images"}
+        kind = None if shape is None else len(shape)
+        for key, amount in (self.augment or {}).items():
+            if amount and key not in kinds[kind]:
+                raise TinykernelError(f"augment: {key} is not for {what[kind]}")
+        if shape is None and self.augment_shift() and self.image_shape is None:
+            raise TinykernelError("augment: shift needs the image_shape, e.g. (28, 28)")
+        if shape is None and self.n_kernels is not None:
+            raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
+        if kind != 2 and self.hop:
+            raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
+        if self.n_components == 0 and self.linear == "off":
+            raise TinykernelError("n_components: 0 needs a linear part")
+        if shape is not None and self.linear == "off":
+            raise TinykernelError("linear: a local stage needs it")
+        if shape is not None and self.n_components not in (None, 0):
+            raise TinykernelError("n_components: a local stage has none; give n_kernels")
+
+    def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
+        """Return the bits of the linear part, None without one."""
+        if self.linear == "auto":
+            return 4 if shape is not None else 8 if self.n_components == 0 else None
+        return None if self.linear == "off" else int(self.linear)
+
     def capacity(self) -> dict[str, int]:
         """Return the layouts that may be chosen, each with its number of components."""
+        if self.n_components is None:
+            return {self.layout or _DEFAULT_LAYOUT: _DEFAULT_COMPONENTS}
         if not isinstance(self.n_components, Mapping):
             return {self.layout or _DEFAULT_LAYOUT: int(self.n_components)}
         if self.layout is None:

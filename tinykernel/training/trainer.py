@@ -29,20 +29,25 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
 from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.images import ImagePlan
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
+from tinykernel.training.local import fit_images, fit_linear, fit_signals
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import Recipe, TrainerOptions, recipe_for
+from tinykernel.training.readout import LinearRecipe
 from tinykernel.training.search import Trial, TrialData, choose_recipe
+from tinykernel.training.signals import SignalPlan
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.windows import Arithmetic
 
-__all__ = ["TrainingResult", "fit"]
+__all__ = ["TrainingResult", "check_rows", "fit"]
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]
@@ -55,8 +60,9 @@ class TrainingResult:
 
     Parameters
     ----------
-    machine : KernelMachine
-    recipe : Recipe
+    machine : KernelMachine, or IntegerModel
+        The latter without components.
+    recipe : Recipe, or LinearRecipe, ImagePlan or SignalPlan
         Given and chosen.
     sigma : float
         Kernel width at the start of training, in scaled inputs.
@@ -68,21 +74,25 @@ class TrainingResult:
         Whether Ctrl-C ended the training; the machine is the best until then.
     """
 
-    machine: KernelMachine
-    recipe: Recipe
+    machine: KernelMachine | IntegerModel
+    recipe: Recipe | LinearRecipe | ImagePlan | SignalPlan
     sigma: float
     trials: list[Trial]
     history: list[dict[str, float]]
     interrupted: bool
 
 
-def fit(data: TrainSet, options: TrainerOptions, **given: Any) -> TrainingResult:
+def fit(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None = None, **given: Any
+) -> TrainingResult:
     """Train a machine by gradient.
 
     Parameters
     ----------
     data : TrainSet
     options : TrainerOptions
+    shape : tuple of int, optional
+        Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
         Fields of `Recipe`; they are not searched.
 
@@ -106,7 +116,10 @@ def fit(data: TrainSet, options: TrainerOptions, **given: Any) -> TrainingResult
     2
     """
     options.check()
-    _check_rows(data, options)
+    options.check_for(shape)
+    check_rows(data, options)
+    if shape is not None or options.n_components == 0:
+        return _without_components(data, options, shape)
     first = recipe_for(options, data.codes.size, given)
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
@@ -132,18 +145,31 @@ def fit(data: TrainSet, options: TrainerOptions, **given: Any) -> TrainingResult
     )
 
 
+def _without_components(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None
+) -> TrainingResult:
+    """Train a linear part, on the counts of a local stage where there is one."""
+    if shape is None:
+        result = fit_linear(data, options)
+    else:
+        result = (fit_signals if len(shape) == 2 else fit_images)(data, options, shape)
+    history = result.history
+    return TrainingResult(result.model, result.recipe, 0.0, [], history.epochs, history.interrupted)
+
+
 # -- preparation ----------------------------------------------------------------------------------
 
 
-def _check_rows(data: TrainSet, options: TrainerOptions) -> None:
+def check_rows(data: TrainSet, options: TrainerOptions) -> None:
     """Refuse options that do not fit to the rows, or would have no use."""
     n_inputs = data.X.shape[1]
-    if options.image_shape is not None and np.prod(options.image_shape) != n_inputs:
-        height, width = options.image_shape
-        raise TinykernelError(
-            f"image_shape: {height} x {width} makes {height * width} pixels, but rows have "
-            f"{n_inputs} inputs"
-        )
+    for name in ("image_shape", "window_shape"):
+        shape = getattr(options, name)
+        if shape is not None and np.prod(shape) != n_inputs:
+            raise TinykernelError(
+                f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values, but rows "
+                f"have {n_inputs} inputs"
+            )
     if data.validation is None and options.validation_fraction is None:
         if options.patience is not None:
             raise TinykernelError(
@@ -220,7 +246,7 @@ def _shifter(
 ) -> _Shifter:
     """Return a function that moves images by some pixels; edges are repeated."""
     assert options.image_shape is not None
-    height, width = options.image_shape
+    height, width = options.image_shape[:2]
     most = options.augment_shift()
 
     def shifted(chosen: NDArray[np.int64], rng: np.random.Generator) -> _Floats:

@@ -1,0 +1,101 @@
+"""How training inputs with a shape are varied: images by affine maps, signals as sensors vary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Augmentation", "affine_moves", "vary_windows"]
+
+# What `affine` 1 means: radians, shares of size, pixels of an image of 28, shear.
+_ROTATION, _SCALE, _SHIFT, _SHEAR = np.radians(12), 0.12, 1.5 / 28, 0.15
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How much inputs are varied; 0 leaves a kind out.
+
+    Parameters
+    ----------
+    affine : float
+        Images: strength of small rotations, scales, shifts and shears; 1 is usual for digits.
+    shift : int
+        Pixels or samples each way.
+    rotate : float
+        Signals: deviation, in radians, of the rotation of every three channels about a random axis.
+    noise : float
+        Signals: deviation, relative to that of the channel.
+    scale : float
+        Signals: deviation of a factor for each window.
+    """
+
+    affine: float = 0.0
+    shift: int = 0
+    rotate: float = 0.0
+    noise: float = 0.0
+    scale: float = 0.0
+
+    @classmethod
+    def of(cls, given: Mapping[str, float] | None) -> Augmentation:
+        """Return what an option of the trainer says."""
+        return cls(**(given or {}))
+
+
+def affine_moves(
+    augmentation: Augmentation, n: int, shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Draw where each pixel comes from: y' = m0 y + m1 x + m2, x' = m3 y + m4 x + m5; or nothing."""
+    strength, most = augmentation.affine, augmentation.shift
+    if not strength and not most:
+        return np.empty((0, 6), dtype=np.float32)
+    u = rng.uniform(-1, 1, (6, n))
+    angle, shear = strength * _ROTATION * u[0], strength * _SHEAR * u[1]
+    tall, wide = 1 + strength * _SCALE * u[2], 1 + strength * _SCALE * u[3]
+    cos, sin = np.cos(angle), np.sin(angle)
+    down, right = (strength * _SHIFT * side * v for side, v in zip(shape, u[4:], strict=True))
+    if most:
+        whole = rng.integers(-most, most + 1, (2, n))
+        down, right = down + whole[0], right + whole[1]
+    matrix = np.stack([cos * tall, sin * tall, (shear - sin) * wide, cos * wide])
+    y, x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
+    moves = np.stack([
+        matrix[0], matrix[1], y - matrix[0] * y - matrix[1] * x + down,
+        matrix[2], matrix[3], x - matrix[2] * y - matrix[3] * x + right,
+    ], axis=1)  # fmt: skip
+    return moves.astype(np.float32)
+
+
+def vary_windows(
+    windows: NDArray[np.float64], augmentation: Augmentation, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return a varied copy of windows (n, samples, channels)."""
+    n, samples, channels = windows.shape
+    out = windows
+    if augmentation.shift:
+        moved = rng.integers(-augmentation.shift, augmentation.shift + 1, n)
+        place = np.clip(np.arange(samples) + moved[:, np.newaxis], 0, samples - 1)
+        out = np.take_along_axis(out, place[:, :, np.newaxis], axis=1)
+    if augmentation.rotate:
+        turn = _rotations(augmentation.rotate * rng.standard_normal((n, 3)))
+        triples = [out[:, :, c : c + 3] for c in range(0, channels, 3)]
+        out = np.concatenate([np.einsum("nij,nsj->nsi", turn, t) for t in triples], axis=2)
+    if augmentation.scale:
+        out = out * (1 + augmentation.scale * rng.standard_normal((n, 1, 1)))
+    if augmentation.noise:
+        size = augmentation.noise * windows.std(axis=(0, 1))
+        out = out + size * rng.standard_normal(out.shape)
+    return out
+
+
+def _rotations(axis: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrices of rotations given as axis times angle, (n, 3): Rodrigues."""
+    angle = np.maximum(np.sqrt(np.square(axis).sum(axis=1)), 1e-12)[:, np.newaxis, np.newaxis]
+    x, y, z = axis.T
+    zero = np.zeros_like(x)
+    cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3) / angle
+    square = np.einsum("nij,njk->nik", cross, cross)
+    turned: NDArray[np.float64] = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * square
+    return turned

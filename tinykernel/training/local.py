@@ -1,0 +1,257 @@
+"""Training with a local stage, or with a linear part alone: from checked rows to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.scaler import InputScaler
+from tinykernel.model.scaling import InputScaling
+from tinykernel.training.augment import Augmentation
+from tinykernel.training.folds import keep_aside
+from tinykernel.training.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.loop import History, run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readout import LinearLearner, LinearRecipe, linear_model
+from tinykernel.training.signals import SignalPlan, SignalPool
+from tinykernel.training.trainset import TrainSet
+
+__all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan", "signal_plan"]
+
+_Floats = NDArray[np.float32]
+_SMALL_IMAGE = 10
+_LARGE_IMAGE = 40
+
+
+@dataclass(frozen=True, eq=False)
+class LocalResult:
+    """A trained model without components and how it came about.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    recipe : LinearRecipe, ImagePlan or SignalPlan
+    history : History
+    """
+
+    model: IntegerModel
+    recipe: LinearRecipe | ImagePlan | SignalPlan
+    history: History
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows to learn from, and rows to choose the best epoch by, where there are any."""
+
+    rows: NDArray[Any]
+    targets: _Floats
+    weight: _Floats
+    held: tuple[NDArray[Any], NDArray[np.int64], _Floats] | None
+
+
+def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
+    """Bring targets and weights into the form of the learners, and keep rows aside."""
+    weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
+    targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
+    if options.validation_fraction:
+        out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
+        held = (data.X[out], data.codes[out], weight[out])
+        return _Rows(data.X[~out], targets[~out], weight[~out], held)
+    if data.validation is None:
+        return _Rows(data.X, targets, weight, None)
+    rows, codes = data.validation
+    by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
+    return _Rows(data.X, targets, weight, (rows, codes, by_class[codes].astype(np.float32)))
+
+
+def _run(
+    learner: LinearLearner, inputs: Callable[[NDArray[Any]], NDArray[Any]], rows: _Rows,
+    options: TrainerOptions, stage: str | None = "training",
+) -> History:  # fmt: skip
+    """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
+    judge = None
+    if rows.held is not None:
+        given, codes, weight = rows.held
+
+        def judge() -> float:
+            decisions = learner.decide(inputs(given))
+            labels = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
+            return float(np.average(labels == codes, weights=weight))
+
+    return run_epochs(learner, learner.recipe.epochs, judge, options.patience, stage)
+
+
+def _recipe(options: TrainerOptions, n_rows: int, bits: int, epochs: int) -> LinearRecipe:
+    """Return the recipe of a linear part; `epochs` are those for 60,000 rows."""
+    threads = int(numba.config.NUMBA_NUM_THREADS)
+    if options.n_jobs not in (None, -1):
+        threads = int(options.n_jobs)
+    usual = int(np.clip(round(epochs * np.sqrt(60000 / n_rows)), epochs, 10 * epochs))
+    return LinearRecipe(
+        bits=bits, epochs=options.epochs or usual,
+        batch_rows=64 if n_rows < 4000 else 128,
+        seed=int(check_random_state(options.random_state).randint(2**31 - 1)), n_threads=threads,
+    )  # fmt: skip
+
+
+# -- images ---------------------------------------------------------------------------------------
+
+
+def image_plan(
+    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int
+) -> ImagePlan:
+    """Return how kernels for images are trained."""
+    side = min(shape[:2])
+    if side < 4:
+        raise TinykernelError(
+            f"image_shape: {shape[0]} x {shape[1]} is too small for a local stage; at least 4 x 4"
+        )
+    size = 3 if side <= _SMALL_IMAGE else 5
+    return ImagePlan(
+        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 12,
+        average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15),
+    )  # fmt: skip
+
+
+def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
+    """Learn kernels for images of (height, width, channels)."""
+    bits = options.linear_bits(shape)
+    assert bits is not None
+    plan = image_plan(options, shape, len(data.X), bits)
+    rows = _split(data, options, plan.linear.seed)
+    pixels = rows.rows.reshape(-1, shape[2])
+    scope = "global" if shape[2] == 1 else options.scaler_scope
+    _, scaling = choose_scaling(pixels, data.raw_dtype, 8, scope)
+    scaler = quantize_scaler(scaling, data.raw_dtype, 8).scaler
+    _check_channels(scaler)
+
+    def levels(given: NDArray[Any]) -> NDArray[np.uint8]:
+        return as_levels(given, scaler, shape)
+
+    learner = ImageLearner(
+        levels(rows.rows), rows.targets, rows.weight, plan, Augmentation.of(options.augment)
+    )
+    held = rows.held
+    if held is not None:
+        rows = replace(rows, held=(levels(held[0]), *held[1:]))
+    history = _run(learner, learner.quantized_counts, rows, options)
+    kept = learner.used()
+    if kept.size == 0:
+        kept = np.arange(1)
+    stage = learner.stage(scaler, kept)
+    weights, worth, offset = learner.stored()
+    n_cells = stage.cells[0] * stage.cells[1]
+    columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
+    # The counts of a smaller set may have another type, but no other factor.
+    counts = _count_scaler(stage.count_dtype, learner.multiplier, learner.largest_count)
+    model = _counting_model(counts, data.classes, weights[:, columns], worth, offset, stage)
+    return LocalResult(model, plan, history)
+
+
+def _check_channels(scaler: InputScaler) -> None:
+    if np.any(scaler.multiplier == 0):
+        channel = int(np.argmax(scaler.multiplier == 0))
+        raise TinykernelError(f"X: channel {channel} never varies; leave it out")
+
+
+def _count_scaler(dtype: str, multiplier: int, largest: int) -> InputScaler:
+    """Return the scaler of counts: bytes pass, less 128."""
+    span = 255 if multiplier == 65536 else largest
+    return InputScaler(dtype, 8, [0], [multiplier], [span])
+
+
+def _counting_model(
+    scaler: InputScaler, classes: Any, weights: NDArray[np.int8], worth: NDArray[np.float64],
+    offset: NDArray[np.float64], stage: Any,
+) -> IntegerModel:  # fmt: skip
+    """Make the model of a linear part on counts, which it learned without the 128 less."""
+    moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
+    return linear_model(scaler, classes, weights, worth, moved, stage)
+
+
+# -- signals --------------------------------------------------------------------------------------
+
+
+def signal_plan(
+    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int
+) -> SignalPlan:
+    """Return how kernels for signals are chosen."""
+    samples = shape[0]
+    if samples < 12:
+        raise TinykernelError(
+            f"window_shape: {samples} samples are too few for kernels of nine; give at least 12"
+        )
+    average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
+    n = options.n_kernels or 256
+    return SignalPlan(
+        n_kernels=n, n_pool=max(1344, 2 * n), average=average, hop=options.hop,
+        linear=_recipe(options, n_rows, bits, 6),
+    )  # fmt: skip
+
+
+def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
+    """Choose kernels for windows of (samples, channels)."""
+    bits = options.linear_bits(shape)
+    assert bits is not None
+    plan = signal_plan(options, shape, len(data.X), bits)
+    rows = _split(data, options, plan.linear.seed)
+    scaler = _signal_scaler(rows.rows.reshape(-1, shape[1]), data.raw_dtype)
+    _check_channels(scaler)
+    plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    pool = SignalPool(
+        rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, plan,
+        Augmentation.of(options.augment),
+    )  # fmt: skip
+    kept, stage = pool.reduced(pool.choose())
+    learner = pool.learner(kept, plan.linear)
+    if rows.held is not None:
+        rows = replace(rows, held=(pool.counts(rows.held[0])[:, kept], *rows.held[1:]))
+    history = _run(learner, lambda counts: counts, rows, options)
+    counts = _count_scaler(stage.count_dtype, pool.multiplier, pool.stage.largest_count)
+    model = _counting_model(counts, data.classes, *learner.stored(), stage)
+    return LocalResult(model, plan, history)
+
+
+def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
+    """Scale each channel by the range of nearly all its samples, and a tenth more."""
+    bits = 8 if raw_dtype in ("uint8", "int8") else 16
+    low, high = np.quantile(samples.astype(np.float64), [0.001, 0.999], axis=0)
+    least, most = samples.min(axis=0).astype(np.float64), samples.max(axis=0).astype(np.float64)
+    still = high <= low
+    low, high = np.where(still, least, low), np.where(still, most, high)
+    margin = 0.1 * (high - low)
+    low, high = low - margin, high + margin
+    varies = high > low
+    scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
+    n = low.size
+    scaling = InputScaling((low + high) / 2, scale, np.full(n, -1.0), np.full(n, 1 - 2.0**(1 - bits)))
+    return quantize_scaler(scaling, raw_dtype, bits).scaler
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def fit_linear(data: TrainSet, options: TrainerOptions) -> LocalResult:
+    """Train a linear part on the quantized inputs of plain rows."""
+    bits = options.linear_bits(None)
+    assert bits is not None
+    recipe = _recipe(options, len(data.X), bits, 10)
+    rows = _split(data, options, recipe.seed)
+    width, scaling = choose_scaling(
+        rows.rows, data.raw_dtype, options.input_bits, options.scaler_scope
+    )
+    scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
+    learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
+    history = _run(learner, scaler.quantize, rows, options)
+    return LocalResult(linear_model(scaler, data.classes, *learner.stored()), recipe, history)

@@ -1,0 +1,343 @@
+"""Compiled kernels of the trainer for images: responses, counts, and their gradients.
+
+As in `kernels`, images travel in groups of `LANES`, side by side in memory: the pixel outside, the
+image inside. A plane has `lead` zeros before the first row and the same number after each row, so
+that one gap serves the end of a row and the beginning of the next, and a tap is one offset for all
+positions. Positions in a gap fall into a cell of their own, which nobody reads.
+
+The derivative of a count with respect to a response is that of `kernels`, ``k / (1 + (k s)^2 /
+2)^2``, with s the distance to the threshold over the spread of the responses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tinykernel.training.kernels import LANES
+from tinykernel.training.loss import loss_group
+
+__all__ = ["count_images", "learn_images", "linear_backward", "linear_forward", "respond"]
+
+_CHUNK = 2048
+_WIDE = 4096
+_ONE = np.float32(1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _warp(image, move, out):  # type: ignore[no-untyped-def]
+    """Sample one plane (h, w) at an affine map of its pixels: bilinear, 0 outside."""
+    height, width = image.shape
+    for y in range(height):
+        for x in range(width):
+            v = move[0] * y + move[1] * x + move[2]
+            u = move[3] * y + move[4] * x + move[5]
+            top = int(np.floor(v))
+            left = int(np.floor(u))
+            total = np.float32(0.5)
+            for i in range(2):
+                row = top + i
+                if 0 <= row < height:
+                    across = np.float32(abs(1 - i - (v - top)))
+                    for j in range(2):
+                        column = left + j
+                        if 0 <= column < width:
+                            share = np.float32(abs(1 - j - (u - left)))
+                            total += across * share * image[row, column]
+            out[y, x] = np.uint8(total)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-untyped-def]
+    """Write the levels of one group into planes; `moves` (n, 6) belong to `rows`, or are none.
+
+    geometry: shift, average, rows, columns, padding, lead, pitch, plane.
+    """
+    shift, average, n_rows, n_columns, padding, lead, pitch, plane = geometry
+    halves = 2 if average == 2 else 0
+    x[:] = 0
+    for k in range(LANES):
+        row = rows[first + k]
+        for c in range(images.shape[1]):
+            image = images[row, c]
+            if moves.shape[0] > 0:
+                _warp(image, moves[first + k], scratch)
+                image = scratch
+            start = c * plane + lead
+            for i in range(n_rows):
+                place = start + (i + padding) * pitch
+                for j in range(n_columns):
+                    total = 0
+                    for a in range(average):
+                        for b in range(average):
+                            total += image[average * i + a, average * j + b] >> shift
+                    x[(place + j) * LANES + k] = total >> halves
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def respond(x, offsets, signs, n, out):  # type: ignore[no-untyped-def]
+    """Add up the taps of each kernel: offsets, signs (kernels, a multiple of 4), out (kernels, n).
+
+    n is positions times `LANES`.
+    """
+    for k in range(offsets.shape[0]):
+        response = out[k]
+        for b in range(0, n, _CHUNK):
+            e = min(n, b + _CHUNK)
+            r = response[b:e]
+            for t in range(0, offsets.shape[1], 4):
+                o0 = offsets[k, t] * LANES + b
+                o1 = offsets[k, t + 1] * LANES + b
+                o2 = offsets[k, t + 2] * LANES + b
+                o3 = offsets[k, t + 3] * LANES + b
+                x0 = x[o0 : o0 + e - b]
+                x1 = x[o1 : o1 + e - b]
+                x2 = x[o2 : o2 + e - b]
+                x3 = x[o3 : o3 + e - b]
+                s0 = np.int16(signs[k, t])
+                s1 = np.int16(signs[k, t + 1])
+                s2 = np.int16(signs[k, t + 2])
+                s3 = np.int16(signs[k, t + 3])
+                if t == 0:
+                    for i in range(e - b):
+                        r[i] = (
+                            np.int16(s0 * x0[i])
+                            + np.int16(s1 * x1[i])
+                            + np.int16(s2 * x2[i])
+                            + np.int16(s3 * x3[i])
+                        )
+                else:
+                    for i in range(e - b):
+                        r[i] += (
+                            np.int16(s0 * x0[i])
+                            + np.int16(s1 * x1[i])
+                            + np.int16(s2 * x2[i])
+                            + np.int16(s3 * x3[i])
+                        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count(responses, cell, thresholds, counts):  # type: ignore[no-untyped-def]
+    """Count the positions above the threshold in each cell: counts (kernels, cells + 1, LANES)."""
+    for k in range(responses.shape[0]):
+        counts[k] = 0
+        t = thresholds[k]
+        for p in range(cell.shape[0]):
+            a = responses[k, p * LANES : (p + 1) * LANES]
+            c = counts[k, cell[p]]
+            for lane in range(LANES):
+                c[lane] += np.int16(a[lane] > t)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_images(  # type: ignore[no-untyped-def]
+    begin, end, images, geometry, offsets, signs, thresholds, cell, n_cells, out
+):  # fmt: skip
+    """Fill out[begin:end], shape (n, kernels * cells), with the counts of images."""
+    n_kernels, n = offsets.shape[0], cell.shape[0] * LANES
+    plane = geometry[7]
+    moves = np.empty((0, 6), dtype=np.float32)
+    scratch = np.empty(images.shape[2:], dtype=np.uint8)
+    x = np.empty(images.shape[1] * plane * LANES, dtype=np.int16)
+    responses = np.empty((n_kernels, n), dtype=np.int16)
+    counts = np.empty((n_kernels, n_cells + 1, LANES), dtype=np.int16)
+    rows = np.empty(LANES, dtype=np.int64)
+    for first in range(begin, end, LANES):
+        for k in range(LANES):
+            rows[k] = min(first + k, end - 1)
+        _fill(images, moves, rows, 0, geometry, scratch, x)
+        respond(x, offsets, signs, n, responses)
+        _count(responses, cell, thresholds, counts)
+        for k in range(min(LANES, end - first)):
+            for i in range(n_kernels):
+                for j in range(n_cells):
+                    out[first + k, i * n_cells + j] = counts[i, j, k]
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
+    """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
+    sums[:] = 0
+    for i in range(f.shape[0]):
+        for o in range(sums.shape[0]):
+            v = linear[i, o]
+            for lane in range(LANES):
+                sums[o, lane] += v * f[i, lane]
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
+    """Add the gradient of the linear part."""
+    lanes = dsums.shape[1]
+    for i in range(f.shape[0]):
+        for o in range(dsums.shape[0]):
+            total = np.float32(0)
+            for lane in range(lanes):
+                total += f[i, lane] * dsums[o, lane]
+            d_linear[i, o] += total
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: ignore[no-untyped-def]
+    """Write d loss / d response of one kernel; returns their sum."""
+    half = slope * slope * np.float32(0.5)
+    factor = slope * inverse
+    total = np.float32(0)
+    for p in range(cell.shape[0]):
+        a = responses[p * LANES : (p + 1) * LANES]
+        d = d_counts[cell[p]]
+        g = out[p * LANES : (p + 1) * LANES]
+        for lane in range(LANES):
+            u = (np.float32(a[lane]) - above) * inverse
+            bell = _ONE + half * u * u
+            q = d[lane] * factor / (bell * bell)
+            g[lane] = q
+            total += q
+    return total
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def _backward(  # type: ignore[no-untyped-def]
+    x, base, places, responses, cell, thresholds, inverse, slope, d_counts, g, d_taps, d_threshold
+):  # fmt: skip
+    """Add the gradients of taps and thresholds; four kernels and three taps at a time.
+
+    x holds the planes in float32, base where the channel of each kernel begins, places the offset
+    of every tap, g (4, positions * LANES) is scratch. Kernels are in the order of their channels.
+    """
+    n_kernels, n_taps, n = responses.shape[0], places.shape[0], cell.shape[0] * LANES
+    k0 = 0
+    while k0 < n_kernels:
+        kn = 0
+        while kn < 4 and k0 + kn < n_kernels and base[k0 + kn] == base[k0]:
+            k = k0 + kn
+            above = np.float32(thresholds[k]) + np.float32(0.5)
+            d_threshold[k] -= _bells(
+                responses[k], cell, above, inverse[k], slope, d_counts[k], g[kn]
+            )
+            kn += 1
+        for k in range(kn, 4):
+            g[k] = 0
+        for j in range(0, n_taps, 3):
+            last = min(j + 2, n_taps - 1)
+            middle = min(j + 1, n_taps - 1)
+            p0 = (base[k0] + places[j]) * LANES
+            p1 = (base[k0] + places[middle]) * LANES
+            p2 = (base[k0] + places[last]) * LANES
+            for b in range(0, n, _WIDE):
+                e = min(n, b + _WIDE)
+                tile = _tile(
+                    x[p0 + b : p0 + e], x[p1 + b : p1 + e], x[p2 + b : p2 + e],
+                    g[0, b:e], g[1, b:e], g[2, b:e], g[3, b:e],
+                )  # fmt: skip
+                for i in range(kn):
+                    d_taps[k0 + i, j] += tile[3 * i]
+                    if j + 1 < n_taps:
+                        d_taps[k0 + i, j + 1] += tile[3 * i + 1]
+                    if j + 2 < n_taps:
+                        d_taps[k0 + i, j + 2] += tile[3 * i + 2]
+        k0 += kn
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy", inline="always")
+def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
+    """Return the twelve dot products of three planes and four gradients."""
+    a00 = a01 = a02 = a10 = a11 = a12 = np.float32(0)
+    a20 = a21 = a22 = a30 = a31 = a32 = np.float32(0)
+    for i in range(x0.shape[0]):
+        u0 = x0[i]
+        u1 = x1[i]
+        u2 = x2[i]
+        v = g0[i]
+        a00 += v * u0
+        a01 += v * u1
+        a02 += v * u2
+        v = g1[i]
+        a10 += v * u0
+        a11 += v * u1
+        a12 += v * u2
+        v = g2[i]
+        a20 += v * u0
+        a21 += v * u1
+        a22 += v * u2
+        v = g3[i]
+        a30 += v * u0
+        a31 += v * u1
+        a32 += v * u2
+    return (a00, a01, a02, a10, a11, a12, a20, a21, a22, a30, a31, a32)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def learn_images(  # type: ignore[no-untyped-def]
+    slot, n_slots, images, moves, rows, geometry, target, weight, n_real,
+    offsets, signs, base, places, thresholds, inverse, slope, cell, n_cells,
+    linear, scale, offset, mean, unit, multiplier, keep,
+    d_taps, d_threshold, d_linear, d_offset, totals,
+):  # fmt: skip
+    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
+
+    images (n, channels, h, w) uint8; rows (batch,) numbers of images and of targets; linear
+    (inputs, outputs); keep (batch / LANES, inputs) uint32: bit k is whether image k has the input.
+    """
+    n_kernels, n = offsets.shape[0], cell.shape[0] * LANES
+    n_inputs, n_outputs = linear.shape
+    scratch = np.empty(images.shape[2:], dtype=np.uint8)
+    x = np.empty(images.shape[1] * geometry[7] * LANES, dtype=np.int16)
+    responses = np.empty((n_kernels, n), dtype=np.int16)
+    counts = np.empty((n_kernels, n_cells + 1, LANES), dtype=np.int16)
+    d_counts = np.zeros((n_kernels, n_cells + 1, LANES), dtype=np.float32)
+    f = np.empty((n_inputs, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    g = np.empty((4, n), dtype=np.float32)
+    d_taps[:] = 0
+    d_threshold[:] = 0
+    d_linear[:] = 0
+    d_offset[:] = 0
+    totals[:] = 0
+    for group in range(slot, rows.shape[0] // LANES, n_slots):
+        first = group * LANES
+        _fill(images, moves, rows, first, geometry, scratch, x)
+        respond(x, offsets, signs, n, responses)
+        _count(responses, cell, thresholds, counts)
+        for k in range(n_kernels):
+            for j in range(n_cells):
+                i = k * n_cells + j
+                for lane in range(LANES):
+                    level = (np.int64(counts[k, j, lane]) * multiplier) >> 16
+                    f[i, lane] = (np.float32(level) - mean[i]) * unit
+        if keep.shape[0] > 0:
+            _leave_out(f, keep[group])
+        linear_forward(f, linear, sums)
+        loss, d_scale = loss_group(
+            sums, scale, offset, target, weight, rows[first : first + LANES], n_real, dsums,
+            d_offset,
+        )  # fmt: skip
+        totals[0] += loss
+        totals[1] += d_scale
+        linear_backward(f, dsums, d_linear)
+        step = unit * np.float32(multiplier / 65536)
+        for k in range(n_kernels):
+            for j in range(n_cells):
+                i = k * n_cells + j
+                d = d_counts[k, j]
+                d[:] = 0
+                for o in range(n_outputs):
+                    v = linear[i, o] * step
+                    for lane in range(LANES):
+                        d[lane] += v * dsums[o, lane]
+                if keep.shape[0] > 0:
+                    for lane in range(LANES):
+                        d[lane] *= np.float32((keep[group, i] >> np.uint32(lane)) & np.uint32(1))
+        _backward(
+            x.astype(np.float32), base, places, responses, cell, thresholds, inverse, slope,
+            d_counts, g, d_taps, d_threshold,
+        )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _leave_out(f, keep):  # type: ignore[no-untyped-def]
+    """Set the inputs that are left out to their mean."""
+    for i in range(f.shape[0]):
+        for lane in range(LANES):
+            f[i, lane] *= np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))

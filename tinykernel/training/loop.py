@@ -1,0 +1,98 @@
+"""The epochs of a training: history, best state, Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import progress
+
+__all__ = ["History", "Trainable", "one_cycle", "run_epochs"]
+
+
+@dataclass(frozen=True)
+class History:
+    """Loss, seconds and, with validation rows, accuracy of each epoch; and whether Ctrl-C came."""
+
+    epochs: list[dict[str, float]]
+    interrupted: bool
+
+
+class Trainable(Protocol):
+    """What has epochs and a state that can be put back."""
+
+    def epoch(self, number: int) -> float:
+        """Go through all rows once; returns the mean loss."""
+
+    def state(self) -> list[NDArray[np.float32]]:
+        """Return copies of what is learned."""
+
+    def restore(self, state: list[NDArray[np.float32]]) -> None:
+        """Put back what `state` gave."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The parameters after the best epoch."""
+
+    accuracy: float
+    epoch: int
+    state: list[NDArray[np.float32]]
+
+
+def run_epochs(
+    learner: Trainable, n_epochs: int, accuracy: Callable[[], float] | None, patience: int | None,
+    stage: str | None = "training",
+) -> History:  # fmt: skip
+    """Train, and end in the best state where `accuracy` tells it.
+
+    Ctrl-C ends the training and keeps the best state so far; in the first epoch, and in a training
+    without a name for its stage (a short one, of a search), it is passed on.
+    """
+    interrupted = False
+    history: list[dict[str, float]] = []
+    best: _Best | None = None
+    try:
+        for number in range(n_epochs):
+            begin = time.perf_counter()
+            entry = {"loss": learner.epoch(number)}
+            if accuracy is not None:
+                entry["accuracy"] = accuracy()
+                if best is None or entry["accuracy"] >= best.accuracy:
+                    best = _Best(entry["accuracy"], number, learner.state())
+            entry["seconds"] = time.perf_counter() - begin
+            history.append(entry)
+            if stage is not None:
+                left = entry["seconds"] * (n_epochs - number - 1)
+                progress.report(stage, number + 1, n_epochs, _message(entry, left))
+            if best is not None and patience is not None and number - best.epoch >= patience:
+                break
+    except KeyboardInterrupt:
+        if not history or stage is None:
+            raise
+        interrupted = True
+        progress.report(stage, len(history), n_epochs, "stopped; the best is kept")
+    if best is not None:
+        learner.restore(best.state)
+    return History(history, interrupted)
+
+
+def _message(entry: dict[str, float], left: float) -> str:
+    parts = [f"loss {entry['loss']:.4f}"]
+    if "accuracy" in entry:
+        parts.append(f"validation {100 * entry['accuracy']:.2f} %")
+    return ", ".join([*parts, f"{left:.0f} s left"])
+
+
+def one_cycle(done: float, warm_up: float) -> float:
+    """Return the step at a share of the training, relative to its peak."""
+    if done < warm_up:
+        return max(done / warm_up, 1e-3)
+    cosine = math.cos(math.pi * (done - warm_up) / (1 - warm_up))
+    return max(0.5 * (1 + cosine), 1e-3)

@@ -1,0 +1,319 @@
+"""The linear part, learned as it is stored: levels of 2, 4 or 8 bits from the first step on.
+
+With q the integers that the machine sees (counts of a local stage, or quantized inputs)::
+
+    f = scale * sum over i of V_oi (q_i - mean_i) * unit + offset_o,      V = step_o * level
+
+The levels are rounded from a float shadow, whose gradient is that of V. The loss is that of the
+components (`loss`), and Adam follows one cycle. The mean goes into the offsets of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import padded_dimension, run_on_rows
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.local import LocalStage
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.scaler import InputScaler
+from tinykernel.training.kernels import LANES
+from tinykernel.training.local_kernels import linear_backward, linear_forward
+from tinykernel.training.loop import one_cycle
+from tinykernel.training.loss import loss_group, prior
+from tinykernel.training.steps import adam
+
+__all__ = ["LinearLearner", "LinearRecipe", "linear_model", "round_linear"]
+
+# Gradients of a batch are added up in this number of parts, whatever the number of threads.
+SLOTS = 4
+# Step of the levels over the root mean square of the weights: least squares for a normal law.
+_STEPS = {2: 1.22, 4: 0.36}
+_LARGEST_MULTIPLIER = 255
+_INT32_MAX = 2**31 - 1
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LinearRecipe:
+    """How a linear part is trained.
+
+    Parameters
+    ----------
+    bits : {2, 4, 8}
+    epochs : int
+    batch_rows : int
+        A multiple of 32.
+    peak_step : float
+        Largest step of Adam, for the weights.
+    dropout : float
+        Share of inputs set to their mean, at random for each row.
+    decay : float
+        L2: added to the gradient of the shadow in this share.
+    warm_up : float
+        Share of the steps.
+    seed : int
+    n_threads : int
+        Changes nothing but the time.
+    """
+
+    bits: int = 4
+    epochs: int = 30
+    batch_rows: int = 128
+    peak_step: float = 0.01
+    dropout: float = 0.0
+    decay: float = 0.0
+    warm_up: float = 0.1
+    seed: int = 0
+    n_threads: int = 1
+
+
+def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, _Floats]:
+    """Round weights (inputs, outputs) to levels; returns these and the step of each output."""
+    most = np.float32(2 ** (bits - 1) - 1)
+    if bits in _STEPS:
+        squares = np.square(linear).mean(axis=0, dtype=np.float64)
+        step = np.float32(_STEPS[bits]) * np.sqrt(squares).astype(np.float32)
+    else:
+        step = np.abs(linear).max(axis=0) / most
+    step = np.maximum(step, np.float32(1e-12))
+    return np.clip(np.rint(linear / step), -most, most), step
+
+
+class LinearLearner:
+    """A linear part and the steps that change it.
+
+    Parameters
+    ----------
+    inputs : ndarray of integers, shape (n, n_inputs)
+        q of the training rows.
+    targets : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+        Mean 1.
+    recipe : LinearRecipe
+    """
+
+    names: tuple[str, ...] = ("linear", "offset", "gain")
+
+    def __init__(
+        self, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: LinearRecipe
+    ) -> None:
+        self.inputs, self.targets, self.weight, self.recipe = inputs, targets, weight, recipe
+        self.rng = np.random.default_rng([recipe.seed, 5])
+        self.n_outputs = targets.shape[1]
+        self.measure(inputs)
+        self.draw_linear()
+        self.begin()
+
+    def measure(self, inputs: NDArray[Any]) -> None:
+        """Take mean and unit from some rows."""
+        # Sums of integers do not depend on their order.
+        wide = inputs.astype(np.int64)
+        total, squares = wide.sum(axis=0), np.square(wide).sum(axis=0)
+        mean = total / len(inputs)
+        variance = squares / len(inputs) - np.square(mean)
+        self.n_inputs = inputs.shape[1]
+        self.spread = np.sqrt(np.maximum(variance, 0.0))
+        self.mean = mean.astype(np.float32)
+        self.unit = np.float32(1 / np.sqrt(max(float(variance.mean()), 1e-6)))
+
+    def draw_linear(self) -> None:
+        """Draw the first weights; inputs that never vary have none."""
+        shape = (self.n_inputs, self.n_outputs)
+        self.linear = np.float32(0.01) * self.rng.standard_normal(shape, dtype=np.float32)
+        self.offset = prior(self.targets, self.weight)
+        self.gain = np.ones(1, dtype=np.float32)
+
+    def begin(self) -> None:
+        """Make room for gradients and moments."""
+        values = [getattr(self, name) for name in self.names]
+        self._moments = [np.zeros((2, v.size), dtype=np.float32) for v in values]
+        self.gradients = [np.zeros((SLOTS, *v.shape), dtype=np.float32) for v in values]
+        self.totals = np.zeros((SLOTS, 2))
+        self._step = 0
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def state(self) -> list[_Floats]:
+        """Return copies of all learned parameters."""
+        return [getattr(self, name).copy() for name in self.names]
+
+    def restore(self, state: list[_Floats]) -> None:
+        """Put back learned parameters."""
+        for name, value in zip(self.names, state, strict=True):
+            getattr(self, name)[...] = value
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.targets.shape[0])
+
+    def epoch(self, number: int) -> float:
+        """Go through all rows once; returns the mean loss."""
+        recipe, n = self.recipe, self.n_rows
+        size = max(LANES, min(recipe.batch_rows, n // LANES * LANES))
+        n_batches = max(1, n // size)
+        order = np.resize(self.rng.permutation(n), n_batches * size)
+        total = 0.0
+        with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
+            for i in range(n_batches):
+                done = (number * n_batches + i) / (recipe.epochs * n_batches)
+                rows = order[i * size : (i + 1) * size]
+                self.accumulate(rows, executor)
+                self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / size))
+                total += float(self.totals[:, 0].sum() / size)
+        return total / n_batches
+
+    def scale(self) -> np.float32:
+        """Return what sums are multiplied with."""
+        return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
+
+    def kept(self, n_rows: int) -> NDArray[np.uint32]:
+        """Draw which inputs are left out: bit k of a word is for row k of a group."""
+        if not self.recipe.dropout:
+            return np.empty((0, 0), dtype=np.uint32)
+        shape = (n_rows // LANES, self.n_inputs, LANES)
+        bits = self.rng.random(shape, dtype=np.float32) >= self.recipe.dropout
+        return np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
+
+    def accumulate(self, rows: NDArray[np.int64], executor: ThreadPoolExecutor) -> None:
+        """Compute the gradients of some rows."""
+        levels, step = round_linear(self.linear, self.recipe.bits)
+        keep, linear = self.kept(rows.size), levels * step
+
+        def part(slot: int) -> None:
+            learn_rows(
+                slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.n_outputs, linear,
+                self.scale(), self.offset, self.mean, self.unit, keep,
+                self.gradients[0][slot], self.gradients[1][slot], self.totals[slot],
+            )  # fmt: skip
+
+        list(executor.map(part, range(SLOTS)))
+
+    def steps(self) -> dict[str, float]:
+        """Return the largest step of each parameter."""
+        step = self.recipe.peak_step
+        return {"linear": step, "offset": step, "gain": 3 * step}
+
+    def update(self, share: float, factor: np.float32) -> None:
+        """Let Adam move every learned parameter."""
+        place = self.names.index("gain")
+        self.gradients[place][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
+        if self.recipe.decay:
+            shadow = self.gradients[self.names.index("linear")]
+            shadow[0] += np.float32(self.recipe.decay / factor) * self.linear
+        self._step += 1
+        first = np.float32(1 / (1 - 0.9**self._step))
+        second = np.float32(1 / (1 - 0.999**self._step))
+        steps = self.steps()
+        for name, moments, g in zip(self.names, self._moments, self.gradients, strict=True):
+            value = getattr(self, name).reshape(-1)
+            adam(value, g.reshape(SLOTS, -1), moments[0], moments[1],
+                 np.float32(share * steps[name]), first, second, factor)  # fmt: skip
+
+    # -- the result ---------------------------------------------------------------------------
+
+    def decide(self, inputs: NDArray[Any]) -> _Floats:
+        """Compute the decision values (n, n_outputs)."""
+        levels, step = round_linear(self.linear, self.recipe.bits)
+        out = np.empty((inputs.shape[0], self.n_outputs), dtype=np.float32)
+        run_on_rows(
+            decide_linear, inputs.shape[0], self.recipe.n_threads, inputs, levels * step,
+            self.scale(), self.offset, self.mean, self.unit, out,
+        )  # fmt: skip
+        return out
+
+    def stored(self) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]:
+        """Return levels (outputs, inputs), the worth of a level, and offsets, in floats of q."""
+        levels, step = round_linear(self.linear, self.recipe.bits)
+        levels[self.spread == 0] = 0
+        worth = float(self.scale()) * float(self.unit) * step.astype(np.float64)
+        shift = worth * np.einsum("io,i->o", levels.astype(np.float64), self.mean)
+        return levels.T.astype(np.int8), worth, self.offset.astype(np.float64) - shift
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def learn_rows(  # type: ignore[no-untyped-def]
+    slot, n_slots, inputs, rows, target, weight, n_real, linear, scale, offset, mean, unit, keep,
+    d_linear, d_offset, totals,
+):  # fmt: skip
+    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
+    n_inputs, n_outputs = linear.shape
+    f = np.empty((n_inputs, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    d_linear[:] = 0
+    d_offset[:] = 0
+    totals[:] = 0
+    for group in range(slot, rows.shape[0] // LANES, n_slots):
+        part = rows[group * LANES : (group + 1) * LANES]
+        for lane in range(LANES):
+            row = inputs[part[lane]]
+            for i in range(n_inputs):
+                f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
+        if keep.shape[0] > 0:
+            for i in range(n_inputs):
+                for lane in range(LANES):
+                    f[i, lane] *= np.float32((keep[group, i] >> np.uint32(lane)) & np.uint32(1))
+        linear_forward(f, linear, sums)
+        loss, d_scale = loss_group(
+            sums, scale, offset, target, weight, part, n_real, dsums, d_offset
+        )
+        totals[0] += loss
+        totals[1] += d_scale
+        linear_backward(f, dsums, d_linear)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def decide_linear(  # type: ignore[no-untyped-def]
+    begin, end, inputs, linear, scale, offset, mean, unit, out
+):  # fmt: skip
+    """Fill out[begin:end], shape (n, outputs)."""
+    for n in range(begin, end):
+        for o in range(linear.shape[1]):
+            total = np.float32(0)
+            for i in range(linear.shape[0]):
+                total += linear[i, o] * ((np.float32(inputs[n, i]) - mean[i]) * unit)
+            out[n, o] = scale * total + offset[o]
+
+
+def linear_model(
+    scaler: InputScaler, classes: Sequence[Any], levels: NDArray[np.int8],
+    worth: NDArray[np.float64], offset: NDArray[np.float64], local: LocalStage | None = None,
+) -> IntegerModel:  # fmt: skip
+    """Make the model that has a linear part alone; the arguments are those of `stored`."""
+    n_outputs, n = levels.shape
+    multiplier, unit = _multipliers(levels, worth, offset, scaler.bits)
+    dimension = padded_dimension(n)
+    none = np.zeros(0, dtype=np.uint8)
+    schedule = (False,) * (dimension.bit_length() - 1)
+    return IntegerModel(
+        n_features=n, scaler=scaler, sign=np.where(scaler.constant(n), 0, 1).astype(np.int8),
+        permutation=Permutation(), diagonal=np.zeros((0, dimension), dtype=np.int8),
+        diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
+        row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
+        phase_shift=0, weights=np.zeros((n_outputs, 0), dtype=np.int8),
+        multiplier=np.ones(n_outputs, dtype=np.int32),
+        offset=np.rint(offset / unit).astype(np.int32), classes=tuple(classes),
+        decision_scale=unit, linear=levels, linear_multiplier=multiplier, local=local,
+    )  # fmt: skip
+
+
+def _multipliers(
+    levels: NDArray[np.int8], worth: NDArray[np.float64], offset: NDArray[np.float64], bits: int
+) -> tuple[NDArray[np.int32], float]:
+    """Return a multiplier for each output, and the worth of a unit of the scores."""
+    equal = np.ptp(worth) <= 1e-6 * worth.max()
+    unit = float(worth.max()) / (1 if equal else _LARGEST_MULTIPLIER)
+    most = np.abs(levels.astype(np.int64)).sum(axis=1) * 2 ** (bits - 1)
+    while np.any(np.rint(worth / unit) * most + np.abs(offset / unit) > _INT32_MAX - 1):
+        unit *= 2
+    return np.rint(worth / unit).astype(np.int32), unit

@@ -1,0 +1,274 @@
+"""Chosen kernels for signals: a pool after MiniRocket, of which the linear part keeps the best.
+
+The pool has MiniRocket's kernels (Dempster, Schmidt, Webb, KDD 2021: three 2 and six -1 of nine
+taps) and kernels of the level itself, which those cannot see: the mean of nine samples, and the
+newest sample alone. Each looks at one channel or the mean of two with signs; there are few such
+mixes, as the firmware keeps a ring buffer for each. Thresholds are quantiles of the responses of
+training windows. A linear part is trained on the counts of all, and those that it weighs most are
+kept, in two steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tinykernel import progress
+from tinykernel.hadamard import run_on_rows
+from tinykernel.model.local import LocalStage
+from tinykernel.model.scaler import InputScaler
+from tinykernel.training.augment import Augmentation, vary_windows
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.readout import LinearLearner, LinearRecipe
+
+__all__ = ["SignalPlan", "SignalPool"]
+
+_TAPS = 9
+_TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
+_GOLDEN = 0.6180339887
+_QUANTILE_WINDOWS = 64
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class SignalPlan:
+    """The shape of a local stage for signals, and how it is chosen.
+
+    Parameters
+    ----------
+    n_kernels : int
+        Kernels that are kept.
+    n_pool : int
+        Kernels to choose from.
+    n_mixes : int
+        Most mixed channels.
+    level_share : float
+        Share of kernels in the pool that see the level.
+    level_bits : int
+    average : {1, 2}
+    dilations : tuple of int
+    hop : int
+        Samples between windows of a stream, 0 for none.
+    copies : int
+        Varied copies of the training windows, where they are varied.
+    linear : LinearRecipe
+    """
+
+    n_kernels: int = 256
+    n_pool: int = 1344
+    n_mixes: int = 16
+    level_share: float = 0.35
+    level_bits: int = 10
+    average: int = 2
+    dilations: tuple[int, ...] = (1, 2, 4)
+    hop: int = 0
+    copies: int = 1
+    linear: LinearRecipe = field(default_factory=LinearRecipe)
+
+
+def _draw_mixes(n_channels: int, most: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw single channels, then means of two: with equal or with opposite signs."""
+    rows = [row for row in np.eye(n_channels, dtype=np.int8)[: max(most, 1)]]
+    pairs = [(a, b, sign) for a, b in combinations(range(n_channels), 2) for sign in (1, -1)]
+    for i in rng.permutation(len(pairs))[: max(most - len(rows), 0)]:
+        a, b, sign = pairs[i]
+        row = np.zeros(n_channels, dtype=np.int8)
+        row[[a, b]] = 1, sign
+        rows.append(row)
+    return np.array(rows, dtype=np.int8)
+
+
+def _draw_taps(n: int, level_share: float, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw kernels: MiniRocket's in turn, and some of the level."""
+    taps = np.full((n, _TAPS), -1, dtype=np.int8)
+    np.put_along_axis(taps, _TRIPLES[np.arange(n) % len(_TRIPLES)], 2, axis=1)
+    level = rng.permutation(n)[: int(n * level_share)]
+    newest = rng.random(level.size) < 0.5
+    taps[level[~newest]] = 1
+    taps[level[newest]] = 0
+    taps[level[newest], -1] = 1
+    return taps.reshape(n, _TAPS, 1)
+
+
+def _draw_pool(
+    plan: SignalPlan, shape: tuple[int, int], scaler: InputScaler, rng: np.random.Generator
+) -> LocalStage:
+    """Draw a pool of kernels; thresholds are 0."""
+    samples, channels = shape
+    mix = _draw_mixes(channels, plan.n_mixes, rng)
+    fitting = [d for d in plan.dilations if samples // plan.average > 8 * d]
+    dilation = np.array(fitting)[np.arange(plan.n_pool) // len(_TRIPLES) % len(fitting)]
+    hop = {"hop": plan.hop} if plan.hop else {}
+    return LocalStage(
+        height=samples, width=1, channels=channels, scaler=scaler,
+        level_shift=scaler.bits - plan.level_bits, average=plan.average, mix=mix,
+        taps=_draw_taps(plan.n_pool, plan.level_share, rng), dilation=dilation.astype(np.uint8),
+        channel=rng.integers(0, len(mix), plan.n_pool).astype(np.uint8),
+        threshold=np.zeros(plan.n_pool, dtype=np.int32), cells=(1, 1), **hop,
+    )  # fmt: skip
+
+
+class SignalPool:
+    """A pool of kernels on training windows, and the linear part that chooses among them.
+
+    Parameters
+    ----------
+    rows : ndarray of the raw type, shape (n, samples * channels)
+    shape : (int, int)
+        Samples and channels.
+    scaler : InputScaler
+        Of the channels.
+    targets : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+    plan : SignalPlan
+    augmentation : Augmentation
+    """
+
+    def __init__(
+        self, rows: NDArray[Any], shape: tuple[int, int], scaler: InputScaler, targets: _Floats,
+        weight: _Floats, plan: SignalPlan, augmentation: Augmentation,
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        rng = np.random.default_rng([plan.linear.seed, 6])
+        self.stage = _draw_pool(plan, shape, scaler, rng)
+        self._place_thresholds(rows, rng)
+        parts = [self.counts(rows)]
+        if augmentation != Augmentation():
+            windows = rows.reshape(len(rows), *shape).astype(np.float64)
+            for copy in range(plan.copies):
+                progress.report("varying windows", copy + 1, plan.copies)
+                varied = _as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
+                parts.append(self.counts(varied))
+        self.inputs = np.concatenate(parts)
+        self.targets = np.tile(targets, (len(parts), 1))
+        self.weight = np.tile(weight, len(parts))
+
+    def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
+        """Put thresholds at quantiles of the responses of some windows."""
+        chosen = np.sort(rng.permutation(len(rows))[:_QUANTILE_WINDOWS])
+        levels = _by_channel(self.stage, rows[chosen])
+        share = (np.arange(1, self.plan.n_pool + 1) * _GOLDEN) % 1
+        threshold = np.zeros(self.plan.n_pool, dtype=np.int32)
+        kinds, d = _kinds(self.stage), self.stage.dilation.astype(np.int64)
+        for k in range(self.plan.n_pool):
+            r = np.zeros((len(chosen), self.stage.rows - 8 * d[k]), dtype=np.int32)
+            window_responses(levels[:, self.stage.channel[k]], kinds[k], d[k], r)
+            threshold[k] = np.quantile(r, share[k], method="lower")
+        self.stage = replace(self.stage, threshold=threshold)
+
+    @property
+    def multiplier(self) -> int:
+        """What counts are multiplied with, in units of 2**-16."""
+        largest = self.stage.largest_count
+        return 65536 if largest < 256 else 65536 * 255 // largest
+
+    def counts(self, rows: NDArray[Any]) -> NDArray[np.int16]:
+        """Compute what the linear part sees, plus 128, of raw windows."""
+        out = np.empty((len(rows), self.stage.n_kernels), dtype=np.int32)
+        for first in range(0, len(rows), 1024):
+            levels = _by_channel(self.stage, rows[first : first + 1024])
+            run_on_rows(
+                count_windows, len(levels), self.plan.linear.n_threads, levels, _kinds(self.stage),
+                self.stage.dilation.astype(np.int64), self.stage.channel.astype(np.int64),
+                self.stage.threshold, out[first : first + 1024],
+            )  # fmt: skip
+        return ((out * self.multiplier) >> 16).astype(np.int16)
+
+    def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
+        """Return a linear part on the counts of some kernels."""
+        inputs = np.ascontiguousarray(self.inputs[:, kept])
+        return LinearLearner(inputs, self.targets, self.weight, recipe)
+
+    def choose(self, short: bool = False) -> NDArray[np.int64]:
+        """Return the kernels that are weighed most."""
+        kept = np.arange(self.plan.n_pool)
+        epochs = max(3, self.plan.linear.epochs // 3)
+        for n in (2 * self.plan.n_kernels, self.plan.n_kernels):
+            if n >= kept.size:
+                continue
+            learner = self.learner(kept, replace(self.plan.linear, bits=8, epochs=epochs))
+            run_epochs(learner, epochs, None, None, None if short else f"choosing {n} kernels")
+            size = np.sqrt(np.square(learner.linear).sum(axis=1)) * learner.spread
+            kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
+        return np.sort(kept)
+
+    def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], LocalStage]:
+        """Return some kernels in the order in which the firmware shares work, and their stage."""
+        stage = self.stage
+        kinds = _kinds(stage)[kept, 0]
+        order = kept[np.lexsort((kept, kinds < 0, stage.channel[kept], stage.dilation[kept]))]
+        used, channel = np.unique(stage.channel[order], return_inverse=True)
+        return order, replace(
+            stage, mix=stage.mix[used], channel=channel.astype(np.uint8), taps=stage.taps[order],
+            dilation=stage.dilation[order], threshold=stage.threshold[order],
+        )  # fmt: skip
+
+
+def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Bring varied windows back to rows of the raw type."""
+    rows = windows.reshape(len(windows), -1)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        rows = np.clip(np.rint(rows), limits.min, limits.max)
+    return rows.astype(dtype)
+
+
+def _by_channel(stage: LocalStage, rows: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the levels of raw windows, shape (n, n_mixed, rows)."""
+    return np.ascontiguousarray(stage.levels(rows)[:, :, 0].transpose(0, 2, 1))
+
+
+def _kinds(stage: LocalStage) -> NDArray[np.int64]:
+    """Return where the three 2 of each kernel are; -1 for nine 1, -2 for the newest sample."""
+    taps = stage.taps.reshape(stage.n_kernels, _TAPS)
+    out = np.full((stage.n_kernels, 3), -1, dtype=np.int64)
+    out[taps[:, 0] == 0] = -2
+    rocket = (taps == 2).any(axis=1)
+    out[rocket] = np.argsort(taps[rocket] != 2, axis=1, kind="stable")[:, :3]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
+    """Fill out (n, positions) with the responses of one kernel; levels (n, rows)."""
+    n_positions = out.shape[1]
+    for n in range(levels.shape[0]):
+        x = levels[n]
+        r = out[n]
+        if kind[0] == -2:
+            for t in range(n_positions):
+                r[t] = x[t + 8 * d]
+        else:
+            for t in range(n_positions):
+                nine = x[t] + x[t + d] + x[t + 2 * d] + x[t + 3 * d] + x[t + 4 * d]
+                r[t] = nine + x[t + 5 * d] + x[t + 6 * d] + x[t + 7 * d] + x[t + 8 * d]
+            if kind[0] >= 0:
+                a, b, c = kind[0] * d, kind[1] * d, kind[2] * d
+                for t in range(n_positions):
+                    r[t] = 3 * (x[t + a] + x[t + b] + x[t + c]) - r[t]
+
+
+@njit(cache=True, nogil=True)
+def count_windows(  # type: ignore[no-untyped-def]
+    begin, end, levels, kinds, dilations, channels, thresholds, out
+):  # fmt: skip
+    """Fill out[begin:end], shape (n, kernels); levels (n, n_mixed, rows) int32."""
+    rows = levels.shape[2]
+    responses = np.empty((1, rows), dtype=np.int32)
+    for n in range(begin, end):
+        for k in range(dilations.shape[0]):
+            n_positions = rows - 8 * dilations[k]
+            r = responses[:, :n_positions]
+            window_responses(
+                levels[n : n + 1, channels[k]], kinds[k], dilations[k], r
+            )
+            total = 0
+            for t in range(n_positions):
+                total += np.int32(r[0, t] > thresholds[k])
+            out[n, k] = total
