@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinykernel.budget import train
     from tinykernel.codegen import export
+    from tinykernel.data.recordings import windows
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.measure.bench import bench
@@ -41,6 +42,7 @@ __all__ = [
     "save",
     "train",
     "verify",
+    "windows",
 ]
 
 _HOME = {
@@ -55,6 +57,7 @@ _HOME = {
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
     "verify": "tinykernel.parity",
+    "windows": "tinykernel.data.recordings",
 }
 
 

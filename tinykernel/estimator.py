@@ -184,12 +184,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time
         self.trials_ = [asdict(trial) for trial in result.trials]
-        recipe = result.recipe
-        has_components = isinstance(recipe, Recipe)
-        self.layout_ = recipe.layout if has_components else None
-        self.n_components_ = recipe.n_components if has_components else 0
-        self.sigma_ = result.sigma if has_components else None
-        self.noise_ = recipe.noise if has_components else None
+        found = result.recipe if isinstance(result.recipe, Recipe) else None
+        self.layout_ = found.layout if found else None
+        self.n_components_ = found.n_components if found else 0
+        self.sigma_ = result.sigma if found else None
+        self.noise_ = found.noise if found else None
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
         self.history_ = {
             name: np.array([epoch[name] for epoch in result.history])
@@ -275,7 +274,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         check_is_fitted(self)
         found = getattr(self, "feature_names_in_", None)
         names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(self, "_quantized", None)
+        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
+            self, "_quantized", None
+        )
         if cached is None or cached[0] is not self.machine_ or cached[1] != names:
             cached = (self.machine_, names, _as_integers(self.machine_, names))
             self._quantized = cached

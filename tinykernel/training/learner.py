@@ -331,4 +331,3 @@ class Learner:
         self.quantized = was
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
         return float(np.average(labels == validation.codes, weights=validation.weight))
-

@@ -235,7 +235,9 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
     varies = high > low
     scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
     n = low.size
-    scaling = InputScaling((low + high) / 2, scale, np.full(n, -1.0), np.full(n, 1 - 2.0**(1 - bits)))
+    scaling = InputScaling(
+        (low + high) / 2, scale, np.full(n, -1.0), np.full(n, 1 - 2.0 ** (1 - bits))
+    )
     return quantize_scaler(scaling, raw_dtype, bits).scaler
 
 

@@ -265,9 +265,7 @@ def count_windows(  # type: ignore[no-untyped-def]
         for k in range(dilations.shape[0]):
             n_positions = rows - 8 * dilations[k]
             r = responses[:, :n_positions]
-            window_responses(
-                levels[n : n + 1, channels[k]], kinds[k], dilations[k], r
-            )
+            window_responses(levels[n : n + 1, channels[k]], kinds[k], dilations[k], r)
             total = 0
             for t in range(n_positions):
                 total += np.int32(r[0, t] > thresholds[k])
