@@ -53,7 +53,7 @@ def test_without_a_search_the_layout_is_compact(digits):
 def test_layouts_that_are_searched(digits, monkeypatch):
     """All that can win are compared, "pruned" only where it leaves something out."""
     seen = []
-    monkeypatch.setattr(budget, "_estimator", _stopping(seen, budget._estimator))
+    monkeypatch.setattr(budget, "_fitted", _stopping(seen, budget._fitted))
     for X, y in (digits, blobs(60, 0)):
         with pytest.raises(KeyboardInterrupt):
             train(X, y, budget="6KB")
@@ -62,15 +62,15 @@ def test_layouts_that_are_searched(digits, monkeypatch):
 
 
 def _stopping(seen, real):
-    """Make classifiers, but stop at the one that is to be trained for long."""
+    """Train classifiers, but stop at the one that is to be trained for long."""
 
-    def estimator(method, given):
+    def fitted(method, given, *arguments, **named):
         if "epochs" not in given:
             seen.append(given["n_components"])
             raise KeyboardInterrupt
-        return real(method, given)
+        return real(method, given, *arguments, **named)
 
-    return estimator
+    return fitted
 
 
 def test_default_budget(monkeypatch):
@@ -109,7 +109,7 @@ def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method)
 
 def _always_over(monkeypatch, **attributes):
     """Measure every trained model as 100 bytes over its budget; return the components trained."""
-    real_fit, rounds = TernaryKernelClassifier.fit, []
+    real_fit, rounds = TernaryKernelClassifier._fit, []
 
     def fit(self, *arguments, **named):
         real_fit(self, *arguments, **named)
@@ -121,7 +121,7 @@ def _always_over(monkeypatch, **attributes):
     def measured(model, target, limit):
         return SimpleNamespace(flash=limit + 100, target=target, source="linked")
 
-    monkeypatch.setattr(TernaryKernelClassifier, "fit", fit)
+    monkeypatch.setattr(TernaryKernelClassifier, "_fit", fit)
     monkeypatch.setattr(budget, "_measured", measured)
     monkeypatch.setattr(budget, "_fitting", lambda *given: 64)
     return rounds

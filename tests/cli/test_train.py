@@ -132,7 +132,7 @@ def test_groups_and_validation_are_used(data, tmp_path, monkeypatch):
         seen.append((X.shape, named))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TernaryKernelClassifier, "fit", look)
+    monkeypatch.setattr(TernaryKernelClassifier, "_fit", look)
     run("train", data, "-o", tmp_path / "m.tkm", "--groups", "group_train", *QUICK)
     table_with_groups(tmp_path)
     run(
@@ -260,7 +260,7 @@ def test_bad_data_leave_nothing_behind(tmp_path, text, expected):
 
 def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     """An output that cannot be, an unknown target or parameter is refused before the long work."""
-    monkeypatch.setattr(TernaryKernelClassifier, "fit", None)
+    monkeypatch.setattr(TernaryKernelClassifier, "_fit", None)
     data = work / "data.npz"
     for output, expected in [
         (tmp_path / "m.joblib", ".tkm or .pkl"),
