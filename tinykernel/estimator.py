@@ -79,9 +79,10 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
     Notes
     -----
-    `predict` and `decision_function` use the float machine, where there are components. The firmware computes the integer model
-    that `quantize` returns; its scores are other numbers, and near a decision boundary its label
-    may be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
+    Where there are components, `predict` and `decision_function` use the float machine. The
+    firmware computes the integer model that `quantize` returns; its scores are other numbers, and
+    near a decision boundary its label may be another one. `IntegerModel.predict` gives exactly the
+    labels of the firmware.
 
     Examples
     --------
@@ -119,10 +120,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
         Parameters
         ----------
-        X : array-like, shape (n, n_features), (n, samples, channels) or (n, height, width, channels)
-            Raw inputs, finite. Windows of a signal, images and rows with a `window_shape` or an
-            `image_shape` go through a local stage. Their dtype decides what the firmware takes: float32 for any float,
-            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers.
+        X : array-like, shape (n, n_features)
+            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
+            (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
+            or an `image_shape`, go through a local stage.
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
@@ -184,12 +186,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time
         self.trials_ = [asdict(trial) for trial in result.trials]
-        recipe = result.recipe
-        has_components = isinstance(recipe, Recipe)
-        self.layout_ = recipe.layout if has_components else None
-        self.n_components_ = recipe.n_components if has_components else 0
-        self.sigma_ = result.sigma if has_components else None
-        self.noise_ = recipe.noise if has_components else None
+        chosen = result.recipe if isinstance(result.recipe, Recipe) else None
+        self.layout_ = None if chosen is None else chosen.layout
+        self.n_components_ = 0 if chosen is None else chosen.n_components
+        self.sigma_ = None if chosen is None else result.sigma
+        self.noise_ = None if chosen is None else chosen.noise
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
         self.history_ = {
             name: np.array([epoch[name] for epoch in result.history])
@@ -275,7 +276,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         check_is_fitted(self)
         found = getattr(self, "feature_names_in_", None)
         names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(self, "_quantized", None)
+        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
+            self, "_quantized", None
+        )
         if cached is None or cached[0] is not self.machine_ or cached[1] != names:
             cached = (self.machine_, names, _as_integers(self.machine_, names))
             self._quantized = cached

@@ -21,7 +21,7 @@ from tinykernel.training.augment import Augmentation, affine_moves
 from tinykernel.training.local_kernels import count_images, learn_images
 from tinykernel.training.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 
-__all__ = ["ImagePlan", "ImageLearner"]
+__all__ = ["ImageLearner", "ImagePlan"]
 
 _CUT = 0.7
 _START_ROWS = 256
@@ -257,8 +257,6 @@ class ImageLearner(LinearLearner):
         levels, _, _ = self.stored()
         by_kernel = levels.reshape(self.n_outputs, self.plan.n_kernels, -1)
         return np.flatnonzero(by_kernel.any(axis=(0, 2)))
-
-
 
 
 def as_levels(rows: NDArray[Any], scaler: InputScaler, shape: tuple[int, ...]) -> NDArray[np.uint8]:
