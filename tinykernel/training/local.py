@@ -168,7 +168,8 @@ def _check_channels(scaler: InputScaler) -> None:
 def _count_scaler(dtype: str, multiplier: int, largest: int) -> InputScaler:
     """Return the scaler of counts: bytes pass, less 128."""
     span = 255 if multiplier == 65536 else largest
-    return InputScaler(dtype, 8, [0], [multiplier], [span])
+    offset, factor = np.zeros(1, dtype=np.int32), np.array([multiplier], dtype=np.uint32)
+    return InputScaler(dtype, 8, offset, factor, np.array([span], dtype=np.uint32))
 
 
 def _counting_model(
@@ -234,10 +235,8 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
     low, high = low - margin, high + margin
     varies = high > low
     scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
-    n = low.size
-    scaling = InputScaling(
-        (low + high) / 2, scale, np.full(n, -1.0), np.full(n, 1 - 2.0 ** (1 - bits))
-    )
+    lowest, highest = np.full(low.size, -1.0), np.full(low.size, 1 - 2.0 ** (1 - bits))
+    scaling = InputScaling((low + high) / 2, scale, lowest, highest)
     return quantize_scaler(scaling, raw_dtype, bits).scaler
 
 

@@ -35,7 +35,7 @@ from tinykernel.training.loop import one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.steps import adam
 
-__all__ = ["LinearLearner", "LinearRecipe", "linear_model", "moments", "round_linear"]
+__all__ = ["LinearLearner", "LinearRecipe", "input_moments", "linear_model", "round_linear"]
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
@@ -83,15 +83,15 @@ class LinearRecipe:
 def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, np.float32]:
     """Round weights (inputs, outputs) to levels; returns these and the step between them."""
     most = np.float32(2 ** (bits - 1) - 1)
+    step = np.abs(linear).max() / most
     if bits in _STEPS:
-        step = np.float32(_STEPS[bits] * np.sqrt(np.square(linear).mean(dtype=np.float64)))
-    else:
-        step = np.abs(linear).max() / most
+        size = np.sqrt(np.square(linear).mean(dtype=np.float64))
+        step = min(step, np.float32(_STEPS[bits] * size))
     step = max(step, np.float32(1e-12))
     return np.clip(np.rint(linear / step), -most, most), step
 
 
-def moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], np.float32]:
+def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], np.float32]:
     """Return mean and deviation of each input, and the unit in which they have a variance of 1."""
     # Sums of integers do not depend on their order.
     wide = inputs.astype(np.int64)
@@ -130,7 +130,7 @@ class LinearLearner:
     def measure(self, inputs: NDArray[Any]) -> None:
         """Take mean and unit from some rows."""
         self.n_inputs = inputs.shape[1]
-        self.mean, self.spread, self.unit = moments(inputs)
+        self.mean, self.spread, self.unit = input_moments(inputs)
 
     def draw_linear(self) -> None:
         """Draw the first weights; inputs that never vary have none."""
