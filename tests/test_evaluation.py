@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 
 from tinykernel.data.seen import KEPT, record_of, seen_before
-from tinykernel.evaluation import accuracy_interval, baselines, cautions, evaluate
+from tinykernel.evaluation import accuracy_interval, baselines, cautions, compare
 
 RNG = np.random.default_rng(0)
 
@@ -57,7 +57,7 @@ def test_interval_of_groups_covers():
 def test_figures(pairs):
     """Every figure is that of scikit-learn."""
     true, got = (np.array(labels) for labels in zip(*pairs, strict=True))
-    found = evaluate(true, got, classes=("a", "b", "c"))
+    found = compare(true, got, classes=("a", "b", "c"))
     labels = ["a", "b", "c"]
     assert np.array_equal(found.confusion, metrics.confusion_matrix(true, got, labels=labels))
     assert found.accuracy == pytest.approx(metrics.accuracy_score(true, got))
@@ -126,7 +126,7 @@ def data(kind: str):
 def test_cautions(kind, expected):
     """Each thing that makes an accuracy mean little is said, and nothing where all is well."""
     X, y, X_test, y_test = data(kind)
-    found = evaluate(y_test, np.zeros(100, dtype=int), classes=(0, 1))
+    found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
     lines = cautions(found, X, y, X_test, names=("a", "b", "c"))
     said = [line for line in lines if expected and expected in line]
     assert len(said) == bool(expected), lines

@@ -1,14 +1,14 @@
-"""How good a model is on rows, with what chance leaves open, and beside what costs next to nothing.
+"""How good a model is, what chance leaves open, and what a model for next to nothing does.
 
-`evaluate` compares labels; `baselines` trains the majority class and a linear model on the same
-rows; `cautions` looks for what makes a high accuracy mean little.
+`evaluate` judges a model, `compare` its labels. `baselines` trains the majority class and a linear
+model on the same rows; `cautions` looks for what makes a high accuracy mean little.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "accuracy_interval",
     "baselines",
     "cautions",
+    "compare",
     "evaluate",
 ]
 
@@ -86,7 +87,7 @@ class Evaluation:
 
     Examples
     --------
-    >>> found = evaluate(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
+    >>> found = compare(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
     >>> found.accuracy, found.recall.tolist(), found.confusion.tolist()
     (0.75, [0.5, 1.0], [[1, 1], [0, 2]])
     """
@@ -160,6 +161,71 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def evaluate(
+    model: object,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    train: tuple[ArrayLike, ArrayLike] | None = None,
+    class_weight: str | None = None,
+    float_accuracy: float | None = None,
+) -> Evaluation:
+    """Judge a model in the arithmetic of the firmware.
+
+    Parameters
+    ----------
+    model : IntegerModel or what `tinykernel.quantize` takes
+    X : array-like, shape (n, n_features)
+        Rows that the model was not trained on.
+    y : array-like, shape (n,)
+        Their labels.
+    groups : array-like, shape (n,), optional
+        Which person, record or batch each row belongs to.
+    train : (X, y), optional
+        The training rows: the baselines are trained on them, and the cautions look at them.
+    class_weight : {None, "balanced"}
+        Of the linear model, as the judged model had it.
+    float_accuracy : float, optional
+        Of the float machine on the same rows, to be compared.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    TinykernelError
+        If the rows are not of the model's width, or there are none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tinykernel import TernaryKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0)
+    >>> found = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
+    >>> found.accuracy > 0.9, found.baselines["linear"].n_bytes
+    (True, 12)
+    """
+    from tinykernel.model import as_integer_model
+
+    integer = as_integer_model(model)
+    true, predicted = np.asarray(y), integer.predict(X)
+    found = compare(true, predicted, integer.classes, groups)
+    if train is None:
+        return found
+    rows, labels = np.asarray(train[0]), np.asarray(train[1])
+    flat, test = rows.reshape(len(rows), -1), np.asarray(X).reshape(len(true), -1)
+    beside = baselines(
+        flat, labels, test, true, predicted, groups=groups, class_weight=class_weight
+    )  # fmt: skip
+    lines = cautions(
+        found, flat, labels, test, names=integer.feature_names, float_accuracy=float_accuracy
+    )
+    return replace(found, baselines=beside, cautions=lines)
+
+
+def compare(
     y: ArrayLike,
     predicted: ArrayLike,
     classes: Sequence[Any] | None = None,
@@ -188,7 +254,7 @@ def evaluate(
     """
     true, got = np.asarray(y), np.asarray(predicted)
     if true.ndim != 1 or true.shape != got.shape or not true.size:
-        raise TinykernelError(f"evaluate: {true.shape} labels and {got.shape} predictions")
+        raise TinykernelError(f"to compare: {true.shape} labels and {got.shape} predictions")
     known = list(np.union1d(true, got).tolist() if classes is None else classes)
     known += [label for label in np.union1d(true, got).tolist() if label not in known]
     index = {label: number for number, label in enumerate(known)}
@@ -300,7 +366,7 @@ def baselines(
     right = predicted == y_test
 
     def compared(name: str, n_bytes: int, answers: NDArray[Any], n_rows: int) -> Baseline:
-        found = evaluate(y_test, answers)
+        found = compare(y_test, answers)
         better = _is_better(right, answers == y_test, groups)
         return Baseline(name, n_bytes, found.accuracy, found.balanced_accuracy, not better, n_rows)
 
