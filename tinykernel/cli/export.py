@@ -18,6 +18,7 @@ from tinykernel.cli._options import (
     check_output_folder,
 )
 from tinykernel.cli._output import print_json, print_pairs, size
+from tinykernel.cli._remembered import remembered
 
 __all__ = ["export_command", "write_project"]
 
@@ -26,7 +27,7 @@ _VECTORS = 8
 
 def export_command(
     model: ModelArgument,
-    target: TargetOption,
+    target: TargetOption = "",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -61,13 +62,19 @@ def export_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a complete PlatformIO project: C99 sources, self-test, README."""
+    """Write a complete PlatformIO project: C99 sources, self-test, README.
+
+    Target, label and groups are those of the training unless given.
+    """
     from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    chosen = find_target(target)
+    memory = remembered(model)
+    if not target and memory.target is None:
+        raise typer.BadParameter("give a target", param_hint="--target")
+    chosen = find_target(target or memory.target or "")
     prefix = name_from(model.stem) if name is None else name
     folder = Path(f"{prefix}-{chosen.name}") if output is None else output
     inputs = [model] if data is None else [model, Path(data)]
@@ -78,8 +85,8 @@ def export_command(
         from tinykernel.data.load import load_rows
 
         rows = load_rows(
-            data, label=label, groups=groups, n_features=integer.n_features,
-            feature_names=integer.feature_names,
+            data, n_features=integer.n_features, feature_names=integer.feature_names,
+            **memory.names(data, label, groups),
         )  # fmt: skip
         vectors = rows.X[:_VECTORS]
     result = write_project(
