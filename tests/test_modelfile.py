@@ -570,3 +570,28 @@ def test_the_pickle_of_a_model_is_as_documented() -> None:
         "SHORT_BINUNICODE", "SHORT_BINUNICODE", "STACK_GLOBAL", "SHORT_BINBYTES", "TUPLE1",
         "REDUCE", "STOP",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["tkm", "pkl"])
+def test_what_a_file_says_about_its_model(suffix, tmp_path):
+    """What was said of a model comes back, and changes neither the model nor its fingerprint."""
+    model = load(OLD / "integer-1.tkm")
+    said = {"label": "gesture", "budget": 8192, "sizes": {"flash": 8000}, "inputs": ["a", "b"]}
+    save(model, tmp_path / f"with.{suffix}", said)
+    save(model, tmp_path / f"without.{suffix}")
+    assert modelfile.about(tmp_path / f"with.{suffix}") == said
+    assert modelfile.about(tmp_path / f"without.{suffix}") == {}
+    assert load(tmp_path / f"with.{suffix}") == model
+    for wrong in ({"a": float("nan")}, {1: "a"}, {"a": object()}, {"a": "\ud800"}):
+        with pytest.raises(TinykernelError, match="about"):
+            save(model, tmp_path / f"wrong.{suffix}", wrong)
+
+
+@pytest.mark.parametrize("said", ['["a"]', '{"a": 1e999}', '{"a": "\\ud800"}', "[" * 99 + "]" * 99])
+def test_damaged_words_about_a_model(said, tmp_path):
+    """What cannot be printed, is endless or is no dict is refused, as all that is damaged."""
+    header, arrays = read_container((OLD / "integer-1.tkm").read_bytes())
+    header["about"] = json.loads(said)
+    (tmp_path / "m.tkm").write_bytes(write_container(header, arrays))
+    with pytest.raises(TinykernelError, match="damaged"):
+        modelfile.about(tmp_path / "m.tkm")

@@ -19,7 +19,7 @@ import re
 import stat
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -38,7 +38,7 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 
-__all__ = ["ModelFileMixin", "load", "save"]
+__all__ = ["ModelFileMixin", "about", "load", "save"]
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 _CLASSIFIERS = {
@@ -60,23 +60,28 @@ _Arrays = dict[str, NDArray[Any]]
 # ------------------------------------------------------------------------------------ save, load
 
 
-def save(obj: object, path: str | os.PathLike[str]) -> None:
+def save(
+    obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
+) -> None:
     """Save a model.
 
-    The bytes depend on the model and the version of this package only. They are read back before
-    the file takes its name, so that what is saved can be loaded.
+    The bytes depend on the arguments and the version of this package only. They are read back
+    before the file takes its name, so that what is saved can be loaded.
 
     Parameters
     ----------
     obj : IntegerModel, KernelMachine or fitted classifier
     path : path-like
         Ends in ``.tkm`` (recommended: cannot hold code) or ``.pkl``. Its folder must exist.
+    about : mapping of str to JSON types, optional
+        How the model came about. Information only: it takes no part in the fingerprint, and the
+        function `about` gives it back.
 
     Raises
     ------
     TinykernelError
-        If `obj` is no model or holds what the format cannot, takes more than 64 MiB, or the file
-        cannot be written.
+        If `obj` is no model or holds what the format cannot, `about` is no JSON, they take more
+        than 64 MiB, or the file cannot be written.
 
     Examples
     --------
@@ -89,7 +94,7 @@ IntegerModel or a fitted classifier
     target = Path(path)
     try:
         is_container = _is_container(target)
-        data = _to_bytes(obj)
+        data = _to_bytes(obj, about)
         _from_bytes(data)  # compares the fingerprint
     except TinykernelError as error:
         raise TinykernelError(f"{target}: {error}") from None
@@ -131,11 +136,58 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     source = Path(path)
     try:
-        is_container = _is_container(source)
-        data = _read_file(source)
-        return _from_bytes(data if is_container else _bytes_in_pickle(data))
+        return _from_bytes(_container_in(source))
     except TinykernelError as error:
         raise TinykernelError(f"{source}: {error}") from None
+
+
+def about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says of how the model came about.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.tkm`` or ``.pkl`` file.
+
+    Returns
+    -------
+    dict of str to JSON types
+        What was given to `save`; empty where nothing was. Nobody has checked the values.
+
+    Raises
+    ------
+    TinykernelError
+        If there is no such file, or it is damaged or no model.
+    """
+    source = Path(path)
+    try:
+        header, _ = read_container(_container_in(source))
+        found = header.get("about", {})
+        if not isinstance(found, dict) or not _is_plain(found):
+            raise TinykernelError(_HEADER_DAMAGED)
+        return found
+    except TinykernelError as error:
+        raise TinykernelError(f"{source}: {error}") from None
+
+
+def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
+    """Say whether a value is finite JSON that a terminal can print."""
+    if isinstance(value, dict):
+        if not all(map(_is_text, value)):
+            return False
+        value = list(value.values())
+    if isinstance(value, list):
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int) or _is_text(value)
+
+
+def _container_in(path: Path) -> bytes:
+    """Return the bytes of the .tkm that a model file is or holds."""
+    is_container = _is_container(path)
+    data = _read_file(path)
+    return data if is_container else _bytes_in_pickle(data)
 
 
 def _is_container(path: Path) -> bool:
@@ -160,7 +212,7 @@ def _read_file(path: Path) -> bytes:
         raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
 
 
-def _to_bytes(obj: object) -> bytes:
+def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     """Return the .tkm of a model; TinykernelError where it cannot hold it."""
     import tinykernel
 
@@ -177,6 +229,10 @@ def _to_bytes(obj: object) -> bytes:
         "fingerprint": _integer_model(obj).fingerprint(),
         "object": record,
     }
+    if about:
+        if not _is_plain(dict(about)):
+            raise TinykernelError("about: give text, finite numbers, lists and dicts of them only")
+        header["about"] = dict(about)
     return write_container(header, arrays)
 
 
