@@ -60,9 +60,7 @@ _Arrays = dict[str, NDArray[Any]]
 # ------------------------------------------------------------------------------------ save, load
 
 
-def save(
-    obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
-) -> None:
+def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:
     """Save a model.
 
     The bytes depend on the arguments and the version of this package only. They are read back
