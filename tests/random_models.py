@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
 
@@ -120,25 +123,140 @@ def random_model(
     )  # fmt: skip
 
 
+def with_linear(
+    model: IntegerModel, seed: int, weight_bits: int, components: bool = True
+) -> IntegerModel:
+    """Return a model with a linear part, and with or without its components."""
+    rng = np.random.default_rng(seed)
+    shape = (model.n_outputs, model.n_features)
+    largest = {1: 1, 2: 1, 4: 7, 8: 127}[weight_bits]
+    linear = rng.integers(-largest, largest + 1, shape)
+    if weight_bits == 1:
+        linear = rng.choice([-1, 1], shape)
+    linear = np.where(model.sign == 0, 0, linear)
+    limit = max(1, min(300, (1 << 29) // (largest * model.n_features << model.scaler.bits)))
+    fields: dict[str, Any] = {}
+    if not components:
+        none, d = np.zeros(0, dtype=np.uint8), model.dimension
+        fields = {
+            "diagonal": np.zeros((0, d), dtype=np.int8), "row_kept": np.zeros((0, d), dtype=bool),
+            "scale": none, "start": none, "width": none,
+            "weights": np.zeros((model.n_outputs, 0), dtype=np.int8),
+        }  # fmt: skip
+    return replace(
+        model, linear=linear.astype(np.int8),
+        linear_multiplier=rng.integers(-limit, limit + 1, model.n_outputs).astype(np.int32),
+        **fields,
+    )  # fmt: skip
+
+
+def random_taps(
+    rng: np.random.Generator, is_signal: bool, n_kernels: int, size: tuple[int, int]
+) -> NDArray[np.int8]:
+    """Return kernels of every kind: for images mostly zeros, for signals mostly MiniRocket's."""
+    if not is_signal:
+        taps = rng.choice([-1, 0, 0, 1], (n_kernels, *size))
+        taps[:, 0, 0] = 1
+        return taps.astype(np.int8)
+    places = list(combinations(range(9), 3))
+    taps = np.full((n_kernels, 9, 1), -1)
+    for kernel in taps:
+        kernel[list(places[rng.integers(len(places))])] = 2
+    taps[rng.random(n_kernels) < 0.1] = 1
+    newest = rng.random(n_kernels) < 0.1
+    taps[newest] = 0
+    taps[newest, 8] = 1
+    return taps.astype(np.int8)
+
+
+def random_stage(
+    seed: int, *, height: int = 12, width: int = 10, channels: int = 1, n_kernels: int = 6,
+    raw_dtype: str = "uint8", bits: int = 8, level_bits: int = 3, average: int = 1,
+    size: tuple[int, int] = (3, 3), dilations: tuple[int, ...] = (1,),
+    cells: tuple[int, int] = (2, 4), padding: int = 1, terms: int = 0, n_mixed: int = 3,
+    hop: int = 0,
+) -> LocalStage:  # fmt: skip
+    """Return a valid local stage; `terms` 0 leaves the channels as they are."""
+    rng = np.random.default_rng(seed)
+    scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
+    if np.any(scaler.multiplier == 0):
+        scaler = replace(scaler, multiplier=np.maximum(scaler.multiplier, 1))
+    mix = np.eye(channels, dtype=np.int8)
+    if terms:
+        mix = np.zeros((n_mixed, channels), dtype=np.int8)
+        for row in mix:
+            used = rng.choice(channels, min(channels, int(rng.integers(1, terms + 1))), False)
+            row[used] = rng.choice([-1, 1], used.size)
+    signal = width == 1
+    taps = random_taps(rng, signal, n_kernels, size)
+    top = (1 << level_bits) - 1
+    flat = taps.reshape(n_kernels, -1).astype(int)
+    low, high = top * np.minimum(flat, 0).sum(1), top * np.maximum(flat, 0).sum(1)
+    threshold = rng.integers(low // 2, high // 2 + 1)
+    if level_bits > 8 or signal:  # responses less thresholds have 16 bits
+        threshold = np.clip(threshold, high - 32768, low + 32767)
+    return LocalStage(
+        height=height, width=width, channels=channels, scaler=scaler,
+        level_shift=bits - level_bits, average=average, mix=mix, taps=taps,
+        dilation=rng.choice(dilations, n_kernels).astype(np.uint8),
+        channel=rng.integers(0, mix.shape[0], n_kernels).astype(np.uint8),
+        threshold=threshold.astype(np.int32), cells=cells,
+        padding=0 if signal else padding, hop=hop,
+    )  # fmt: skip
+
+
+def random_signal_stage(seed: int, **changes: Any) -> LocalStage:
+    """Return a local stage of signals with the defaults of sensors."""
+    fields: dict[str, Any] = {
+        "height": 64, "width": 1, "channels": 3, "n_kernels": 20, "raw_dtype": "int16",
+        "bits": 16, "level_bits": 10, "average": 2, "dilations": (1, 2), "cells": (1, 1),
+        "terms": 2, "n_mixed": 4, "hop": 32,
+    }  # fmt: skip
+    return random_stage(seed, **(fields | changes))
+
+
+def local_model(
+    stage: LocalStage, seed: int, *, weight_bits: int = 4, components: bool = False, **changes: Any
+) -> IntegerModel:
+    """Return a machine with a linear part behind a local stage; `weight_bits` 0: without one."""
+    model = random_model(
+        seed, n_features=stage.n_counts, raw_dtype=stage.count_dtype,
+        shared_scaler=True, **changes,
+    )  # fmt: skip
+    # What counts: levels of the counts that there can be, not of the whole type.
+    bits = model.scaler.bits
+    factor = min(((1 << (16 + bits)) - 1) // stage.largest_count, 2**32 - 1)
+    scaler = InputScaler(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
+    model = replace(model, scaler=scaler, local=stage)
+    return with_linear(model, seed, weight_bits, components) if weight_bits else model
+
+
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
     """Return raw inputs: mostly inside the ranges, also far outside and at the ends."""
+    if model.local is not None:
+        stage = model.local
+        samples = n_rows * stage.height * stage.width
+        raw = _random_values(stage.scaler, seed, (samples, stage.channels))
+        return raw.reshape(n_rows, stage.n_inputs)
+    return _random_values(model.scaler, seed, (n_rows, model.n_features))
+
+
+def _random_values(scaler: InputScaler, seed: int, shape: tuple[int, int]) -> NDArray[Any]:
     rng = np.random.default_rng(seed)
-    shape = (n_rows, model.n_features)
-    scaler = model.scaler
-    if model.raw_dtype == "float32":
+    if scaler.raw_dtype == "float32":
         with np.errstate(divide="ignore"):
-            reach = np.where(scaler.multiplier > 0, 2**model.scaler.bits / scaler.multiplier, 1.0)
+            reach = np.where(scaler.multiplier > 0, 2**scaler.bits / scaler.multiplier, 1.0)
         raw = (scaler.offset + rng.uniform(-0.2, 1.2, shape) * reach).astype(np.float32)
         wild = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 3e38, 1e-45], dtype=np.float32)
         return np.where(rng.random(shape) < 0.02, rng.choice(wild, shape), raw)
-    low, high = _LIMITS[model.raw_dtype]
+    low, high = _LIMITS[scaler.raw_dtype]
     span = scaler.span.astype(np.int64) if scaler.span is not None else 0
     inside = scaler.offset + (rng.random(shape) * (span + 1)).astype(np.int64)
     anywhere = rng.integers(low, high, shape, endpoint=True, dtype=np.int64)
     ends = rng.choice([low, high], shape)
     kind = rng.random(shape)
     raw = np.where(kind < 0.8, inside, np.where(kind < 0.95, anywhere, ends))
-    return np.clip(raw, low, high).astype(model.raw_dtype)
+    return np.clip(raw, low, high).astype(scaler.raw_dtype)
 
 
 def random_quantized(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:

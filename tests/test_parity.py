@@ -113,9 +113,9 @@ def test_every_entry_is_compared(entry: str) -> None:
     results = np.column_stack([scores, scores.argmax(axis=1)])
     values = {"raw": results, "quantized": results, "quantize": quantized}
     outputs = {name: Output(array.copy(), 0) for name, array in values.items()}
-    assert compare(model, quantized, outputs, None).ok
+    assert compare(model, values, outputs, None).ok
     outputs[entry].values[5, 1] ^= 1
-    found = compare(model, quantized, outputs, None)
+    found = compare(model, values, outputs, None)
     assert found.differences == 1
     what = "input 1" if entry == "quantize" else "score of class 1"
     assert f"row 5, {entry} inputs, {what}:" in str(found.first_difference)

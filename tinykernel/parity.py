@@ -33,11 +33,11 @@ class Difference:
 
     Parameters
     ----------
-    entry : {"raw", "quantized", "quantize"}
+    entry : {"raw", "quantized", "quantize", "stream"}
         Through which function of the C: scores and label from raw inputs, from quantized inputs,
-        or the quantization of inputs.
+        the quantization of inputs, or decisions of a stream.
     row : int
-        Row of the data, from 0.
+        Row of the data, from 0; of a stream the decision.
     what : str
         ``"score of class 'x'"``, ``"label"`` or ``"input 3"``.
     expected, got : int
@@ -70,7 +70,9 @@ class VerifyResult:
         The compiler's name and version.
     rows, scores : int
         How many rows were run, and how many scores they have: rows times classes. Each was
-        compared twice, from raw and from quantized inputs.
+        compared twice, from raw and from quantized inputs; with a local stage once.
+    hops : int
+        Decisions of a stream, whose scores were compared beside these.
     differences : int
         How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
@@ -92,6 +94,7 @@ class VerifyResult:
     emulator: str = ""
     core: str = ""
     note: str = ""
+    hops: int = 0
 
     @property
     def ok(self) -> bool:
@@ -111,13 +114,15 @@ def verify(
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
     Both entries are compared: raw inputs and quantized ones, each through the scores and the
-    predict function, and the quantization by itself.
+    predict function, and the quantization by itself. With a local stage there are raw inputs only,
+    and where it has a hop also a stream: the inputs one after the other are a long recording.
 
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
     X : array-like, shape (n_rows, n_features)
-        Raw inputs that the model's raw type can hold; at least one row.
+        Raw inputs that the model's raw type can hold, as for `IntegerModel.as_raw`; at least one
+        row.
     y : array-like, shape (n_rows,), optional
         Labels, for the accuracy.
     target : str
@@ -140,20 +145,20 @@ def verify(
     """
     row = find_target(target)
     integer = as_integer_model(model)
-    raw = integer.scaler.as_raw(X)
+    raw = integer.as_raw(X)
     labels = None if y is None else np.asarray(y)
-    quantized = integer.quantize_inputs(raw)
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
     if labels is not None and labels.shape != (raw.shape[0],):
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
-    rows = {"raw": raw, "quantized": quantized, "quantize": raw}
+    rows = entry_rows(integer, raw)
+    expected = expected_values(integer, rows)
     results = []
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         for program in _build(integer, row, platforms, Path(folder), flags):
             outputs = run_rows(program, integer, rows)
-            found = compare(integer, quantized, outputs, labels)
+            found = compare(integer, expected, outputs, labels)
             results.append(_at(found, row, program.platform))
     return _merge(results)
 
@@ -180,27 +185,63 @@ def _build(
     ]
 
 
+def entry_rows(model: IntegerModel, raw: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return what each entry of the C is given, for rows of raw inputs."""
+    if model.local is None:
+        return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
+    if not model.local.hop:
+        return {"raw": raw}
+    return {"raw": raw, "stream": raw.reshape(-1, model.local.channels)}
+
+
+def expected_values(model: IntegerModel, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
+    expected = {}
+    for entry, given in rows.items():
+        if entry == "quantize":
+            expected[entry] = rows["quantized"]
+        elif entry == "quantized":
+            expected[entry] = _with_labels(model.scores_quantized(given))
+        elif entry == "stream":
+            expected[entry] = _with_labels(model.scores(_windows(model, given)))
+        else:
+            expected[entry] = _with_labels(model.scores(given))
+    return expected
+
+
+def _with_labels(scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.column_stack([scores, scores.argmax(axis=1)])
+
+
+def _windows(model: IntegerModel, samples: NDArray[Any]) -> NDArray[Any]:
+    """Return the windows of a recording, one every hop, as rows of raw inputs."""
+    stage = model.local
+    assert stage is not None
+    windows = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)
+    return windows[:: stage.hop].transpose(0, 2, 1).reshape(-1, stage.n_inputs)
+
+
 def compare(
-    model: IntegerModel, quantized: NDArray[Any], outputs: dict[str, Output],
+    model: IntegerModel, expected: dict[str, NDArray[Any]], outputs: dict[str, Output],
     labels: NDArray[Any] | None,
 ) -> VerifyResult:  # fmt: skip
-    """Compare what the C made of all three entries with Python; `quantized` is Python's."""
-    scores = model.scores_quantized(quantized)
-    expected = np.column_stack([scores, scores.argmax(axis=1)])
+    """Compare what the C made of all entries with what Python expects of them."""
     n_differences, first = 0, None
     for entry, output in outputs.items():
-        wanted = quantized if entry == "quantize" else expected
+        wanted = expected[entry]
         places = np.argwhere(wanted != output.values)
         n_differences += len(places)
         if len(places) and first is None:
             row, column = (int(index) for index in places[0])
             values = int(wanted[row, column]), int(output.values[row, column])
             first = Difference(entry, row, _what(model, entry, column), *values)
+    n_rows = len(expected["raw"])
     return VerifyResult(
         target="",
         compiler="",
-        rows=scores.shape[0],
-        scores=scores.size,
+        rows=n_rows,
+        scores=n_rows * model.n_classes,
+        hops=len(expected.get("stream", ())),
         differences=n_differences,
         first_difference=first,
         accuracy=_accuracy(model, outputs["raw"].labels, labels),

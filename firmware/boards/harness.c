@@ -1,14 +1,15 @@
 /* Runs a generated model over a file of inputs, on this computer and on emulated boards.
  *
- * in.bin: sections, each the entry (0 raw inputs, 1 quantized inputs, 2 quantization only), the
- * number of rows, both uint32, and the rows.
- * out.bin: for every section its rows: the scores of all classes and the label of the predict
- * function, int32, or the quantized inputs. Then, uint32, the bytes of stack that the last row
- * took; 0 where that is not measured.
+ * in.bin: sections, each the entry (0 raw inputs, 1 quantized inputs, 2 quantization only, 3
+ * samples of a stream), the number of rows, both uint32, and the rows. out.bin: for every section
+ * its rows: the scores of all classes and the label of the predict function, int32, or the
+ * quantized inputs; of a stream those of every window that ends. Then, uint32, the bytes of stack
+ * that the last row took; 0 where that is not measured.
  *
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
- * -DMODEL_UPPER=GESTURE. -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a
- * program of this computer lies memory that is not its own. */
+ * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
+ * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
+ * lies memory that is not its own. */
 #include "semihost.h"
 
 #define TEXT_(a) #a
@@ -21,11 +22,13 @@
 #define CLASSES       JOIN(MODEL_UPPER, _CLASSES)
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
-enum { RAW, QUANTIZED, QUANTIZE };
+enum { RAW, QUANTIZED, QUANTIZE, STREAM };
 
 /* A row is used up before the next one is read, as small boards have little memory. */
 static JOIN(MODEL, _input_t) raw[FEATURES];
+#ifdef QUANTIZED_ENTRIES
 static JOIN(MODEL, _quantized_t) quantized[FEATURES];
+#endif
 static uint32_t scratch[SCRATCH_WORDS];
 static int32_t result[CLASSES + 1];
 
@@ -33,8 +36,13 @@ static int32_t result[CLASSES + 1];
 int tk_measured(uint32_t entry);
 __attribute__((noinline)) int tk_measured(uint32_t entry)
 {
-    return entry == RAW ? JOIN(MODEL, _predict)(raw, scratch)
-                        : JOIN(MODEL, _predict_quantized)(quantized, scratch);
+#ifdef QUANTIZED_ENTRIES
+    if (entry == QUANTIZED) {
+        return JOIN(MODEL, _predict_quantized)(quantized, scratch);
+    }
+#endif
+    (void)entry;
+    return JOIN(MODEL, _predict)(raw, scratch);
 }
 
 static void fill_scratch(void)
@@ -48,10 +56,13 @@ static void fill_scratch(void)
 static void run_row(uint32_t entry)
 {
     fill_scratch();
-    if (entry == RAW) {
-        JOIN(MODEL, _scores)(raw, scratch, result);
-    } else {
+#ifdef QUANTIZED_ENTRIES
+    if (entry == QUANTIZED) {
         JOIN(MODEL, _scores_quantized)(quantized, scratch, result);
+    } else
+#endif
+    {
+        JOIN(MODEL, _scores)(raw, scratch, result);
     }
     fill_scratch();
     result[CLASSES] = tk_measured(entry);
@@ -85,26 +96,81 @@ static uint32_t stack_used(uint32_t entry)
 }
 #endif
 
-/* Read, run and write the rows of a section; returns 0 on success. */
-static int run_section(uint32_t entry, uint32_t rows, int32_t input, int32_t output)
+#ifdef STREAM_ENTRIES
+#define CHANNELS JOIN(MODEL_UPPER, _CHANNELS)
+
+static JOIN(MODEL, _state_t) state;
+
+/* One call for each sample, apart for the same reason. */
+int tk_measured_push(void);
+__attribute__((noinline)) int tk_measured_push(void)
 {
-    void *const row = entry == QUANTIZED ? (void *)quantized : (void *)raw;
-    const uint32_t size = (uint32_t)(entry == QUANTIZED ? sizeof quantized : sizeof raw);
-    uint32_t used = 0u;
+    return JOIN(MODEL, _push)(&state, raw);
+}
+
+/* Push samples and write what each window gives that ends; returns 0 on success. */
+static int run_stream(uint32_t samples, int32_t input, int32_t output)
+{
+    const uint32_t size = (uint32_t)(CHANNELS * sizeof raw[0]);
     uint32_t i;
-    for (i = 0u; i < rows; i++) {
-        uint32_t lost;
-        if (tk_read(input, row, size) != 0u) {
+    for (i = 0u; i < sizeof state / sizeof(uint32_t); i++) {
+        ((volatile uint32_t *)&state)[i] = 0xa5a5a5a5u;
+    }
+    JOIN(MODEL, _init)(&state);
+    for (i = 0u; i < samples; i++) {
+        if (tk_read(input, raw, size) != 0u) {
             return 1;
         }
-        if (entry == QUANTIZE) {
-            JOIN(MODEL, _quantize)(raw, quantized);
-            lost = tk_write(output, quantized, (uint32_t)sizeof quantized);
-        } else {
-            run_row(entry);
-            lost = tk_write(output, result, (uint32_t)sizeof result);
+        if (tk_measured_push() != 0) {
+            fill_scratch();
+            JOIN(MODEL, _stream_scores)(&state, scratch, result);
+            fill_scratch();
+            result[CLASSES] = JOIN(MODEL, _stream_predict)(&state, scratch);
+            if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {
+                return 1;
+            }
         }
-        if (lost != 0u) {
+    }
+    return 0;
+}
+#endif
+
+/* Read, run and write a row; returns 0 on success. */
+static int run_one(uint32_t entry, int32_t input, int32_t output)
+{
+#ifdef QUANTIZED_ENTRIES
+    void *const row = entry == QUANTIZED ? (void *)quantized : (void *)raw;
+    const uint32_t size = (uint32_t)(entry == QUANTIZED ? sizeof quantized : sizeof raw);
+#else
+    void *const row = (void *)raw;
+    const uint32_t size = (uint32_t)sizeof raw;
+#endif
+    if (tk_read(input, row, size) != 0u) {
+        return 1;
+    }
+#ifdef QUANTIZED_ENTRIES
+    if (entry == QUANTIZE) {
+        JOIN(MODEL, _quantize)(raw, quantized);
+        return tk_write(output, quantized, (uint32_t)sizeof quantized) != 0u;
+    }
+#endif
+    run_row(entry);
+    return tk_write(output, result, (uint32_t)sizeof result) != 0u;
+}
+
+/* The same for the rows of a section. */
+static int run_section(uint32_t entry, uint32_t rows, int32_t input, int32_t output)
+{
+    uint32_t used = 0u;
+    uint32_t i;
+#ifdef STREAM_ENTRIES
+    if (entry == STREAM) {
+        return run_stream(rows, input, output) != 0 ||
+               tk_write(output, &used, (uint32_t)sizeof used) != 0u;
+    }
+#endif
+    for (i = 0u; i < rows; i++) {
+        if (run_one(entry, input, output) != 0) {
             return 1;
         }
     }

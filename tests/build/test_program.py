@@ -23,7 +23,7 @@ from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
-from tinykernel.parity import compare, verify
+from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
 CORES = [row.name for row in TARGETS.values() if row.machines and not row.emulated_as]
@@ -60,12 +60,12 @@ def check_core(target: str, back_end: str, folder: Path) -> None:
     model = random_model(3, n_features=33, n_classes=6, raw_dtype="float32", kept="tail")
     damaged = with_one_weight_flipped(model)
     raw = random_raw(model, 1, 40)
-    quantized = model.quantize_inputs(raw)
     program = build_model(damaged, find_platforms(find_target(target), back_end)[0], folder)
-    rows = {"raw": raw, "quantized": quantized, "quantize": raw}
+    rows = entry_rows(model, raw)
     outputs = run_rows(program, damaged, rows)
-    assert compare(damaged, quantized, outputs, None).first_difference is None
-    found = compare(model, quantized, outputs, None)
+    expected = expected_values(damaged, rows)
+    assert compare(damaged, expected, outputs, None).first_difference is None
+    found = compare(model, expected_values(model, rows), outputs, None)
     # Every row is wrong in one score, from raw and from quantized inputs.
     assert found.differences >= 2 * len(raw)
     assert "score of class 4" in str(found.first_difference)

@@ -220,6 +220,10 @@ def build_model(
     include = write_sources(folder, render_sources(model, MODEL))
     harness = resources.folder("firmware") / "boards" / "harness.c"
     names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
+    if model.local is None:
+        names.append("-DQUANTIZED_ENTRIES=1")
+    elif model.local.hop:
+        names.append("-DSTREAM_ENTRIES=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)

@@ -68,7 +68,7 @@ def print_bench(results: list[BenchResult]) -> None:
             (
                 result.target,
                 str(result.instructions),
-                f"{result.instructions / result.components:.1f}",
+                f"{result.instructions / result.components:.1f}" if result.components else "",
                 *(str(result.stages.get(stage, "")) for stage in stages),
                 _time(result),
             )

@@ -19,6 +19,8 @@ and why they are what they are:
   that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
   places and there is no mask, the firmware is told which bits of those to set.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
+* **Linear part** and **local stage**: see `tinykernel.codegen.packing_linear` and
+  `tinykernel.codegen.packing_local`.
 * **Scaler**: an array whose values are equal for all features that are not constant becomes one
   literal, others the smallest integer type that holds them.
 """
@@ -32,6 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
+from tinykernel.codegen.packing_linear import pack_linear
+from tinykernel.codegen.packing_local import pack_local, sort_kernels
 from tinykernel.codegen.tables import (
     WORD,
     Definition,
@@ -49,7 +53,7 @@ __all__ = ["FORMAT", "PackedModel", "pack"]
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
-FORMAT = 1
+FORMAT = 2
 
 # Code that moves kept rows together: what the bitmap must save to be worth it.
 _COMPACTION_CODE_BYTES = 96
@@ -68,15 +72,21 @@ class PackedModel:
     definitions : tuple of Definition
     tables : tuple of Table
     n_words : ndarray of int64, shape (n_stored_blocks,)
-        Words of 32 components of each stored block.
+        Words of 32 components of each stored block; none without components.
     scratch_words : int
         RAM that the caller of the firmware owns, in words.
+    state_words : int
+        RAM of a stream; 0 for models without one.
+    stream_words : int
+        Scratch of the functions that decide from the state of a stream.
     """
 
     definitions: tuple[Definition, ...]
     tables: tuple[Table, ...]
     n_words: NDArray[np.int64]
     scratch_words: int
+    state_words: int
+    stream_words: int
 
     def table_bytes(self) -> dict[str, int]:
         """Return the flash of the tables by part."""
@@ -154,36 +164,79 @@ def pack(model: IntegerModel) -> PackedModel:
     PackedModel
         Depends on the model only: equal models give equal tables.
     """
-    layout = _choose_layout(model)
-    groups = (
-        _pack_shape(model, layout),
-        pack_scaler(model),
+    model = sort_kernels(model)
+    layout = _choose_layout(model) if model.n_blocks else None
+    groups = [
+        _pack_shape(model),
+        pack_scaler(model.scaler, model.sign != 0),
         pack_signs(model),
-        _pack_permutation(model),
-        _pack_diagonal(model, layout),
-        _pack_rows(layout),
-        _pack_windows(model, layout),
-        _pack_weights(model, layout),
-    )
+        _pack_components(model, layout) if layout is not None else _pack_offsets(model),
+        pack_linear(model),
+    ]
+    first, local_words, state_words = _machine_words(model, layout), 0, 0
+    if model.local is not None:
+        local = pack_local(model, model.local)
+        groups.append(local.parts)
+        first = max(first, local.first_words)
+        local_words, state_words = local.words, local.state_words
+    dots = model.n_outputs if layout is not None and model.linear is not None else 0
     definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
     tables = tuple(t for group in groups for t in group if isinstance(t, Table))
-    scratch_words = model.dimension + layout.bit_words + model.n_classes
-    return PackedModel(definitions, tables, layout.n_words, scratch_words)
+    stream = first + dots + model.n_classes
+    n_words = np.zeros(0, dtype=np.int64) if layout is None else layout.n_words
+    return PackedModel(
+        definitions, tables, n_words, stream + local_words + state_words, state_words,
+        stream + local_words,
+    )  # fmt: skip
 
 
-def _pack_shape(model: IntegerModel, layout: _Layout) -> Parts:
+def _machine_words(model: IntegerModel, layout: _Layout | None) -> int:
+    """Return the words of scratch in which the machine computes."""
+    if layout is not None:
+        return model.dimension + layout.bit_words
+    if model.local is None and model.linear is None:
+        return 0
+    return -(-model.n_features * model.scaler.bits // WORD)
+
+
+def _pack_shape(model: IntegerModel) -> Parts:
+    return [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
+        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
+        Definition("TK_CLASSES", str(model.n_classes)),
+        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
+        Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
+    ]
+
+
+def _pack_components(model: IntegerModel, layout: _Layout) -> Parts:
+    """Store everything that is there for the sake of components."""
+    return [
+        *_pack_schedules(model, layout),
+        *_pack_permutation(model),
+        *_pack_diagonal(model, layout),
+        *_pack_rows(layout),
+        *_pack_windows(model, layout),
+        *_pack_weights(model, layout),
+    ]
+
+
+def _pack_offsets(model: IntegerModel) -> Parts:
+    """Store what is left of a machine without components."""
+    return [
+        Definition("TK_BLOCKS", "0", "no components"),
+        Table("tk_biases", "int32_t", model.offset, "weights", "Score of inputs that are all 0."),
+    ]
+
+
+def _pack_schedules(model: IntegerModel, layout: _Layout) -> Parts:
     def schedule(halve: tuple[bool, ...]) -> str:
         return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
 
     return [
-        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
-        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
         Definition("TK_LOG2_DIMENSION", f"{model.log2_dimension}u",
                    f"transforms of {model.dimension} values"),
         Definition("TK_BLOCKS", f"{layout.blocks.size}u", "transforms after the first one"),
-        Definition("TK_CLASSES", str(model.n_classes)),
-        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
-        Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
         Definition("TK_HALVE_FIRST", schedule(model.halve_first),
                    "stages of the first transform that halve"),
         Definition("TK_HALVE_SECOND", schedule(model.halve_second),

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model.integer import InputScaler, IntegerModel
 
 __all__ = ["pack_scaler", "pack_signs"]
 
 
 def _scaler_array(
-    model: IntegerModel, array: NDArray[Any], macro: str, table: str, comment: str, cast: str
+    used: NDArray[np.bool_], array: NDArray[Any], macro: str, table: str, comment: str, cast: str
 ) -> Parts:
     """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
-    used = model.sign != 0
-    values = np.broadcast_to(array, (model.n_features,))
+    values = np.broadcast_to(array, used.shape)
     # What stands for a constant feature is never looked at, so it need not stand in the way.
     first = values[used][0] if np.any(used) else values[0]
     values = np.where(used, values, first)
@@ -41,27 +40,32 @@ def _scaler_array(
     ]
 
 
-def pack_scaler(model: IntegerModel) -> Parts:
-    """Store offsets, multipliers, spans and shifts of the inputs."""
-    scaler = model.scaler
-    parts: Parts = [flag("TK_RAW_FLOAT", scaler.is_float)]
+def pack_scaler(scaler: InputScaler, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+    """Store offsets, multipliers, spans and shifts of the inputs; `used` says which matter.
+
+    `prefix` stands in the names of macros and tables, e.g. ``"local_"``.
+    """
+    macro, table = f"TK_{prefix.upper()}", f"tk_{prefix}"
+    parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
     offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
     parts += _scaler_array(
-        model, scaler.offset, "TK_OFFSET", "tk_offsets", "raw value of the lowest level", offset
-    )
+        used, scaler.offset, f"{macro}OFFSET", f"{table}offsets",
+        "raw value of the lowest level", offset,
+    )  # fmt: skip
     parts += _scaler_array(
-        model, scaler.multiplier, "TK_MULTIPLIER", "tk_multipliers",
+        used, scaler.multiplier, f"{macro}MULTIPLIER", f"{table}multipliers",
         "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16",
         multiplier,
     )  # fmt: skip
     if scaler.span is not None:
         wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
-        parts.append(flag("TK_RAW_WIDE", wide, "differences of raw values need 33 bits"))
+        parts.append(flag(f"{macro}RAW_WIDE", wide, "differences of raw values need 33 bits"))
         parts += _scaler_array(
-            model, scaler.span, "TK_SPAN", "tk_spans", "raw range above the offset", "uint32_t"
-        )
+            used, scaler.span, f"{macro}SPAN", f"{table}spans", "raw range above the offset",
+            "uint32_t",
+        )  # fmt: skip
         parts += _scaler_array(
-            model, scaler.pre_shift, "TK_PRE_SHIFT", "tk_pre_shifts",
+            used, scaler.pre_shift, f"{macro}PRE_SHIFT", f"{table}pre_shifts",
             "bits dropped from wide ranges", "uint32_t",
         )  # fmt: skip
     return parts
@@ -70,6 +74,8 @@ def pack_scaler(model: IntegerModel) -> Parts:
 def pack_signs(model: IntegerModel) -> Parts:
     """Store which inputs change their sign and which are ignored."""
     negative, constant = model.sign < 0, model.sign == 0
+    if not model.n_blocks:
+        negative = np.zeros_like(constant)  # of the transform only
     parts: Parts = [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
     if np.any(negative):
         parts.append(

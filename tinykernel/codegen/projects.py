@@ -52,22 +52,24 @@ def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any
 
     Returns
     -------
-    ndarray of the model's raw type, shape (n_rows, n_features)
+    ndarray of the model's raw type, shape (n_rows, n_inputs)
         The first row is the lowest value of every feature and the second row the highest; the
         others are uniform in between.
     """
-    scaler = model.scaler
+    scaler = model.scaler if model.local is None else model.local.scaler
+    per_row = model.n_features if model.local is None else model.local.channels
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
-    place = np.random.RandomState(0).random_sample((n_rows, model.n_features))
+    place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
     place[:1], place[1:2] = 0.0, 1.0
+    place = place.reshape(-1, per_row)
     offset = scaler.offset.astype(np.float64)
     if scaler.span is None:
         slope = scaler.multiplier.astype(np.float64)
         width = np.divide(2.0**scaler.bits, slope, out=np.zeros_like(slope), where=slope > 0)
-        return (offset + place * width).astype(np.float32)
+        return (offset + place * width).astype(np.float32).reshape(n_rows, -1)
     raw = np.rint(offset + place * scaler.span.astype(np.float64))
     limits = np.iinfo(model.raw_dtype)
-    return np.clip(raw, limits.min, limits.max).astype(model.raw_dtype)
+    return np.clip(raw, limits.min, limits.max).astype(model.raw_dtype).reshape(n_rows, -1)
 
 
 def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:

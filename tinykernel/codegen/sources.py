@@ -96,7 +96,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         If `X` does not fit the model, is too long or not finite.
     """
     check_name(name)
-    raw = model.scaler.as_raw(X)
+    raw = model.as_raw(X)
     scores = model.scores(raw)
     if not 1 <= raw.shape[0] <= _MOST_VECTORS:
         raise TinykernelError(
@@ -130,26 +130,34 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
 
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
-    lowest, highest = _score_range(model)
+    scores = model.ranges()[-1]
     parts = packed.table_bytes()
+    stage = model.local
     return {
         "name": name,
         "NAME": name.upper(),
-        "n_features": model.n_features,
+        "n_inputs": model.n_inputs,
+        "local": stage,
+        "kind": "" if stage is None else "signal" if stage.is_signal else "image",
+        "count_type": _C_TYPES[model.scaler.raw_dtype],
+        "has_linear": model.linear is not None,
         "n_classes": model.n_classes,
         "n_components": model.n_components,
         "dimension": model.dimension,
         "raw_type": _C_TYPES[model.raw_dtype],
-        "raw_is_float": model.scaler.is_float,
+        "raw_is_float": model.raw_dtype == "float32",
         "quantized_type": f"int{model.scaler.bits}_t",
         "quantized_low": -(1 << (model.scaler.bits - 1)),
         "quantized_high": (1 << (model.scaler.bits - 1)) - 1,
         "scratch_words": packed.scratch_words,
         "scratch_bytes": 4 * packed.scratch_words,
+        "state_words": packed.state_words,
+        "state_bytes": 4 * packed.state_words,
+        "stream_words": packed.stream_words,
         "table_bytes": sum(parts.values()),
         "parts": parts,
-        "score_low": lowest,
-        "score_high": highest,
+        "score_low": scores.low,
+        "score_high": scores.high,
         "class_names": [string_literal(str(label)) for label in model.classes],
         "class_comment": _class_comment(model),
         "feature_comment": _feature_comment(model),
@@ -157,17 +165,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
     }
-
-
-def _score_range(model: IntegerModel) -> tuple[int, int]:
-    """Return bounds of every score, over all inputs."""
-    largest = np.abs(model.multiplier.astype(np.int64)) * np.count_nonzero(model.weights, axis=1)
-    low = int((model.offset - largest).min())
-    high = int((model.offset + largest).max())
-    if model.n_outputs == 1:
-        bound = max(-low, high)
-        return -bound, bound
-    return low, high
 
 
 def _class_comment(model: IntegerModel) -> str:

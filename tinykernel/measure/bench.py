@@ -98,7 +98,9 @@ class BenchResult:
             "instructions": self.instructions,
             "stages": dict(self.stages),
             "components": self.components,
-            "instructions_per_component": round(self.instructions / self.components, 2),
+            "instructions_per_component": (
+                round(self.instructions / self.components, 2) if self.components else None
+            ),
             "compiler": self.compiler,
             "emulator": self.emulator,
             "core": self.core,
@@ -153,7 +155,7 @@ def bench(
             "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
         )
     integer_model = as_integer_model(model)
-    rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.scaler.as_raw(X)
+    rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         platforms = find_platforms(row, back_end)
         program = build_closest(integer_model, platforms, Path(folder), flags)
@@ -198,4 +200,4 @@ def _count(program: Program) -> dict[str, int]:
         counts[stage] += 1
     if not counts:
         raise TinykernelError("the emulator's trace shows no inference")
-    return {stage: counts[stage] for stage in STAGES}
+    return {stage: counts[stage] for stage in STAGES if counts[stage] or stage != "local"}

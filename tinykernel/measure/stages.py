@@ -11,12 +11,16 @@ from elftools.elf.sections import SymbolTableSection
 
 __all__ = ["STAGES", "function_ranges", "stage_map"]
 
-#: Stages in the order in which they run; "other" is what puts them together.
-STAGES = ("scale", "transform", "windows", "scores", "other")
+#: Stages in the order in which they run, "local" where there is one; "other" is what puts them
+#: together.
+STAGES = ("local", "scale", "transform", "windows", "scores", "other")
 
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
+    "tk_local.h": "local",
+    "tk_local_image.h": "local",
+    "tk_local_signal.h": "local",
     "tk_input.h": "scale",
     "tk_transform.h": "transform",
     "tk_permutation.h": "transform",
@@ -24,6 +28,7 @@ _STAGE_OF_FILE = {
     "tk_kept.h": "windows",
     "tk_windows_dsp.h": "windows",
     "tk_windows_portable.h": "windows",
+    "tk_linear.h": "scores",
     "tk_scores.h": "scores",
     "tk_predict.h": "other",
 }

@@ -81,6 +81,9 @@ class LocalStage:
         The second is 1 for signals and 1, 2 or 4 for images.
     padding : int
         Rows of zeros before and after; 0 for signals.
+    hop : int
+        Signals: a stream begins a window every so many samples, at most `height`; it and `height`
+        are multiples of `average`. 0: no stream. Takes no part in the scores of a window.
 
     Raises
     ------
@@ -113,6 +116,7 @@ class LocalStage:
     threshold: NDArray[np.int32]
     cells: tuple[int, int]
     padding: int = 0
+    hop: int = 0
 
     def __post_init__(self) -> None:
         """Check every field, make the arrays read-only, and prove that nothing overflows."""
@@ -237,12 +241,13 @@ class LocalStage:
 
     def header(self) -> dict[str, Any]:
         """Return everything that is not an array, as JSON types."""
-        return {
+        own = {
             "height": self.height, "width": self.width, "channels": self.channels,
             "raw_dtype": self.scaler.raw_dtype, "bits": int(self.scaler.bits),
             "level_shift": self.level_shift, "average": self.average,
             "cells": list(self.cells), "padding": self.padding,
         }  # fmt: skip
+        return own | {"hop": self.hop} if self.hop else own
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array by name, the scaler's with the prefix ``scaler_``."""
@@ -398,6 +403,7 @@ def _check_shape(stage: LocalStage) -> dict[str, Any]:
         "channels": _integer("channels", stage.channels, 1, 64),
         "average": _integer("average", stage.average, 1, 2),
         "padding": _integer("padding", stage.padding, 0, 255),
+        "hop": _integer("hop", stage.hop, 0, 65535),
     }
     if not isinstance(stage.cells, (tuple, list)) or len(stage.cells) != 2:
         raise TinykernelError("local stage: cells is not a pair of numbers")
@@ -407,11 +413,21 @@ def _check_shape(stage: LocalStage) -> dict[str, Any]:
         raise TinykernelError("local stage: cells is 3 across, allowed are 1, 2 and 4")
     if fields["width"] == 1 and fields["padding"]:
         raise TinykernelError("local stage: a signal has no padding")
+    _check_hop(fields)
     if fields["height"] * fields["width"] * fields["channels"] > 65536:
         raise TinykernelError("local stage: an input has more than 65536 values")
     if min(fields["height"], max(fields["width"], 2)) < fields["average"]:
         raise TinykernelError("local stage: the input is too small to average")
     return fields | {"cells": cells}
+
+
+def _check_hop(fields: dict[str, Any]) -> None:
+    """Check that windows of a stream begin where averaged samples do."""
+    hop, height, average = fields["hop"], fields["height"], fields["average"]
+    if hop and (fields["width"] != 1 or hop > height):
+        raise TinykernelError("local stage: hop is for signals, and at most a window")
+    if hop and (hop % average or height % average):
+        raise TinykernelError("local stage: hop and window are no multiples of the averaging")
 
 
 def _check_scaler(stage: LocalStage) -> dict[str, Any]:

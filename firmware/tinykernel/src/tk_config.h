@@ -82,6 +82,13 @@
 #define TK_PLAIN_LOOP() ((void)0)
 #endif
 
+/* In a type: memory that holds such values may be used as words before and after. */
+#if defined(__GNUC__)
+#define TK_ALIAS __attribute__((__may_alias__))
+#else
+#define TK_ALIAS
+#endif
+
 /* Whether the compiler knows the value of an expression. */
 #if defined(__GNUC__)
 #define TK_IS_LITERAL(expression) __builtin_constant_p(expression)

@@ -8,7 +8,8 @@
  * Shape
  *   TK_FEATURES            n, inputs, 1..65536
  *   TK_LOG2_DIMENSION      log2 d, 5..16; d = n padded to a power of two, at least 32
- *   TK_BLOCKS              blocks that take part, 1 or more
+ *   TK_BLOCKS              blocks that take part; 0: no components, only a linear part. Then what
+ *                          transforms, windows and weights need is not defined
  *   TK_CLASSES             classes, 2 or more
  *   TK_OUTPUTS             1 for two classes, else TK_CLASSES
  * Arithmetic
@@ -49,13 +50,34 @@
  * macro above replaces; no table if all are replaced; see tk_windows.h tk_weights[]           for
  * blocks that are counted together, each output, each word of 32 components: sign word, mask word
  *   tk_gains[], tk_biases[]  int32_t: score = gain * (number of agreeing components) + bias
+ * Linear part, if there is one
+ *   TK_LINEAR_BITS         1, 2, 4 or 8: width of a weight; one bit: 0 is 1 and 1 is -1
+ *   tk_linear[]            for each output its weights, the first one at the top of a word; rows
+ *                          begin with a word
+ *   tk_linear_gains[]      int32_t: score per unit of the dot product with the quantized inputs
+ * Local stage, if there is one: inputs are images or signals, and the counts of type tk_raw_t that
+ * it makes of them are what is called inputs above
+ *   TK_LOCAL               1: images, see tk_local_image.h; 2: signals, see tk_local_signal.h
+ *   tk_sensor_t            type of raw values
+ *   TK_LOCAL_HEIGHT, TK_LOCAL_WIDTH, TK_LOCAL_CHANNELS   shape of the raw input
+ *   TK_LOCAL_BITS, TK_LOCAL_RAW_FLOAT, TK_LOCAL_RAW_WIDE, TK_LOCAL_OFFSET(c),
+ *   TK_LOCAL_MULTIPLIER(c), TK_LOCAL_SPAN(c), TK_LOCAL_PRE_SHIFT(c)   scaler of channel c, as above
+ *   TK_LOCAL_SHIFT         0..TK_LOCAL_BITS - 1: bits of a level that are dropped
+ *   TK_LOCAL_TOP           largest level then
+ *   TK_LOCAL_AVERAGE       1, or 2: neighbours are averaged, two by two in images
+ *   TK_LOCAL_MIXED         mixed channels
+ *   TK_LOCAL_TERMS         0: they are the channels; 1 or 2: tk_channels[] has as many bytes for
+ *                          each of them: a channel, plus 64 if top - level is meant
+ *   TK_LOCAL_ROWS          rows after averaging
+ *   TK_LOCAL_KERNELS, TK_LOCAL_CELLS   kernels, and cells above one another
+ *   TK_LOCAL_WIDE_COUNTS   1: counts are uint16_t, else uint8_t
  */
 #ifndef TK_CONTRACT_H
 #define TK_CONTRACT_H
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 1
+#define TK_RUNTIME_FORMAT 2
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: generate it again"
@@ -64,7 +86,16 @@
     "model and runtime are of different formats: export the model again, and take both from there"
 #endif
 
+#ifndef TK_LINEAR_BITS
+#define TK_LINEAR_BITS 0
+#endif
+#ifndef TK_LOCAL
+#define TK_LOCAL 0
+#endif
+
+#if TK_BLOCKS
 #define TK_DIMENSION (1u << TK_LOG2_DIMENSION)
 #define TK_PAIRS     (TK_DIMENSION / 2u) /* words of two int16 */
+#endif
 
 #endif

@@ -49,6 +49,8 @@ TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 #endif
 }
 
+#if TK_BLOCKS
+
 /* Value i for the transform, without its sign; `raw` selects the type of input: tk_raw_t or
  * tk_quantized_t. */
 TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
@@ -136,6 +138,8 @@ TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_
 
 #endif
 
+#endif
+
 #if TK_SIGNS
 #define TK_SIGN_WORD(i) tk_signs[(i) / 32u]
 #else
@@ -146,6 +150,8 @@ TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_
 #else
 #define TK_CONSTANT_WORD(i) 0u
 #endif
+
+#if TK_BLOCKS
 
 /* B q and stage 0: n inputs to d/2 words, padded with zeros. */
 TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
@@ -168,6 +174,8 @@ TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
         TK_PLAIN_LOOP();
     }
 }
+
+#endif
 
 /* input[n] to output[n]; constant inputs give 0. */
 TK_INLINE void tk_quantize(const tk_raw_t *input, tk_quantized_t *output)

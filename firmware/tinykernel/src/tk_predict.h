@@ -2,9 +2,14 @@
 /* The whole inference, put together from the kernels. Included by a generated model source after
  * it has defined the macros and tables that tk_contract.h lists.
  *
- * Scratch: two vectors of d int16 values, u and v (d/2 words each), then TK_BITS_WORDS words of
- * bits, then TK_CLASSES words that only tk_predict uses. Nothing in it has to be kept between calls
- * or set before one. */
+ * Scratch, region after region; nothing in it has to be kept between calls or set before one:
+ *   TK_FIRST_WORDS  first the packed image, where there is one. Then two vectors of d int16 values,
+ *                   u and v (d/2 words each), and TK_BITS_WORDS words of bits; without components
+ *                   the quantized inputs
+ *   TK_DOT_WORDS    products of the linear part, beside components
+ *   TK_CLASSES      words that only tk_predict uses
+ *   and the counts of an image, or the state of a stream that is as long as a window.
+ */
 #ifndef TK_PREDICT_H
 #define TK_PREDICT_H
 
@@ -12,6 +17,7 @@
 #include "tk_words.h"
 
 #include "tk_input.h"
+#if TK_BLOCKS
 #include "tk_transform.h"
 
 #include "tk_permutation.h"
@@ -19,8 +25,32 @@
 #include "tk_diagonal.h"
 
 #include "tk_kept.h"
+#endif
 #include "tk_scores.h"
+#if TK_BLOCKS
 #include "tk_windows.h"
+#endif
+#if TK_LINEAR_BITS
+#include "tk_linear.h"
+#endif
+
+#if TK_BLOCKS
+#define TK_MACHINE_WORDS (TK_DIMENSION + TK_BITS_WORDS)
+#else
+#define TK_MACHINE_WORDS ((TK_FEATURES * (TK_INPUT_BITS / 8u) + 3u) / 4u)
+#endif
+#if defined(TK_LOCAL_IMAGE_WORDS) && TK_LOCAL_IMAGE_WORDS > TK_MACHINE_WORDS
+#define TK_FIRST_WORDS TK_LOCAL_IMAGE_WORDS
+#else
+#define TK_FIRST_WORDS TK_MACHINE_WORDS
+#endif
+#if TK_BLOCKS && TK_LINEAR_BITS
+#define TK_DOT_WORDS TK_OUTPUTS
+#else
+#define TK_DOT_WORDS 0u
+#endif
+
+#if TK_BLOCKS
 
 /* Stages: load -> mix -> blocks -> scores -> finish. Each of the first three leaves its result in
  * scratch for the next one. */
@@ -81,22 +111,66 @@ TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
     } while (block != TK_BLOCKS);
 }
 
-/* scores[TK_CLASSES] from the loaded inputs. */
-TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
+/* Counts of agreeing components from the loaded inputs. */
+TK_INLINE void tk_components(uint32_t *scratch, int32_t *counts)
 {
     uint32_t output;
     tk_mix(scratch);
     for (output = 0u; output < TK_OUTPUTS; ++output) {
-        scores[output] = 0;
+        counts[output] = 0;
         TK_PLAIN_LOOP();
     }
-    tk_blocks(scratch, scores);
-    tk_finish(scores);
+    tk_blocks(scratch, counts);
 }
 
-/* The functions of the interface; the fifth, tk_quantize, is in tk_input.h. */
+#endif
 
-TK_INLINE void tk_scores(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+#if TK_LINEAR_BITS
+
+/* scores[TK_CLASSES] from quantized inputs, which both parts read. */
+TK_SHARED void tk_run(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
+{
+#if TK_BLOCKS
+    int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
+    tk_dots(input, dots);
+    tk_load(input, tk_loaded(scratch), 0);
+    tk_components(scratch, scores);
+    tk_finish(scores, dots);
+#else
+    (void)scratch;
+    tk_dots(input, scores);
+    tk_finish(scores, scores);
+#endif
+}
+
+/* The same from raw ones. The quantized inputs wait where tk_load does not write. */
+TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+{
+#if TK_BLOCKS
+    tk_quantized_t *const quantized =
+        (tk_quantized_t *)(TK_PERMUTATION ? scratch : scratch + TK_PAIRS);
+#else
+    tk_quantized_t *const quantized = (tk_quantized_t *)scratch;
+#endif
+    tk_quantize(input, quantized);
+    tk_run(quantized, scratch, scores);
+}
+
+TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
+{
+    tk_run(input, scratch, scores);
+}
+
+#else
+
+/* scores[TK_CLASSES] from the loaded inputs. */
+TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
+{
+    tk_components(scratch, scores);
+    tk_finish(scores, scores);
+}
+
+TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
     tk_load(input, tk_loaded(scratch), 1);
     tk_run(scratch, scores);
@@ -108,18 +182,77 @@ TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratc
     tk_run(scratch, scores);
 }
 
+#endif
+
+/* The functions of the interface; for tables also tk_quantize in tk_input.h. */
+
+/* Where the functions that return a label keep the scores. */
+TK_INLINE int32_t *tk_score_words(uint32_t *scratch)
+{
+    return (int32_t *)(scratch + TK_FIRST_WORDS + TK_DOT_WORDS);
+}
+
+#if TK_LOCAL
+
+#include "tk_local.h"
+#if TK_LOCAL == 1
+#include "tk_local_image.h"
+#else
+#include "tk_local_signal.h"
+#endif
+
+/* What the local stage keeps beside the machine. */
+TK_INLINE uint32_t *tk_local_words(uint32_t *scratch)
+{
+    return scratch + TK_FIRST_WORDS + TK_DOT_WORDS + TK_CLASSES;
+}
+
+TK_INLINE void tk_scores(const tk_sensor_t *input, uint32_t *scratch, int32_t *scores)
+{
+    tk_scores_raw(tk_local_counts(input, scratch, tk_local_words(scratch)), scratch, scores);
+}
+
+TK_INLINE int tk_predict(const tk_sensor_t *input, uint32_t *scratch)
+{
+    tk_scores(input, scratch, tk_score_words(scratch));
+    return tk_largest(tk_score_words(scratch));
+}
+
+#if TK_LOCAL == 2
+
+/* Scores of the window of a stream that is done. */
+TK_INLINE void tk_stream_scores(uint32_t *state, uint32_t *scratch, int32_t *scores)
+{
+    tk_scores_raw(tk_local_finished(state, tk_local_words(scratch)), scratch, scores);
+}
+
+TK_INLINE int tk_stream_predict(uint32_t *state, uint32_t *scratch)
+{
+    tk_stream_scores(state, scratch, tk_score_words(scratch));
+    return tk_largest(tk_score_words(scratch));
+}
+
+#endif
+
+#else
+
+TK_INLINE void tk_scores(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+{
+    tk_scores_raw(input, scratch, scores);
+}
+
 TK_INLINE int tk_predict(const tk_raw_t *input, uint32_t *scratch)
 {
-    int32_t *const scores = (int32_t *)(scratch + TK_DIMENSION + TK_BITS_WORDS);
-    tk_scores(input, scratch, scores);
-    return tk_largest(scores);
+    tk_scores(input, scratch, tk_score_words(scratch));
+    return tk_largest(tk_score_words(scratch));
 }
 
 TK_INLINE int tk_predict_quantized(const tk_quantized_t *input, uint32_t *scratch)
 {
-    int32_t *const scores = (int32_t *)(scratch + TK_DIMENSION + TK_BITS_WORDS);
-    tk_scores_quantized(input, scratch, scores);
-    return tk_largest(scores);
+    tk_scores_quantized(input, scratch, tk_score_words(scratch));
+    return tk_largest(tk_score_words(scratch));
 }
+
+#endif
 
 #endif

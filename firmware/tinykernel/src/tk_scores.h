@@ -9,6 +9,8 @@
 
 #include "tk_dsp.h"
 
+#if TK_BLOCKS
+
 #if defined(__GNUC__) && (defined(__POPCNT__) || defined(__riscv_zbb))
 #define TK_POPCOUNT 1
 #else
@@ -169,14 +171,24 @@ TK_SHARED const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const 
     return weights;
 }
 
-/* Counts become scores[TK_CLASSES], in place; proved to fit int32. */
-TK_INLINE void tk_finish(int32_t *scores)
+#endif
+
+/* Counts become scores[TK_CLASSES], in place; proved to fit int32. With a linear part `dots` are
+ * its products; without components they are where the scores will be. */
+TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
 {
     uint32_t output;
     for (output = 0u; output < TK_OUTPUTS; ++output) {
-        scores[output] = (int32_t)((uint32_t)tk_gains[output] * (uint32_t)scores[output] +
-                                   (uint32_t)tk_biases[output]);
+        uint32_t score = (uint32_t)tk_biases[output];
+#if TK_LINEAR_BITS
+        score += (uint32_t)tk_linear_gains[output] * (uint32_t)dots[output];
+#endif
+#if TK_BLOCKS
+        score += (uint32_t)tk_gains[output] * (uint32_t)scores[output];
+#endif
+        scores[output] = (int32_t)score;
     }
+    (void)dots;
 #if TK_CLASSES == 2
     scores[1] = scores[0];
     scores[0] = -scores[1];

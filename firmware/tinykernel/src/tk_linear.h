@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linear part: products of packed weights with quantized inputs. */
+#ifndef TK_LINEAR_H
+#define TK_LINEAR_H
+
+#include "tk_contract.h"
+
+#define TK_LINEAR_CODES (32u / TK_LINEAR_BITS) /* a word, a multiple of four */
+
+/* The weight at the top of a word. */
+TK_INLINE int32_t tk_linear_weight(uint32_t word)
+{
+#if TK_LINEAR_BITS == 1
+    return 1 | ((int32_t)word >> 31);
+#else
+    return (int32_t)word >> (32 - TK_LINEAR_BITS);
+#endif
+}
+
+/* A word of weights times as many inputs. */
+TK_INLINE int32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
+{
+    int32_t dot = 0;
+    uint32_t left = TK_LINEAR_CODES;
+    do {
+        dot += tk_linear_weight(word) * input[0];
+        dot += tk_linear_weight(word << TK_LINEAR_BITS) * input[1];
+        dot += tk_linear_weight(word << 2 * TK_LINEAR_BITS) * input[2];
+        dot += tk_linear_weight(word << 3 * TK_LINEAR_BITS) * input[3];
+        input += 4;
+#if TK_LINEAR_BITS != 8
+        word <<= 4 * TK_LINEAR_BITS;
+#endif
+        left -= 4u;
+    } while (left != 0u);
+    return dot;
+}
+
+/* dots[TK_OUTPUTS] of all outputs; proved to fit int32. */
+TK_SHARED void tk_dots(const tk_quantized_t *input, int32_t *dots)
+{
+    const uint32_t *weights = tk_linear;
+    int32_t *const end = dots + TK_OUTPUTS;
+    do {
+        const tk_quantized_t *place = input;
+        int32_t dot = 0;
+#if TK_FEATURES / TK_LINEAR_CODES != 0u
+        const tk_quantized_t *const full = input + TK_FEATURES / TK_LINEAR_CODES * TK_LINEAR_CODES;
+        do {
+            dot += tk_linear_word(*weights++, place);
+            place += TK_LINEAR_CODES;
+        } while (place != full);
+#endif
+#if TK_FEATURES % TK_LINEAR_CODES != 0u
+        {
+            uint32_t word = *weights++;
+            uint32_t left = TK_FEATURES % TK_LINEAR_CODES;
+            do {
+                dot += tk_linear_weight(word) * *place++;
+                word <<= TK_LINEAR_BITS;
+            } while (--left != 0u);
+        }
+#endif
+        *dots++ = dot;
+    } while (dots != end);
+}
+
+#endif

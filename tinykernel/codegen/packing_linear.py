@@ -1,0 +1,41 @@
+"""Lossless layout of the linear part: weights of 1, 2, 4 or 8 bits, packed into words."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.tables import WORD, Definition, Parts, Table
+from tinykernel.model.integer import IntegerModel
+
+__all__ = ["pack_linear", "weight_bits"]
+
+
+def weight_bits(linear: NDArray[np.int8]) -> int:
+    """Return the width that holds all weights: 1 for signs, else 2, 4 or 8."""
+    largest = int(np.abs(linear.astype(np.int16)).max())
+    if largest == 1 and np.all(linear):
+        return 1
+    return 2 if largest <= 1 else 4 if largest <= 7 else 8
+
+
+def pack_linear(model: IntegerModel) -> Parts:
+    """Store the linear part, if there is one; see ``tk_linear.h``."""
+    if model.linear is None or model.linear_multiplier is None:
+        return []
+    bits = weight_bits(model.linear)
+    codes = np.where(model.linear < 0, 1, 0) if bits == 1 else model.linear.astype(np.int64)
+    per_word = WORD // bits
+    padded = np.zeros(
+        (model.n_outputs, -(-model.n_features // per_word) * per_word), dtype=np.int64
+    )
+    padded[:, : model.n_features] = codes & ((1 << bits) - 1)
+    shifts = WORD - bits * (1 + np.arange(per_word))
+    words = (padded.reshape(-1, per_word) << shifts).sum(axis=1).astype(np.uint32)
+    return [
+        Definition("TK_LINEAR_BITS", str(bits), "width of a weight of the linear part"),
+        Table("tk_linear", "uint32_t", words, "weights",
+              f"Linear part: weights of each output, {bits} bits each, the first one at the top."),
+        Table("tk_linear_gains", "int32_t", model.linear_multiplier, "weights",
+              "Score per unit of the linear part."),
+    ]  # fmt: skip
