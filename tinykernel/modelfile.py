@@ -660,6 +660,8 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("sign", _array(1, "int8")),
         **_each("weights", _array(2, "int8")),
         **_each("permutation", _part(Permutation)),
+        **_each("linear", _or_none(_array(2, "int8"))),
+        **_each("linear_scale", _scalar(float)),
     },
 }
 
@@ -695,6 +697,8 @@ def _check_machine(fields: dict[str, Any]) -> None:
         **dict.fromkeys(("output_scale", "output_offset"), (outputs,)),
         "weights": (outputs, rows[0] * rows[1]),
     }
+    if fields.get("linear") is not None:
+        shapes["linear"] = (outputs, n)
     for name, shape in shapes.items():
         if fields[name].shape != shape:
             raise TinykernelError(
@@ -708,6 +712,7 @@ def _check_machine(fields: dict[str, Any]) -> None:
         "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "int8", "int4", "sign"),
         "weights": bool(np.any(np.abs(fields["weights"].astype(int)) > 1)),
         "classes": len(fields["classes"]) < 2,
+        "linear_scale": fields.get("linear_scale", 1.0) <= 0,
     }
     for name in filter(wrong.get, wrong):
         raise TinykernelError(f"damaged machine: {name} holds what it must not")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +63,10 @@ class KernelMachine:
     trained_in_integers : bool
         Whether training kept to the arithmetic of the firmware: the windows are then those of its
         integers, and quantization leaves them where they are.
+    linear : ndarray of int8, shape (n_outputs, n_features), optional
+        A linear part: levels, 0 for constant features.
+    linear_scale : float
+        What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
     """
 
     classes: tuple[object, ...]
@@ -82,6 +87,8 @@ class KernelMachine:
     output_offset: NDArray[np.float64]
     input_bits: int = 8
     trained_in_integers: bool = False
+    linear: NDArray[np.int8] | None = None
+    linear_scale: float = 1.0
 
     @property
     def n_features(self) -> int:
@@ -171,7 +178,16 @@ class KernelMachine:
             bits = self.features(X[first : first + _ROWS_AT_ONCE])
             sums = (2.0 * bits.astype(np.float32) - 1.0) @ weights
             decisions[first : first + _ROWS_AT_ONCE] = sums
-        return decisions * self.output_scale + self.output_offset
+        decisions = decisions * self.output_scale + self.output_offset
+        if self.linear is not None:
+            decisions += self.linear_scale * self._dots(X)
+        return decisions
+
+    def _dots(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Compute ``linear @ x'``; shape (n_rows, n_outputs)."""
+        assert self.linear is not None
+        levels = self.linear.astype(np.float64).T
+        return np.asarray(self.scale_inputs(X).astype(np.float64) @ levels)
 
     def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
         """Compute the positions of the predicted labels in `classes`.

@@ -47,6 +47,16 @@ class _Blocks:
     error: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class _Outputs:
+    """Integers of the outputs, and the worth of a unit of the scores."""
+
+    multiplier: NDArray[np.int32]
+    offset: NDArray[np.int32]
+    unit: float
+    linear_multiplier: NDArray[np.int32] | None = None
+
+
 def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = None) -> IntegerModel:
     """Turn a float machine into the integer model that the firmware computes.
 
@@ -102,9 +112,8 @@ def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = Non
         # The firmware has at least one component; this one has no weight.
         kept[0, 0] = True
     weights = _weights_by_row(machine)[:, blocks.index]
-    multiplier, offset, decision_scale = _quantize_outputs(
-        machine, np.where(kept, weights, 0), np.sum(weights * windows.constant, axis=(1, 2))
-    )
+    constant = np.sum(weights * windows.constant, axis=(1, 2))
+    outputs = _quantize_outputs(machine, np.where(kept, weights, 0), constant, inputs)
     remaining = kept.any(axis=1)
     return IntegerModel(
         n_features=machine.n_features,
@@ -121,11 +130,13 @@ def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = Non
         width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
         phase_shift=windows.phase_shift,
         weights=weights[:, kept].astype(np.int8),
-        multiplier=multiplier,
-        offset=offset,
+        multiplier=outputs.multiplier,
+        offset=outputs.offset,
         classes=machine.classes,
-        decision_scale=decision_scale,
+        decision_scale=outputs.unit,
         feature_names=feature_names,
+        linear=machine.linear,
+        linear_multiplier=outputs.linear_multiplier,
     )
 
 
@@ -307,11 +318,15 @@ def _windows(
 
 
 def _quantize_outputs(
-    machine: KernelMachine, weights: NDArray[np.int64], constant: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
-    """Return multiplier, offset and decision units per score unit."""
+    machine: KernelMachine, weights: NDArray[np.int64], constant: NDArray[np.int64],
+    inputs: QuantizedInputs,
+) -> _Outputs:  # fmt: skip
+    """Choose what a unit of the scores is worth, and round multipliers and offsets to it."""
     scale = machine.output_scale
     offset = machine.output_offset + scale * constant
+    sums = np.count_nonzero(weights, axis=(1, 2))
+    if machine.linear is not None:
+        return _quantize_with_linear(machine, sums, offset, inputs)
     largest = float(np.abs(scale).max())
     if largest == 0:
         unit = max(float(np.abs(offset).max()), 1.0) / _INT32_MAX
@@ -320,8 +335,28 @@ def _quantize_outputs(
         unit = largest if whole else largest / _EQUAL_MULTIPLIER
     else:
         unit = largest / _LARGEST_MULTIPLIER
-    sums = np.count_nonzero(weights, axis=(1, 2))
     while np.any(np.rint(np.abs(scale) / unit) * sums + np.rint(np.abs(offset) / unit)
                  > _INT32_MAX):  # fmt: skip
         unit *= 2
-    return np.rint(scale / unit).astype(np.int32), np.rint(offset / unit).astype(np.int32), unit
+    multiplier, rounded = np.rint(scale / unit), np.rint(offset / unit)
+    return _Outputs(multiplier.astype(np.int32), rounded.astype(np.int32), unit)
+
+
+def _quantize_with_linear(
+    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
+    inputs: QuantizedInputs,
+) -> _Outputs:  # fmt: skip
+    """Choose the unit so that a level of the linear part is a whole number of them, exactly."""
+    assert machine.linear is not None
+    levels = machine.linear.astype(np.float64)
+    offset = offset + machine.linear_scale * (levels @ inputs.centre)
+    worth = machine.linear_scale * inputs.step
+    size = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1) * worth
+    size += np.abs(machine.output_scale) * sums + np.abs(offset)
+    whole = int(np.clip((_INT32_MAX // 2) * worth / float(size.max()), 1, _EQUAL_MULTIPLIER))
+    unit = worth / whole
+    multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
+    return _Outputs(
+        multiplier.astype(np.int32), rounded.astype(np.int32), unit,
+        np.full(sums.size, whole, dtype=np.int32),
+    )  # fmt: skip

@@ -58,9 +58,9 @@ class ImagePlan:
     average: int = 1
     cells: tuple[int, int] = (4, 4)
     linear: LinearRecipe = field(default_factory=LinearRecipe)
-    tap_step: float = 0.025
+    tap_step: float = 0.015
     threshold_step: float = 0.1
-    slope: float = 1.0
+    slope: float = 2.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior
 from tinykernel.training.options import Recipe
+from tinykernel.training.readout import moments, round_linear
 from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.windows import (
@@ -33,7 +35,8 @@ __all__ = ["Forward", "Learner", "Validation"]
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
 _POOL = 1 << 20
-_NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain")
+_NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
+_NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
 
 _Floats = NDArray[np.float32]
 _Augmentation = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
@@ -51,11 +54,15 @@ class Forward:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Rows kept aside: mixed (n, d) inputs, codes (n,) of the labels, and weights (n,)."""
+    """Rows kept aside: mixed (n, d) inputs, codes (n,) of the labels, and weights (n,).
+
+    `inputs` (n, n_features) are the quantized inputs, for a linear part.
+    """
 
     mixed: _Floats
     codes: NDArray[np.int64]
     weight: _Floats
+    inputs: NDArray[Any] | None = None
 
 
 class Learner:
@@ -77,13 +84,19 @@ class Learner:
         without: for them the transforms are exact in the last part, too, as proofs take time.
     cancelled : threading.Event, optional
         Ends a training with `CancelledError` when it is set.
+    inputs : ndarray of integers, shape (n, n_features), optional
+        Quantized inputs, where the recipe has a linear part.
     """
 
     def __init__(
         self, mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe,
         mean: _Floats, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
-        cancelled: threading.Event | None = None,
+        cancelled: threading.Event | None = None, inputs: NDArray[Any] | None = None,
     ) -> None:  # fmt: skip
+        self.inputs = _NO_INPUTS
+        if recipe.linear_bits is not None:
+            assert inputs is not None
+            self.inputs = inputs
         self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
         self.mixed, self.targets, self.weight, self.mean = mixed, targets, weight, mean
         self.rng = np.random.default_rng([recipe.seed, 1])
@@ -163,6 +176,34 @@ class Learner:
         self.offset = np.zeros(padded, dtype=np.float32)
         self.offset[: self.n_outputs] = prior(self.targets, self.weight)
         self.gain = np.array([recipe.gain], dtype=np.float32)
+        self._draw_linear()
+
+    def _draw_linear(self) -> None:
+        """Draw the first weights of the linear part, which weighs as much as the components."""
+        n = self.inputs.shape[1]
+        self.linear = np.zeros((n, self.n_outputs), dtype=np.float32)
+        self._linear_mean, self._linear_unit = np.zeros(n, dtype=np.float32), np.float32(1)
+        if n:
+            mean, spread, unit = moments(self.inputs)
+            drawn = self.rng.standard_normal(self.linear.shape, dtype=np.float32)
+            self.linear = np.float32(0.01) * drawn * (spread > 0).astype(np.float32)[:, np.newaxis]
+            ratio = 8 * np.sqrt(self.recipe.n_components / n) / self.recipe.gain
+            self._linear_mean, self._linear_unit = mean, np.float32(unit * ratio)
+
+    def _rounded_linear(self) -> tuple[_Floats, np.float32]:
+        """Return the levels of the linear part, and what one is worth in its units."""
+        if self.recipe.linear_bits is None:
+            return self.linear, np.float32(1)
+        return round_linear(self.linear, self.recipe.linear_bits)
+
+    def stored_linear(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]] | None:
+        """Return levels (outputs, n_features), the worth of one a unit of q, and moved offsets."""
+        if self.recipe.linear_bits is None:
+            return None
+        levels, step = self._rounded_linear()
+        worth = float(self.forward().scale) * float(step) * float(self._linear_unit)
+        shift = np.einsum("io,i->o", levels.astype(np.float64), self._linear_mean)
+        return levels.T.astype(np.int8), worth, -worth * shift
 
     def _heaviest(self) -> _Floats:
         """Return 1 for the rows of each block with the largest weights, else 0; shape (rows, 1)."""
@@ -196,16 +237,19 @@ class Learner:
             levels, _ = diagonal_levels(self.diagonal, self.layout)
             self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
 
-    def decide(self, mixed: _Floats) -> _Floats:
-        """Compute the decision values (n, n_outputs) of mixed rows (n, d)."""
+    def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
+        """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
         f = self.forward()
         w = f.windows
+        levels, worth = self._rounded_linear()
+        linear, q = levels * worth, _NO_INPUTS if inputs is None else inputs
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
             decide_rows(mixed, edges[i], edges[i + 1], w.diagonal, w.rate, w.centre, w.level,
-                        f.weights, f.scale, f.offset, *w.arguments(), out)  # fmt: skip
+                        f.weights, f.scale, f.offset, *w.arguments(), q, linear, self._linear_mean,
+                        self._linear_unit, out)  # fmt: skip
 
         list(self._executor.map(part, range(edges.size - 1)))
         return out
@@ -228,6 +272,8 @@ class Learner:
         w = f.windows
         threshold = np.uint32(int(o.dropout * 2**32))
         gradients = self._gradients
+        levels, worth = self._rounded_linear()
+        linear = levels * worth
 
         def part(slot: int) -> None:
             learn_slot(
@@ -235,7 +281,8 @@ class Learner:
                 self._pool, self._noise,
                 w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
                 np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
-                *(g[slot] for g in gradients[:6]), self._totals[slot],
+                self.inputs, linear, self._linear_mean, self._linear_unit,
+                *(g[slot] for g in gradients[:6]), gradients[7][slot], self._totals[slot],
             )  # fmt: skip
 
         list(self._executor.map(part, range(_SLOTS)))
@@ -267,6 +314,7 @@ class Learner:
             step,
             step * o.offset_factor,
             step * 10.0,
+            step * o.linear_factor,
         )
         self._step += 1
         first = np.float32(1 / (1 - 0.9**self._step))
@@ -274,7 +322,7 @@ class Learner:
         for name, size, moments, g in zip(
             _NAMES, steps, self._moments, self._gradients, strict=True
         ):
-            if size > 0:
+            if size > 0 and moments.size:
                 value = getattr(self, name).reshape(-1)
                 adam(value, g.reshape(_SLOTS, -1), moments[0], moments[1], np.float32(size),
                      first, second, factor)  # fmt: skip
@@ -327,7 +375,7 @@ class Learner:
         """Compute the share of rows, by weight, that the quantized parameters label right."""
         was, self.quantized = self.quantized, True
         self.prove()
-        decisions = self.decide(validation.mixed)
+        decisions = self.decide(validation.mixed, validation.inputs)
         self.quantized = was
         labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
         return float(np.average(labels == validation.codes, weights=validation.weight))

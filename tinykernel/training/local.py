@@ -172,7 +172,7 @@ def _count_scaler(dtype: str, multiplier: int, largest: int) -> InputScaler:
 
 
 def _counting_model(
-    scaler: InputScaler, classes: Any, weights: NDArray[np.int8], worth: NDArray[np.float64],
+    scaler: InputScaler, classes: Any, weights: NDArray[np.int8], worth: float,
     offset: NDArray[np.float64], stage: Any,
 ) -> IntegerModel:  # fmt: skip
     """Make the model of a linear part on counts, which it learned without the 128 less."""
@@ -244,10 +244,8 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def fit_linear(data: TrainSet, options: TrainerOptions) -> LocalResult:
+def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
     """Train a linear part on the quantized inputs of plain rows."""
-    bits = options.linear_bits(None)
-    assert bits is not None
     recipe = _recipe(options, len(data.X), bits, 10)
     rows = _split(data, options, recipe.seed)
     width, scaling = choose_scaling(

@@ -15,9 +15,10 @@ import numpy as np
 from numba import njit
 
 from tinykernel.training.kernels import LANES
+from tinykernel.training.linear_kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
-__all__ = ["count_images", "learn_images", "linear_backward", "linear_forward", "respond"]
+__all__ = ["count_images", "learn_images", "respond"]
 
 _CHUNK = 2048
 _WIDE = 4096
@@ -155,29 +156,6 @@ def count_images(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
-    """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
-    sums[:] = 0
-    for i in range(f.shape[0]):
-        for o in range(sums.shape[0]):
-            v = linear[i, o]
-            for lane in range(LANES):
-                sums[o, lane] += v * f[i, lane]
-
-
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
-    """Add the gradient of the linear part."""
-    lanes = dsums.shape[1]
-    for i in range(f.shape[0]):
-        for o in range(dsums.shape[0]):
-            total = np.float32(0)
-            for lane in range(lanes):
-                total += f[i, lane] * dsums[o, lane]
-            d_linear[i, o] += total
-
-
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
 def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: ignore[no-untyped-def]
     """Write d loss / d response of one kernel; returns their sum."""
     half = slope * slope * np.float32(0.5)
@@ -307,7 +285,7 @@ def learn_images(  # type: ignore[no-untyped-def]
                     level = (np.int64(counts[k, j, lane]) * multiplier) >> 16
                     f[i, lane] = (np.float32(level) - mean[i]) * unit
         if keep.shape[0] > 0:
-            _leave_out(f, keep[group])
+            leave_out(f, keep[group])
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
             sums, scale, offset, target, weight, rows[first : first + LANES], n_real, dsums,
@@ -333,11 +311,3 @@ def learn_images(  # type: ignore[no-untyped-def]
             x.astype(np.float32), base, places, responses, cell, thresholds, inverse, slope,
             d_counts, g, d_taps, d_threshold,
         )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _leave_out(f, keep):  # type: ignore[no-untyped-def]
-    """Set the inputs that are left out to their mean."""
-    for i in range(f.shape[0]):
-        for lane in range(LANES):
-            f[i, lane] *= np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))

@@ -7,7 +7,7 @@ docstring and the command line show. The trainer reads it; nothing else has to b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
 from typing import Any, TypeVar
 
@@ -19,7 +19,16 @@ from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
 
-__all__ = ["MOST_COMPONENTS", "Recipe", "TrainerOptions", "documented", "recipe_for"]
+__all__ = [
+    "LINEAR_BITS",
+    "MOST_COMPONENTS",
+    "Recipe",
+    "TrainerOptions",
+    "documented",
+    "form_of",
+    "parts_of",
+    "recipe_for",
+]
 
 #: Training would take days, and no target has the flash.
 MOST_COMPONENTS = 65536
@@ -33,6 +42,36 @@ _WORD = 32
 
 _ClassT = TypeVar("_ClassT", bound=type)
 _Check = Callable[[str, Any], object]
+
+
+def form_of(layout: str | None, linear_bits: int | None) -> str:
+    """Return the name of a form: a layout, a linear part, or both.
+
+    >>> form_of("compact", 4), form_of(None, 8), form_of("phases", None)
+    ('compact+linear4', 'linear8', 'phases')
+    """
+    linear = "" if linear_bits is None else f"linear{linear_bits}"
+    return "+".join(filter(None, (layout, linear)))
+
+
+def parts_of(form: str) -> tuple[str | None, int | None]:
+    """Return layout and bits of the linear part of a form.
+
+    >>> parts_of("compact+linear4"), parts_of("linear8")
+    (('compact', 4), (None, 8))
+    """
+    layout, _, linear = form.rpartition("linear")
+    if not linear.isdigit():
+        return form, None
+    return layout.removesuffix("+") or None, int(linear)
+
+
+def _is_form(form: object) -> bool:
+    if not isinstance(form, str):
+        return False
+    layout, bits = parts_of(form)
+    known = (layout is None or layout in LAYOUTS) and bits in (None, *LINEAR_BITS)
+    return known and form_of(layout, bits) == form
 
 
 # -- checks: each takes the name of the option and its value ---------------------------------------
@@ -62,10 +101,13 @@ def _components(name: str, value: Any) -> None:
         if check_count(name, value, 0) > MOST_COMPONENTS:
             raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
         return
-    unknown = [layout for layout in value if layout not in LAYOUTS]
+    unknown = [form for form in value if not _is_form(form)]
     if unknown or not value:
         what = repr(unknown[0]) if unknown else "an empty mapping"
-        raise TinykernelError(f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}")
+        raise TinykernelError(
+            f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}, each with +linear2, +linear4 "
+            "or +linear8 for a linear part, or linear2, linear4, linear8 alone"
+        )
     for layout, number in value.items():
         _components(f"{name}[{layout!r}]", number)
 
@@ -157,7 +199,8 @@ class TrainerOptions:
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
         'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
-        "the layout chosen on rows held out.",
+        "the layout chosen on rows held out; ``+linear4`` behind a layout adds a linear part in 4 "
+        "bits, and ``linear4`` alone is one without components.",
     )  # fmt: skip
     layout: str | None = _option(
         None, _one_of(None, *LAYOUTS), '{"compact", "phases", "pruned", "windows"} or None',
@@ -321,6 +364,8 @@ class TrainerOptions:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
+        if self.linear not in ("auto", "off") and shape is None and self.augment_shift():
+            raise TinykernelError("linear: without a local stage not with augment")
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
@@ -333,19 +378,25 @@ class TrainerOptions:
         return None if self.linear == "off" else int(self.linear)
 
     def capacity(self) -> dict[str, int]:
-        """Return the layouts that may be chosen, each with its number of components."""
-        if self.n_components is None:
-            return {self.layout or _DEFAULT_LAYOUT: _DEFAULT_COMPONENTS}
+        """Return the forms (`form_of`) that may be chosen, each with its number of components."""
         if not isinstance(self.n_components, Mapping):
-            return {self.layout or _DEFAULT_LAYOUT: int(self.n_components)}
-        if self.layout is None:
-            return {name: int(number) for name, number in self.n_components.items()}
-        if self.layout not in self.n_components:
+            n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
+            layout = (self.layout or _DEFAULT_LAYOUT) if n else None
+            return {form_of(layout, self.linear_bits(None)): n}
+        if self.linear != "auto":
+            raise TinykernelError("linear: n_components says which forms have a linear part")
+        number = {name: int(n) for name, n in self.n_components.items()}
+        chosen = {
+            name: n if parts_of(name)[0] else 0
+            for name, n in number.items()
+            if self.layout in (None, parts_of(name)[0])
+        }
+        if not chosen:
             raise TinykernelError(
                 f"layout={self.layout!r} but n_components has a number for "
                 f"{', '.join(self.n_components)} only; leave layout out or name it there"
             )
-        return {self.layout: int(self.n_components[self.layout])}
+        return chosen
 
     def augment_shift(self) -> int:
         """Return by how many pixels images are moved."""
@@ -397,6 +448,10 @@ class Recipe:
         Deviation of the first shadow weights.
     quantize_from : float
         Share of the training after which the forward pass uses the integers that are exported.
+    linear_bits : {2, 4, 8} or None
+        Bits of the weights of a linear part; None without one.
+    linear_factor : float
+        Step of these weights, as a multiple of `peak_step`.
     seed : int
     n_threads : int
         Changes nothing but the time.
@@ -422,13 +477,16 @@ class Recipe:
     threshold: float = 0.7
     weight_spread: float = 0.01
     quantize_from: float = 0.7
+    linear_bits: int | None = None
+    linear_factor: float = 7.0
     seed: int = 0
     n_threads: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
         check_choice("layout", self.layout, tuple(LAYOUTS))
-        for name in ("n_components", "epochs", "n_threads", "candidates"):
+        check_count("n_components", self.n_components, 0)
+        for name in ("epochs", "n_threads", "candidates"):
             check_count(name, getattr(self, name))
         if not 0 <= self.dropout < 1:
             raise TinykernelError(f"dropout: {self.dropout}; give a share from 0 to below 1")
@@ -436,18 +494,33 @@ class Recipe:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
 
+    @property
+    def form(self) -> str:
+        """Name of layout and linear part, as in `TrainerOptions.capacity`."""
+        return form_of(self.layout if self.n_components else None, self.linear_bits)
+
+    def in_form(self, form: str, n_components: int) -> Recipe:
+        """Return the same in another form, with so many components."""
+        layout, bits = parts_of(form)
+        return replace(
+            self, layout=layout or self.layout, linear_bits=bits, n_components=n_components
+        )
+
+
 def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -> Recipe:
     """Return the recipe for so many rows before anything is searched; `given` goes first."""
     if "layout" in given or "n_components" in given:
         raise TypeError("layout and n_components are options")
     capacity = options.capacity()
-    layout = next(iter(capacity))
+    form = next(iter(capacity))
+    layout, linear_bits = parts_of(form)
     threads = int(numba.config.NUMBA_NUM_THREADS)
     if options.n_jobs not in (None, -1):
         threads = int(options.n_jobs)
     known: dict[str, Any] = {
-        "layout": layout,
-        "n_components": capacity[layout],
+        "layout": layout or _DEFAULT_LAYOUT,
+        "linear_bits": linear_bits,
+        "n_components": capacity[form],
         "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),

@@ -25,19 +25,23 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
 from tinykernel.training.kernels import LANES
-from tinykernel.training.local_kernels import linear_backward, linear_forward
+from tinykernel.training.linear_kernels import (
+    gather_inputs,
+    leave_out,
+    linear_backward,
+    linear_forward,
+)
 from tinykernel.training.loop import one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.steps import adam
 
-__all__ = ["LinearLearner", "LinearRecipe", "linear_model", "round_linear"]
+__all__ = ["LinearLearner", "LinearRecipe", "linear_model", "moments", "round_linear"]
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
 # Step of the levels over the root mean square of the weights: least squares for a normal law.
 _STEPS = {2: 1.22, 4: 0.36}
-_LARGEST_MULTIPLIER = 255
-_INT32_MAX = 2**31 - 1
+_LARGEST_OFFSET = 2**30
 
 _Floats = NDArray[np.float32]
 
@@ -76,16 +80,26 @@ class LinearRecipe:
     n_threads: int = 1
 
 
-def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, _Floats]:
-    """Round weights (inputs, outputs) to levels; returns these and the step of each output."""
+def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, np.float32]:
+    """Round weights (inputs, outputs) to levels; returns these and the step between them."""
     most = np.float32(2 ** (bits - 1) - 1)
     if bits in _STEPS:
-        squares = np.square(linear).mean(axis=0, dtype=np.float64)
-        step = np.float32(_STEPS[bits]) * np.sqrt(squares).astype(np.float32)
+        step = np.float32(_STEPS[bits] * np.sqrt(np.square(linear).mean(dtype=np.float64)))
     else:
-        step = np.abs(linear).max(axis=0) / most
-    step = np.maximum(step, np.float32(1e-12))
+        step = np.abs(linear).max() / most
+    step = max(step, np.float32(1e-12))
     return np.clip(np.rint(linear / step), -most, most), step
+
+
+def moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], np.float32]:
+    """Return mean and deviation of each input, and the unit in which they have a variance of 1."""
+    # Sums of integers do not depend on their order.
+    wide = inputs.astype(np.int64)
+    total, squares = wide.sum(axis=0), np.square(wide).sum(axis=0)
+    mean = total / len(inputs)
+    variance = np.maximum(squares / len(inputs) - np.square(mean), 0.0)
+    unit = np.float32(1 / np.sqrt(max(float(variance.mean()), 1e-6)))
+    return mean.astype(np.float32), np.sqrt(variance), unit
 
 
 class LinearLearner:
@@ -115,15 +129,8 @@ class LinearLearner:
 
     def measure(self, inputs: NDArray[Any]) -> None:
         """Take mean and unit from some rows."""
-        # Sums of integers do not depend on their order.
-        wide = inputs.astype(np.int64)
-        total, squares = wide.sum(axis=0), np.square(wide).sum(axis=0)
-        mean = total / len(inputs)
-        variance = squares / len(inputs) - np.square(mean)
         self.n_inputs = inputs.shape[1]
-        self.spread = np.sqrt(np.maximum(variance, 0.0))
-        self.mean = mean.astype(np.float32)
-        self.unit = np.float32(1 / np.sqrt(max(float(variance.mean()), 1e-6)))
+        self.mean, self.spread, self.unit = moments(inputs)
 
     def draw_linear(self) -> None:
         """Draw the first weights; inputs that never vary have none."""
@@ -231,11 +238,11 @@ class LinearLearner:
         )  # fmt: skip
         return out
 
-    def stored(self) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]:
-        """Return levels (outputs, inputs), the worth of a level, and offsets, in floats of q."""
+    def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
+        """Return levels (outputs, inputs), the worth of one a unit of q, and the offsets."""
         levels, step = round_linear(self.linear, self.recipe.bits)
         levels[self.spread == 0] = 0
-        worth = float(self.scale()) * float(self.unit) * step.astype(np.float64)
+        worth = float(self.scale()) * float(self.unit) * float(step)
         shift = worth * np.einsum("io,i->o", levels.astype(np.float64), self.mean)
         return levels.T.astype(np.int8), worth, self.offset.astype(np.float64) - shift
 
@@ -255,14 +262,9 @@ def learn_rows(  # type: ignore[no-untyped-def]
     totals[:] = 0
     for group in range(slot, rows.shape[0] // LANES, n_slots):
         part = rows[group * LANES : (group + 1) * LANES]
-        for lane in range(LANES):
-            row = inputs[part[lane]]
-            for i in range(n_inputs):
-                f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
+        gather_inputs(inputs, part, LANES, mean, unit, f)
         if keep.shape[0] > 0:
-            for i in range(n_inputs):
-                for lane in range(LANES):
-                    f[i, lane] *= np.float32((keep[group, i] >> np.uint32(lane)) & np.uint32(1))
+            leave_out(f, keep[group])
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
             sums, scale, offset, target, weight, part, n_real, dsums, d_offset
@@ -287,11 +289,12 @@ def decide_linear(  # type: ignore[no-untyped-def]
 
 def linear_model(
     scaler: InputScaler, classes: Sequence[Any], levels: NDArray[np.int8],
-    worth: NDArray[np.float64], offset: NDArray[np.float64], local: LocalStage | None = None,
+    worth: float, offset: NDArray[np.float64], local: LocalStage | None = None,
 ) -> IntegerModel:  # fmt: skip
     """Make the model that has a linear part alone; the arguments are those of `stored`."""
     n_outputs, n = levels.shape
-    multiplier, unit = _multipliers(levels, worth, offset, scaler.bits)
+    # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
+    rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
     dimension = padded_dimension(n)
     none = np.zeros(0, dtype=np.uint8)
     schedule = (False,) * (dimension.bit_length() - 1)
@@ -302,18 +305,7 @@ def linear_model(
         row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
         phase_shift=0, weights=np.zeros((n_outputs, 0), dtype=np.int8),
         multiplier=np.ones(n_outputs, dtype=np.int32),
-        offset=np.rint(offset / unit).astype(np.int32), classes=tuple(classes),
-        decision_scale=unit, linear=levels, linear_multiplier=multiplier, local=local,
+        offset=rounded.astype(np.int32), classes=tuple(classes),
+        decision_scale=worth, linear=levels,
+        linear_multiplier=np.ones(n_outputs, dtype=np.int32), local=local,
     )  # fmt: skip
-
-
-def _multipliers(
-    levels: NDArray[np.int8], worth: NDArray[np.float64], offset: NDArray[np.float64], bits: int
-) -> tuple[NDArray[np.int32], float]:
-    """Return a multiplier for each output, and the worth of a unit of the scores."""
-    equal = np.ptp(worth) <= 1e-6 * worth.max()
-    unit = float(worth.max()) / (1 if equal else _LARGEST_MULTIPLIER)
-    most = np.abs(levels.astype(np.int64)).sum(axis=1) * 2 ** (bits - 1)
-    while np.any(np.rint(worth / unit) * most + np.abs(offset / unit) > _INT32_MAX - 1):
-        unit *= 2
-    return np.rint(worth / unit).astype(np.int32), unit

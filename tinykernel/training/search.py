@@ -15,8 +15,10 @@ from tinykernel import progress
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner
+from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
-from tinykernel.training.options import Recipe
+from tinykernel.training.options import Recipe, parts_of
+from tinykernel.training.readout import LinearLearner, LinearRecipe
 
 __all__ = ["Trial", "TrialData", "choose_recipe"]
 
@@ -38,6 +40,8 @@ class TrialData:
     codes : ndarray of int64, shape (n,)
     folds : sequence of Fold
         Each trial is made once on each.
+    inputs : ndarray of integers, shape (n, n_features)
+        Quantized inputs.
     """
 
     mixed: NDArray[np.float32]
@@ -45,6 +49,7 @@ class TrialData:
     weight: NDArray[np.float32]
     codes: NDArray[np.int64]
     folds: Sequence[Fold]
+    inputs: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Trial:
     ----------
     layout : str
     n_components : int
+    linear_bits : int or None
     sigma_multiple, noise, slope, dropout : float
     log_loss : float
         Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
@@ -64,6 +70,7 @@ class Trial:
 
     layout: str
     n_components: int
+    linear_bits: int | None
     sigma_multiple: float
     noise: float
     slope: float
@@ -83,10 +90,10 @@ class _Search:
     def score(self, recipe: Recipe, most: int | None = None) -> float:
         """Return the log loss of a short training, with at most so many components."""
         most = most or (_MOST_COMPONENTS if len(self.data.folds) == 1 else _MOST_IN_FOLDS)
-        p = min(self.capacity[recipe.layout], max(most, self.data.mixed.shape[1]))
+        p = min(self.capacity[recipe.form], max(most, self.data.mixed.shape[1]))
         key = (
             p,
-            recipe.layout,
+            recipe.form,
             recipe.sigma_multiple,
             recipe.noise,
             recipe.slope,
@@ -94,8 +101,9 @@ class _Search:
         )
         if key not in self.trials:
             self.trials[key] = self._train(replace(recipe, n_components=p))
-            text = f"{recipe.layout}, sigma x {recipe.sigma_multiple:.3g}, noise "
+            text = f"{recipe.form}, sigma x {recipe.sigma_multiple:.3g}, noise "
             text += f"{recipe.noise:.3g}, slope {recipe.slope:.3g}, dropout {recipe.dropout:.3g}"
+            text = text if p else recipe.form
             text += f": {100 * self.trials[key].accuracy:.2f} %"
             progress.report("choosing hyper-parameters", len(self.trials), None, text)
         return self.trials[key].log_loss
@@ -113,6 +121,7 @@ class _Search:
         return Trial(
             layout=recipe.layout,
             n_components=recipe.n_components,
+            linear_bits=recipe.linear_bits,
             sigma_multiple=recipe.sigma_multiple,
             noise=recipe.noise,
             slope=recipe.slope,
@@ -159,6 +168,8 @@ def _train_fold(
     data: TrialData, fold: Fold, recipe: Recipe, cancelled: threading.Event
 ) -> tuple[float, float]:
     """Return log loss and accuracy on the rows held out."""
+    if not recipe.n_components:
+        return _train_linear(data, fold, recipe)
     mixed, held_out = data.mixed[fold.inside], data.mixed[fold.outside]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if LAYOUTS[recipe.layout].learns_start:
@@ -167,10 +178,23 @@ def _train_fold(
         held_out -= mean
     learner = Learner(
         mixed, data.targets[fold.inside], data.weight[fold.inside], recipe, mean,
-        cancelled=cancelled,
+        cancelled=cancelled, inputs=data.inputs[fold.inside],
     )  # fmt: skip
     learner.run()
-    return judge(learner.decide(held_out), data.codes[fold.outside], data.weight[fold.outside])
+    decisions = learner.decide(held_out, data.inputs[fold.outside])
+    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
+
+
+def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
+    """Do the same for a linear part alone."""
+    assert recipe.linear_bits is not None
+    learner = LinearLearner(
+        data.inputs[fold.inside], data.targets[fold.inside], data.weight[fold.inside],
+        LinearRecipe(recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed),
+    )  # fmt: skip
+    run_epochs(learner, recipe.epochs, None, None, None)
+    decisions = learner.decide(data.inputs[fold.outside])
+    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
 
 
 def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
@@ -189,16 +213,18 @@ def choose_recipe(
     """
     search = _Search(data, capacity)
     # "pruned" last: whether it is tried depends on the others.
-    layouts = sorted(capacity, key=lambda name: name == "pruned")
+    forms = sorted(_first_forms(capacity), key=lambda form: parts_of(form)[0] == "pruned")
     finalists: list[Recipe] = []
-    for layout in layouts:
-        if layout == "pruned" and _phases_are_behind(search, finalists):
+    for form in forms:
+        if parts_of(form)[0] == "pruned" and _phases_are_behind(search, finalists):
             continue  # as it is "phases" with rows left out; trials take time
-        recipe = replace(recipe, layout=layout)
+        recipe = recipe.in_form(form, capacity[form])
         if "sigma_multiple" not in fixed:
             recipe = search.climb(recipe, "sigma_multiple", 2.0)
         finalists.append(recipe)
-    recipe = _best(search, finalists)
+    recipe = _with_linear(search, _best(search, finalists))
+    if not capacity[recipe.form]:
+        return recipe, list(search.trials.values())
     if "noise" not in fixed:
         recipe = search.best_of(recipe, "noise", [_LESS_NOISE, _MORE_NOISE])
         if recipe.noise == _LESS_NOISE:
@@ -212,6 +238,24 @@ def choose_recipe(
     if "dropout" not in fixed:
         recipe = search.best_of(recipe, "dropout", [0.2])
     return recipe, list(search.trials.values())
+
+
+def _first_forms(capacity: Mapping[str, int]) -> list[str]:
+    """Return the forms without a linear part; if there is none, those with components, or all."""
+    forms = [form for form in capacity if parts_of(form)[1] is None]
+    return forms or [form for form in capacity if capacity[form]] or list(capacity)
+
+
+def _with_linear(search: _Search, recipe: Recipe) -> Recipe:
+    """Return the best of a recipe, the same with a linear part, and a linear part alone."""
+    candidates = [
+        recipe.in_form(form, n)
+        for form, n in search.capacity.items()
+        if form != recipe.form and parts_of(form)[1] and parts_of(form)[0] in (None, recipe.layout)
+    ]
+    if not candidates:
+        return recipe
+    return min([recipe, *candidates], key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
 
 
 def _best(search: _Search, finalists: Sequence[Recipe]) -> Recipe:

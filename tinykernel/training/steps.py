@@ -14,6 +14,7 @@ from tinykernel.training.kernels import (
     gather_group,
     store_group,
 )
+from tinykernel.training.linear_kernels import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
@@ -25,13 +26,14 @@ _ONE = np.float32(1.0)
 def learn_slot(  # type: ignore[no-untyped-def]
     slot, n_slots, mixed, target, weight, n_real, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
-    product, factors, start, width, mean, unit,
-    d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, totals,
+    product, factors, start, width, mean, unit, inputs, linear, centre_q, worth_q,
+    d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, d_linear, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
     With factors (none before the inputs of the forward pass are integers) `diagonal` holds levels
-    and `rate` turns a unit of the integer projections; see `forward_group_stored`.
+    and `rate` turns a unit of the integer projections; see `forward_group_stored`. linear
+    (n_features, outputs) or (0, 0) adds ``linear * (inputs - centre_q) * worth_q`` to the sums.
     """
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
@@ -39,6 +41,9 @@ def learn_slot(  # type: ignore[no-untyped-def]
     y = np.empty((m, d * LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    q = np.empty((linear.shape[0], LANES), dtype=np.float32)
+    dots = np.empty((n_real, LANES), dtype=np.float32)
+    d_linear[:] = 0.0
     d_diagonal[:] = 0.0
     d_rate[:] = 0.0
     d_centre[:] = 0.0
@@ -60,9 +65,15 @@ def learn_slot(  # type: ignore[no-untyped-def]
             forward_group(
                 u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, y, sums,
             )  # fmt: skip
+        if linear.shape[0] > 0:
+            gather_inputs(inputs, rows[part], LANES, centre_q, worth_q, q)
+            linear_forward(q, linear, dots)
+            sums[:n_real] += dots
         loss, d_scale = loss_group(
             sums, scale, offset, target, weight, rows[part], n_real, dsums, d_offset
         )
+        if linear.shape[0] > 0:
+            linear_backward(q, dsums[:n_real], d_linear)
         totals[0] += loss
         totals[1] += d_scale
         backward_group(
@@ -74,7 +85,7 @@ def learn_slot(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, error_model="numpy")
 def decide_rows(  # type: ignore[no-untyped-def]
     mixed, first, last, diagonal, rate, centre, level, weights, scale, offset, product, factors,
-    start, width, mean, unit, decisions
+    start, width, mean, unit, inputs, linear, centre_q, worth_q, decisions
 ):  # fmt: skip
     """Fill decisions[first:last], shape (rows, outputs), without noise or dropout."""
     m, d = diagonal.shape
@@ -86,6 +97,8 @@ def decide_rows(  # type: ignore[no-untyped-def]
     rows = np.empty(LANES, dtype=np.int64)
     pool = np.zeros(1, dtype=np.float32)
     none = np.zeros(LANES, dtype=np.int64)
+    q = np.empty((linear.shape[0], LANES), dtype=np.float32)
+    dots = np.zeros((decisions.shape[1], LANES), dtype=np.float32)
     for begin in range(first, last, LANES):
         for k in range(LANES):
             rows[k] = min(begin + k, last - 1)
@@ -101,9 +114,12 @@ def decide_rows(  # type: ignore[no-untyped-def]
                 u, diagonal, rate, centre, level, weights, seeds, np.uint32(0), np.float32(1.0),
                 y, sums,
             )  # fmt: skip
+        if linear.shape[0] > 0:
+            gather_inputs(inputs, rows, LANES, centre_q, worth_q, q)
+            linear_forward(q, linear, dots)
         for k in range(min(LANES, last - begin)):
             for o in range(decisions.shape[1]):
-                decisions[begin + k, o] = scale * sums[o, k] + offset[o]
+                decisions[begin + k, o] = scale * (sums[o, k] + dots[o, k]) + offset[o]
 
 
 @njit(cache=True, fastmath=True, nogil=True, error_model="numpy")

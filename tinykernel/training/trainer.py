@@ -39,7 +39,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
 from tinykernel.training.local import fit_images, fit_linear, fit_signals
 from tinykernel.training.loss import targets_of
-from tinykernel.training.options import Recipe, TrainerOptions, recipe_for
+from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
 from tinykernel.training.readout import LinearRecipe
 from tinykernel.training.search import Trial, TrialData, choose_recipe
 from tinykernel.training.signals import SignalPlan
@@ -118,23 +118,26 @@ def fit(
     options.check()
     options.check_for(shape)
     check_rows(data, options)
-    if shape is not None or options.n_components == 0:
+    if shape is not None or not any(options.capacity().values()):
         return _without_components(data, options, shape)
     first = recipe_for(options, data.codes.size, given)
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
     targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
-    mixed = transform.mixed(data.X)
+    mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
-    trial_data = TrialData(mixed, targets, weight, data.codes, folds)
+    trial_data = TrialData(mixed, targets, weight, data.codes, folds, inputs)
     recipe, trials = _choose(trial_data, options, first, frozenset(given))
+    if not recipe.n_components:
+        return replace(_without_components(data, options, None, recipe.linear_bits), trials=trials)
     rows, held = data.X, _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
-        held = Validation(mixed[out], data.codes[out], weight[out])
+        held = Validation(mixed[out], data.codes[out], weight[out], inputs[out])
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
+        inputs = inputs[~out]
     del trial_data
-    learner = _learner(mixed, targets, weight, recipe, transform)
+    learner = _learner(mixed, inputs, targets, weight, recipe, transform)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
     shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
@@ -146,11 +149,12 @@ def fit(
 
 
 def _without_components(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None
-) -> TrainingResult:
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None,
+    bits: int | None = None,
+) -> TrainingResult:  # fmt: skip
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
-        result = fit_linear(data, options)
+        result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
     else:
         result = (fit_signals if len(shape) == 2 else fit_images)(data, options, shape)
     history = result.history
@@ -209,7 +213,7 @@ def _choose(
         )
     elif options.search:
         progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
-    return replace(recipe, n_components=capacity[recipe.layout]), trials
+    return replace(recipe, n_components=capacity[recipe.form]), trials
 
 
 def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
@@ -218,12 +222,14 @@ def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> 
         return None
     rows, codes = data.validation
     by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
-    return Validation(transform.mixed(rows), codes, by_class[codes].astype(np.float32))
+    weights = by_class[codes].astype(np.float32)
+    return Validation(transform.mixed(rows), codes, weights, transform.scaler.quantize(rows))
 
 
 def _learner(
-    mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe, transform: SharedTransform
-) -> Learner:
+    mixed: _Floats, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: Recipe,
+    transform: SharedTransform,
+) -> Learner:  # fmt: skip
     """Subtract the mean where the starts can take it up; `mixed` is changed."""
     layout = LAYOUTS[recipe.layout]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
@@ -238,7 +244,7 @@ def _learner(
         )  # fmt: skip
         return Arithmetic(transform.unit, halve)
 
-    return Learner(mixed, targets, weight, recipe, mean, arithmetic)
+    return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
 
 
 def _shifter(
@@ -271,6 +277,13 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
     rate = windows.rate.astype(np.float64).reshape(shape) / windows.worth
     start, half = windows.start.astype(np.float64), windows.width.astype(np.float64) / 2
     scaling, n_outputs = transform.scaling, learner.n_outputs
+    offset = forward.offset[:n_outputs].astype(np.float64)
+    linear, linear_scale = None, 1.0
+    stored = learner.stored_linear()
+    if stored is not None:
+        linear, worth, moved = stored
+        # x' is q times this step: the quantized input 0 stands for 0.
+        linear_scale, offset = worth * 2.0 ** (transform.scaler.bits - 1), offset + moved
     return KernelMachine(
         classes=data.classes,
         raw_dtype=data.raw_dtype,
@@ -287,7 +300,9 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
         width=(4 * np.pi * half).reshape(shape),
         weights=forward.weights[:, :n_outputs].T.astype(np.int8),
         output_scale=np.full(n_outputs, float(forward.scale)),
-        output_offset=forward.offset[:n_outputs].astype(np.float64),
+        output_offset=offset,
         input_bits=transform.scaler.bits,
         trained_in_integers=True,
+        linear=linear,
+        linear_scale=linear_scale,
     )

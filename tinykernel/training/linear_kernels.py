@@ -1,0 +1,50 @@
+"""Compiled kernels of the linear part: inputs side by side, dot products, and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tinykernel.training.kernels import LANES
+
+__all__ = ["gather_inputs", "leave_out", "linear_backward", "linear_forward"]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-def]
+    """Copy n rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
+    for lane in range(n):
+        row = inputs[rows[lane]]
+        for i in range(f.shape[0]):
+            f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
+    """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
+    sums[:] = 0
+    for i in range(f.shape[0]):
+        for o in range(sums.shape[0]):
+            v = linear[i, o]
+            for lane in range(LANES):
+                sums[o, lane] += v * f[i, lane]
+
+
+@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
+    """Add the gradient of the linear part."""
+    lanes = dsums.shape[1]
+    for i in range(f.shape[0]):
+        for o in range(dsums.shape[0]):
+            total = np.float32(0)
+            for lane in range(lanes):
+                total += f[i, lane] * dsums[o, lane]
+            d_linear[i, o] += total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def leave_out(f, keep):  # type: ignore[no-untyped-def]
+    """Set the inputs that are left out to their mean."""
+    for i in range(f.shape[0]):
+        for lane in range(LANES):
+            f[i, lane] *= np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
