@@ -16,6 +16,7 @@ from tinykernel.cli._options import (
     QuietOption,
     TargetOption,
     check_output_folder,
+    rows_for,
 )
 from tinykernel.cli._output import print_json, print_pairs, size
 
@@ -75,12 +76,7 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        from tinykernel.data.load import load_rows
-
-        rows = load_rows(
-            data, label=label, groups=groups, n_features=integer.n_features,
-            feature_names=integer.feature_names,
-        )  # fmt: skip
+        rows = rows_for(model, integer, data, label=label, groups=groups)
         vectors = rows.X[:_VECTORS]
     result = write_project(
         integer,

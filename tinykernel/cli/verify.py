@@ -16,6 +16,7 @@ from tinykernel.cli._options import (
     QuietOption,
     TargetsOption,
     expand_targets,
+    rows_for,
 )
 from tinykernel.cli._output import percent, print_json, print_table
 
@@ -61,21 +62,13 @@ def verify_command(
     names, several = expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
-    from tinykernel.data.load import load_rows
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
     from tinykernel.parity import verify
 
     integer = as_integer_model(load(model))
-    rows = load_rows(
-        data,
-        label=label,
-        groups=groups,
-        n_features=integer.n_features,
-        feature_names=integer.feature_names,
-        classes=integer.classes,
-        test_size=test_size,
-        seed=seed,
+    rows = rows_for(
+        model, integer, data, label=label, groups=groups, test_size=test_size, seed=seed
     )
     results = [verify(integer, rows.X, rows.y, target=name) for name in names]
     if as_json:
@@ -83,7 +76,7 @@ def verify_command(
         print_json(found if several else found[0])
     elif not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
-        if rows.part == "all rows" and rows.y is not None:
+        if rows.part in ("all rows", "all windows") and rows.y is not None:
             typer.echo(
                 "the accuracy includes rows used in training; --test-size 0.2, with the --seed "
                 "and --groups of train, leaves them out"
@@ -111,6 +104,7 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
         "compiler": result.compiler,
         "rows": result.rows,
         "scores": result.scores,
+        "hops": result.hops,
         "differences": result.differences,
         "accuracy": result.accuracy,
         "first_difference": None if first is None else str(first),
@@ -147,5 +141,8 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
     for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
+    hops = {result.hops for result in results if result.hops}
+    if hops:
+        typer.echo(f"compared as a stream, too: {min(hops)} decisions")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

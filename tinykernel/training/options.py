@@ -493,7 +493,6 @@ class Recipe:
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
-
     @property
     def form(self) -> str:
         """Name of layout and linear part, as in `TrainerOptions.capacity`."""
