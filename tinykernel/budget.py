@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel import progress
 from tinykernel.checks import check_choice
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import find_target
@@ -19,9 +20,12 @@ from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.capacity import (
     MOST_CHOSEN,
+    MOST_KERNELS,
+    allowed_bytes,
     enlarged,
     least_size,
     most_components,
+    most_kernels,
     random_layout,
     some_rows,
 )
@@ -30,6 +34,7 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
 
 __all__ = ["DEFAULT_BUDGET", "METHODS", "SEARCHED_LAYOUTS", "TrainResult", "train"]
 
@@ -39,6 +44,10 @@ METHODS = ("learned", "paper")
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
 SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 _WORD = 32
+# A linear part beside components, and what it adds to the code, about.
+_BESIDE, _LINEAR_CODE = 4, 260
+# Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
+_COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 # Chosen by a search, and no parameters of the classifier.
 _FOUND_ONLY = ("slope", "dropout")
 
@@ -158,12 +167,16 @@ def train(
     """
     check_choice("method", method, METHODS)
     given = {name: value for name, value in parameters.items() if value is not None}
-    limit = _limit(budget, target, chosen="n_components" not in given)
-    chosen_here = limit is not None and "n_components" not in given
+    shape = _shape(X, method, given)
+    open_size = not {"n_components", "n_kernels"} & given.keys()
+    limit = _limit(budget, target, chosen=open_size)
+    chosen_here = limit is not None and open_size
     if limit is not None and chosen_here:
-        given["n_components"] = _fitting(X, y, method, given, limit, target)
+        given |= _fitting(X, y, method, given, limit, target, shape)
+        if isinstance(given.get("n_components"), Mapping):
+            given.pop("linear", None)  # the forms say it
     elif limit is not None:
-        _check_components(X, y, method, given, limit, target)
+        _check_size(X, y, method, given, limit, target, shape)
     extra = {"groups": groups, "validation": validation, "teacher": teacher}
     extra = {name: value for name, value in extra.items() if value is not None}
     if method == "paper" and extra.keys() - {"groups"}:
@@ -172,7 +185,7 @@ def train(
     while True:
         classifier = _fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
-        if feature_names is not None:
+        if feature_names is not None and shape is None:
             # As fit does it for a DataFrame: the model then knows its inputs by name.
             classifier.feature_names_in_ = np.array(feature_names, dtype=object)
         model = as_integer_model(classifier)
@@ -181,9 +194,10 @@ def train(
             seconds = time.perf_counter() - started
             return TrainResult(model, classifier, memory, limit, method, trainings, seconds)
         over, stopped = memory.flash - limit, _interrupted(classifier, method)
-        if not chosen_here or stopped or classifier.n_components_ <= _WORD:
+        smaller = _smaller(classifier, method, model, over)
+        if not chosen_here or stopped or smaller is None:
             raise _over(memory, limit, stopped, chosen_here)
-        given |= _smaller(classifier, method, model, over)
+        given |= smaller
 
 
 def _limit(budget: str | int | None, target: str, *, chosen: bool) -> int | None:
@@ -223,33 +237,128 @@ def _over(memory: Report, limit: int, stopped: bool, chosen_here: bool) -> Tinyk
     )
 
 
-# -- how many components --------------------------------------------------------------------------
+# -- how large a model fits ----------------------------------------------------------------------
+
+
+def _shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the shape of an input that goes through a local stage."""
+    if method == "paper":
+        return None
+    options = TrainerOptions(**{k: v for k, v in given.items() if k not in _FOUND_ONLY})
+    options.check()
+    n_dimensions = getattr(X, "ndim", 2)
+    return options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
 
 
 def _fitting(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str
-) -> int | dict[str, int]:
-    """Return the value of ``n_components`` that uses up the budget."""
-    rows, labels = some_rows(np.asarray(X), np.asarray(y))
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the parameters of models that use up the budget; the trainer chooses among these."""
+    inputs = np.asarray(X)
+    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
     if method == "paper":
-        machine = _untrained_paper(rows, labels, given)
-        layout = random_layout(machine)
-        most = components_within(limit, layout, machine.dimension, len(machine.weights))
-        machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
-        p, least = most_components(machine, layout, limit, target)
-        if p == 0:
-            raise _too_small(limit, target, least)
-        return p
-    found, smallest = {}, []
+        return {"n_components": _paper_components(rows, labels, given, limit, target)}
+    if shape is not None:
+        return _kernels(rows, labels, given, limit, target, shape)
+    return {"n_components": _forms(rows, labels, given, limit, target)}
+
+
+def _paper_components(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+) -> int:
+    machine = _untrained_paper(rows, labels, given)
+    layout = random_layout(machine)
+    most = components_within(limit, layout, machine.dimension, len(machine.weights))
+    machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
+    p, least = most_components(machine, layout, limit, target)
+    if p == 0:
+        raise _too_small(limit, target, least)
+    return p
+
+
+def _kernels(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the number of kernels, and the bits of the linear part on their counts."""
+    most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
+    least, found = [], {"n_kernels": 0}
+    asked = given.get("linear", "auto")
+    for bits in _COUNT_BITS if asked == "auto" else (asked,):
+        n, size = most_kernels(
+            lambda n, bits=bits: _untrained_integers(  # type: ignore[misc]
+                rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
+            ),
+            most, limit, target,
+        )  # fmt: skip
+        least.append(size)
+        if n > found["n_kernels"]:
+            found = {"n_kernels": n, "linear": bits}
+        if n >= _FEW_KERNELS:
+            break
+    if not found["n_kernels"]:
+        raise _too_small(limit, target, min(least), "with the fewest kernels")
+    return found
+
+
+def _as_options(shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"window_shape": shape} if len(shape) == 2 else {"image_shape": shape}
+
+
+def _forms(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+) -> dict[str, int]:
+    """Return the forms that keep to the budget, each with its number of components.
+
+    A form is a layout, a linear part, or both.
+    """
+    linear = _linear_sizes(rows, labels, given, target)
+    allowed = allowed_bytes(limit, target)
+    found, smallest = {}, list(linear.values())
     for name in _layouts(given, rows.shape[1]):
         machine = _untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit))
         p, least = most_components(machine, LAYOUTS[name], limit, target)
         smallest.append(least)
-        if p > 0:
-            found[name] = p
+        if p == 0:
+            continue
+        found[name] = p
+        for bits in linear.keys() & {_BESIDE, given.get("linear")}:
+            # The linear part takes the place of components.
+            n_outputs, d = len(machine.weights), machine.dimension
+            tables = LAYOUTS[name].table_bytes(p, d, n_outputs)
+            beside = -(-rows.shape[1] * n_outputs * bits // 8) + _LINEAR_CODE
+            fewer = components_within(tables - beside, LAYOUTS[name], d, n_outputs)
+            if fewer >= _WORD:
+                found[form_of(name, bits)] = fewer
+    asked = given.get("linear", "auto")
+    if asked not in ("auto", "off"):
+        found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if found and given.get("search") is False:
+        return dict([next(iter(found.items()))])  # to choose takes short trainings
+    if "layout" not in given or not found:
+        alone = [bits for bits, size in linear.items() if size <= allowed]
+        found |= {form_of(None, bits): 0 for bits in alone[:2]}
     if not found:
         raise _too_small(limit, target, min(smallest))
     return found
+
+
+def _linear_sizes(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
+) -> dict[int, int]:
+    """Return the widths that a linear part may have, widest first, and its size alone."""
+    asked = given.get("linear", "auto")
+    if asked == "off" or (given.get("augment") and asked == "auto"):
+        return {}
+    if asked == "auto" and {"layout", "sigma", "noise"} & given.keys():
+        return {}  # only components have these
+    return {
+        bits: report(
+            _untrained_integers(rows, labels, given, {"n_components": 0, "linear": bits}), target
+        ).flash
+        for bits in (LINEAR_BITS[::-1] if asked == "auto" else (asked,))
+    }
 
 
 def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
@@ -273,15 +382,31 @@ def _by_tables(rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
 
-def _check_components(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str
-) -> None:
-    """Refuse a number of components that cannot fit, before the long training."""
-    rows, labels = some_rows(np.asarray(X), np.asarray(y))
+def _check_size(
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> None:  # fmt: skip
+    """Refuse a number of components or kernels that cannot fit, before the long training."""
+    inputs = np.asarray(X)
+    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    if shape is not None:
+        size = report(
+            _untrained_integers(rows, labels, {**given, **_as_options(shape)}, {}), target
+        )
+        if size.flash - (limit - allowed_bytes(limit, target)) > limit:
+            raise TinykernelError(
+                f"a model of {given.get('n_kernels', 'so many')} kernels needs {size.flash} bytes "
+                f"of flash on {target}, {size.flash - limit} over the budget of {limit}; use fewer "
+                "n_kernels or a larger budget"
+            )
+        return
     asked = given["n_components"]
     if not isinstance(asked, Mapping):
         asked = {given.get("layout", "compact"): asked}
     for name, p in asked.items():
+        layout_name = parts_of(name)[0]
+        if p == 0 or layout_name is None:
+            continue
         if method == "paper":
             machine = enlarged(_untrained_paper(rows, labels, given), p)
             layout = random_layout(machine)
@@ -290,8 +415,8 @@ def _check_components(
                 machine, layout, _WORD if given.get("penalty") == "l1" else p, target
             )
         else:
-            machine = _untrained(rows, labels, given, name, p)
-            needed = least_size(machine, LAYOUTS[name], p, target)
+            machine = _untrained(rows, labels, given, layout_name, p)
+            needed = least_size(machine, LAYOUTS[layout_name], p, target)
         if needed > limit:
             raise TinykernelError(
                 f"a model of {p} components needs at least {needed} bytes of flash on {target}, "
@@ -300,10 +425,12 @@ def _check_components(
             )
 
 
-def _too_small(limit: int, target: str, needed: int) -> TinykernelError:
+def _too_small(
+    limit: int, target: str, needed: int, least: str = "the smallest one"
+) -> TinykernelError:
     return TinykernelError(
-        f"no model for this data fits into {limit} bytes on {target}: with {_WORD} components it "
-        f"needs about {needed}; give a larger budget"
+        f"no model for this data fits into {limit} bytes on {target}: {least} needs about "
+        f"{needed}; give a larger budget"
     )
 
 
@@ -323,6 +450,18 @@ def _untrained(
     return replace(machine, row_scale=machine.row_scale * factor)
 
 
+def _untrained_integers(
+    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
+) -> IntegerModel:
+    """Make a model without components that has seen few rows."""
+    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "hop", "n_kernels",
+             "linear")  # fmt: skip
+    kept = {name: given[name] for name in names if name in given} | dict(size)
+    kept |= {"epochs": 1, "search": False, "random_state": 0, "n_jobs": 1}
+    with progress.observing(None):
+        return as_integer_model(_fitted("learned", kept, X, y))
+
+
 def _untrained_paper(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> KernelMachine:
     """Make one block of the method "paper"."""
     few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
@@ -335,9 +474,19 @@ def _interrupted(classifier: Any, method: str) -> bool:
     return method == "learned" and bool(classifier.interrupted_)
 
 
-def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> dict[str, Any]:
-    """Return parameters for a smaller model that need no search: what was found is kept."""
+def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> dict[str, Any] | None:
+    """Return parameters for a smaller model that need no search; None where there is none.
+
+    What was found is kept.
+    """
     p = classifier.n_components_
+    if model.local is not None:
+        n = model.local.n_kernels
+        tables = sum(pack(model).table_bytes().values())
+        fewer = n - (-(-over * n // tables) + 1)
+        return {"n_kernels": fewer} if fewer > 0 else None
+    if p <= _WORD:
+        return None
     tables = sum(pack(model).table_bytes().values())
     words = -(-over * p // max(1, tables) // _WORD) + 1
     found = {"n_components": max(p - words * _WORD, _WORD), "sigma": classifier.sigma_}
@@ -345,7 +494,8 @@ def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> di
         return found | {"regularization": classifier.regularization_}
     chosen = classifier.options_
     found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
-    return found | {"search": False}
+    linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]
+    return found | {"search": False, "linear": linear}
 
 
 def _fitted(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import refuse_inputs, refuse_occupied
+
+if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
+    from tinykernel.model import IntegerModel
 
 __all__ = [
     "LARGEST_SEED",
@@ -28,6 +32,7 @@ __all__ = [
     "check_output_file",
     "check_output_folder",
     "expand_targets",
+    "rows_for",
 ]
 
 MODEL_SUFFIXES = (".tkm", ".pkl")
@@ -54,8 +59,8 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help=".npz, .npy, .csv or .parquet; a bare file name is also looked for in the folder "
-        "TINYKERNEL_DATA",
+        help=".npz, .npy, .csv or .parquet, or recordings of a signal: files or a folder; a bare "
+        "name is also looked for in the folder TINYKERNEL_DATA",
         show_default=False,
     ),
 ]
@@ -147,6 +152,55 @@ def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[lis
     for name in asked:
         names |= dict.fromkeys(everything if name == "all" else [find_target(name).name])
     return list(names), len(asked) > 1 or "all" in asked
+
+
+def rows_for(
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    test_size: float | None = None,
+    seed: int = 0,
+) -> Rows:
+    """Load rows to run a model on; recordings are cut as those that it was trained on.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+        The model's file, which says how recordings were cut, or which columns were taken.
+    integer : IntegerModel
+    data : str
+        File or folder.
+    label, groups, test_size, seed
+        As for `load_rows`.
+
+    Returns
+    -------
+    Rows
+    """
+    from tinykernel.data.load import load_rows
+    from tinykernel.data.signals import cut_for, remembered, signal_rows, takes_recordings
+    from tinykernel.modelfile import about
+
+    said = about(model)
+    cutting = remembered(said, integer)
+    if cutting is not None and takes_recordings(data, integer, said):
+        cut = cut_for(data, integer, cutting, label=label, groups=groups)
+        return signal_rows(cut, test_size, seed)
+    inputs = said.get("inputs")
+    return load_rows(
+        data,
+        label=label,
+        groups=groups,
+        n_features=integer.n_inputs,
+        feature_names=integer.feature_names,
+        classes=integer.classes,
+        inputs=list(map(str, inputs)) if isinstance(inputs, list) else None,
+        test_size=test_size,
+        seed=seed,
+    )
 
 
 def check_output_file(

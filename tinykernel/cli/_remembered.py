@@ -54,7 +54,10 @@ class Remembered:
         """
         from tinykernel.data.formats import names_in
         from tinykernel.data.load import find_data
+        from tinykernel.data.signals import is_recording
 
+        if is_recording(data):
+            return {"label": label, "groups": groups}
         there = names_in(find_data(data))
         return {
             "label": label or (self.label if self.label in there else None),

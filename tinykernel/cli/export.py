@@ -16,6 +16,7 @@ from tinykernel.cli._options import (
     QuietOption,
     TargetOption,
     check_output_folder,
+    rows_for,
 )
 from tinykernel.cli._output import print_json, print_pairs, size
 from tinykernel.cli._remembered import remembered
@@ -82,12 +83,7 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        from tinykernel.data.load import load_rows
-
-        rows = load_rows(
-            data, n_features=integer.n_features, feature_names=integer.feature_names,
-            **memory.names(data, label, groups),
-        )  # fmt: skip
+        rows = rows_for(model, integer, data, **memory.names(data, label, groups))
         vectors = rows.X[:_VECTORS]
     result = write_project(
         integer,

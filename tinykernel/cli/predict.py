@@ -12,15 +12,15 @@ import typer
 
 from tinykernel.cli._judging import print_all, seen_in_words
 from tinykernel.cli._options import (
-    DataArgument,
     GroupsOption,
     JsonOption,
     LabelOption,
     ModelArgument,
     QuietOption,
     check_output_file,
+    rows_for,
 )
-from tinykernel.cli._output import print_json, print_table
+from tinykernel.cli._output import percent, print_json, print_table
 from tinykernel.cli._remembered import remembered
 
 if TYPE_CHECKING:
@@ -49,13 +49,41 @@ def in_batches(
 
 def predict_command(
     model: ModelArgument,
-    data: DataArgument,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DATA]", help="as for train; not with --stream", show_default=False
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="write row, label and scores to a .csv file"),
     ] = None,
     label: LabelOption = None,
     groups: GroupsOption = None,
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            "--stream",
+            metavar="FILE",
+            help="a recording, or a folder: a decision every hop, with its time",
+            show_default=False,
+        ),
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last",
+            min=1,
+            metavar="K",
+            help="with --stream: smooth by the majority of the last K decisions",
+            show_default="5",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", metavar="HZ", help="with --stream: samples a second"),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -63,18 +91,24 @@ def predict_command(
 
     Takes the test part of DATA where it has one, all its rows otherwise.
     """
-    from tinykernel.data import find_data, load_rows
-
+    source = stream if data is None else data
+    if source is None or (data is not None and stream is not None):
+        raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
+    if stream is None and (last is not None or rate is not None):
+        raise typer.BadParameter(
+            "goes with --stream", param_hint="--last" if last is not None else "--rate"
+        )
     if output is not None:
-        check_output_file(output, (".csv",), inputs=[find_data(data)])
+        check_output_file(output, (".csv",), inputs=[_source(source)])
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
     integer, memory = as_integer_model(load(model)), remembered(model)
-    rows = load_rows(
-        data, n_features=integer.n_features, feature_names=integer.feature_names,
-        classes=integer.classes, **memory.names(data, label, groups),
-    )  # fmt: skip
+    if stream is not None:
+        table = _decisions(model, integer, stream, label, rate, 5 if last is None else last)
+        _show_decisions(table, output, as_json, quiet)
+        return
+    rows = rows_for(model, integer, source, **memory.names(source, label, groups))
     scores = integer.scores(rows.X)
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:
@@ -101,6 +135,74 @@ def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluat
     if rows.y is None:
         return None
     return compare(rows.y, np.array(labels), integer.classes, rows.group)
+
+
+def _source(path: str) -> Path:
+    """Return the file that is read, or the folder as it was given."""
+    from tinykernel.data import find_data
+    from tinykernel.data.signals import is_recording
+
+    return Path(path) if is_recording(path) else find_data(path)
+
+
+def _decisions(
+    model: Path, integer: IntegerModel, stream: str, label: str | None, rate: float | None,
+    last: int,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Decide at every hop of recordings."""
+    from tinykernel.data.signals import cut_for, remembered
+    from tinykernel.data.stream import decisions
+    from tinykernel.errors import TinykernelError
+    from tinykernel.modelfile import about
+
+    cutting = remembered(about(model), integer)
+    if cutting is None:
+        raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
+    # No window is left out for its labels, as a stream leaves out none.
+    cut = cut_for(stream, integer, cutting, label=label, rate=rate, mixed="majority")
+    labels = in_batches(integer.predict, cut.X)
+    true = [None] * len(labels) if cut.y is None else cut.y.tolist()
+    return [
+        {"recording": one.recording, "sample": one.sample, "time": one.time, "label": one.label,
+         "smoothed": one.smoothed, "true": is_}
+        for one, is_ in zip(decisions(cut, labels, last), true, strict=True)
+    ]  # fmt: skip
+
+
+def _show_decisions(
+    table: list[dict[str, Any]], output: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Print decisions, or write them to a file."""
+    labelled = table[0]["true"] is not None
+    timed = table[0]["time"] is not None
+    several = len({row["recording"] for row in table}) > 1
+    columns = ["recording"] * several + ["time" if timed else "sample", "label", "smoothed"]
+    columns += ["true"] * labelled
+    if output is not None:
+        _write_decisions(output, table, columns)
+    if as_json:
+        print_json({"decisions": table})
+    elif not quiet:
+        shown = [[_cell(row[name]) for name in columns] for row in table]
+        print_table(columns, shown, right=("time", "sample"))
+        if labelled:
+            for name in ("label", "smoothed"):
+                share = sum(row[name] == row["true"] for row in table) / len(table)
+                typer.echo(f"{name} right in {percent(share)} of {len(table)} decisions")
+
+
+def _cell(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _write_decisions(path: Path, table: list[dict[str, Any]], columns: list[str]) -> None:
+    from tinykernel.files import write_bytes_atomically
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[name] for name in columns] for row in table)
+    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _write_csv(path: Path, integer: IntegerModel, labels: list[Any], scores: NDArray[Any]) -> None:

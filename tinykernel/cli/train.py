@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
+    from tinykernel.data.recordings import Windows
     from tinykernel.evaluation import Evaluation
+    from tinykernel.model import IntegerModel
 
 __all__ = ["accuracies", "summary", "train_command"]
 
@@ -43,8 +46,12 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 # What is no parameter of the classifier.
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
-    "as_json", "quiet",
+    "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
 )  # fmt: skip
+_RECORDINGS = "Recordings"
+_COLUMNS = ("label", "groups", "inputs", "drop")
+# What an augmentation without a number means.
+_USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
 
 
 def _option(panel: str | None, names: str, help_text: str, **settings: Any) -> Any:
@@ -55,18 +62,42 @@ def _input_bits(text: str) -> int | str:
     return int(text) if text in ("8", "16") else text
 
 
-def _augmentation(text: str) -> dict[str, int]:
-    match = re.fullmatch(r"shift(?::(\d+))?", text)
-    if match is None:
-        raise typer.BadParameter(f"{text!r}: write shift:PIXELS, as in shift:1")
-    return {"shift": int(match.group(1) or 1)}
+def _augmentation(texts: list[str] | None) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    for text in texts or ():
+        match = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d*)?|\.\d+))?", text.strip())
+        whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
+        if match is None or match[1] not in _USUAL or whole:
+            known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
+            raise typer.BadParameter(f"{text!r}: write KIND or KIND:AMOUNT, of {known}")
+        amount = _USUAL[match[1]] if match[2] is None else float(match[2])
+        found[match[1]] = int(amount) if match[1] == "shift" else amount
+    return found or None
 
 
-def _image_shape(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)[x,](\d+)", text.strip().lower())
-    if match is None:
-        raise typer.BadParameter(f"{text!r}: write HEIGHTxWIDTH, as in 28x28")
-    return int(match.group(1)), int(match.group(2))
+def _shape(text: str, what: str, lengths: tuple[int, ...], example: str) -> tuple[int, ...]:
+    sides = re.fullmatch(r"\d+(?:[x,]\d+)*", text.strip().lower())
+    numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
+    if len(numbers) not in lengths:
+        raise typer.BadParameter(f"{text!r}: write {what}, as in {example}")
+    return numbers
+
+
+def _image_shape(text: str) -> tuple[int, ...]:
+    return _shape(text, "HEIGHTxWIDTH", (2, 3), "28x28")
+
+
+def _window_shape(text: str) -> tuple[int, ...]:
+    return _shape(text, "SAMPLESxCHANNELS", (2,), "128x6")
+
+
+def _width(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
+
+
+def _columns(texts: list[str] | None) -> list[str] | None:
+    names = [name.strip() for text in texts or () for name in text.split(",")]
+    return [name for name in names if name] or None
 
 
 def train_command(
@@ -155,13 +186,14 @@ def train_command(
         ),
     ] = None,
     augment: Annotated[
-        Any,
+        list[str] | None,
         _option(
             _LEARNED,
             "--augment",
-            "shift:1 moves images by up to a pixel",
-            parser=_augmentation,
-            metavar="KIND",
+            "vary the rows: affine, shift:1 (images); shift, scale, noise, rotate:0.15 (signals); "
+            "may be repeated",
+            callback=_augmentation,
+            metavar="KIND[:AMOUNT]",
         ),
     ] = None,
     image_shape: Annotated[
@@ -169,9 +201,48 @@ def train_command(
         _option(
             _LEARNED,
             "--image-shape",
-            "height and width of images, e.g. 28x28",
+            "rows are images: height and width, e.g. 28x28, and channels, e.g. 32x32x3",
             parser=_image_shape,
-            metavar="HxW",
+            metavar="HxW[xC]",
+        ),
+    ] = None,
+    window_shape: Annotated[
+        Any,
+        _option(
+            _LEARNED,
+            "--window-shape",
+            "rows are windows of a signal: samples and channels, e.g. 128x6",
+            parser=_window_shape,
+            metavar="SxC",
+        ),
+    ] = None,
+    local: Annotated[
+        str | None,
+        _option(
+            _LEARNED,
+            "--local",
+            "off: no kernels in front, though a shape is given (auto)",
+            metavar="auto|off",
+        ),
+    ] = None,
+    n_kernels: Annotated[
+        int | None,
+        _option(
+            _LEARNED,
+            "--n-kernels",
+            "of the local stage, instead of what the budget allows",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
+    linear: Annotated[
+        Any,
+        _option(
+            _LEARNED,
+            "--linear",
+            "bits of a linear part: 2, 4 or 8; off for none; auto compares",
+            parser=_width,
+            metavar="BITS",
         ),
     ] = None,
     scaler_scope: Annotated[
@@ -188,6 +259,72 @@ def train_command(
     regularization: Annotated[
         float | None, _option(_PAPER, "--regularization --lambda", "searched if not given")
     ] = None,
+    window: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--window",
+            "length of a window: 2.56s, 2560ms, or a number of samples",
+            metavar="TIME",
+        ),
+    ] = None,
+    hop: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--hop",
+            "from one decision to the next, half a window by default",
+            metavar="TIME",
+        ),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        _option(
+            _RECORDINGS,
+            "--inputs",
+            "columns to take, of recordings and of tables; separate them by commas",
+            callback=_columns,
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        _option(
+            _RECORDINGS,
+            "--drop",
+            "columns to leave out, of recordings and of tables",
+            callback=_columns,
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        _option(_RECORDINGS, "--rate", "samples a second, where no file tells it", metavar="HZ"),
+    ] = None,
+    time: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS, "--time", "column of times, where its name does not say", metavar="COLUMN"
+        ),
+    ] = None,
+    mixed: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--mixed",
+            "windows of several labels: drop (the default) or majority",
+            metavar="drop|majority",
+        ),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--missing",
+            "windows with missing values: error (the default) or drop",
+            metavar="error|drop",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -195,6 +332,9 @@ def train_command(
 
     Without --budget and --n-components the budget is 30KB. Ctrl-C after the first epoch of the
     training itself, not of the short ones before it, keeps the best model until then.
+
+    With --window, or where DATA is a folder or a .wav, DATA are recordings of a signal: .csv, .tsv,
+    .parquet, .npz or .wav. They are cut into windows, and whole recordings are kept aside.
     """
     from tinykernel.codegen.targets import find_target
 
@@ -212,18 +352,23 @@ def train_command(
     # The name of each other option is that of a parameter of the classifier.
     parameters = {name: value for name, value in ctx.params.items() if name not in _OTHERS}
     parameters |= {"random_state": seed, "validation_fraction": share}
-    from tinykernel.data.load import load_data
-
-    dataset = load_data(data, label=label, groups=groups, test_size=test_size, seed=seed)
+    dataset, cut, about = _dataset(ctx.params, parameters)
+    hint = _shape_hint(dataset, ctx.params)
+    if hint and not quiet:
+        typer.echo(f"hint: {hint}", err=True)  # before the long training
     extra = None
     if validation is not None and share is None:
+        if cut is not None:
+            raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
         extra = _validation_rows(validation, label, groups, dataset)
-    trained = _train(dataset, parameters, budget, target, groups is not None, extra, quiet)
+    by_group = groups is not None or cut is not None
+    trained = _train(dataset, parameters, budget, target, by_group, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
              "class_weight": class_weight}  # fmt: skip
-    about = about_training(trained, dataset, target, given)
+    about |= about_training(trained, dataset, target, given)
     result = summary(trained, dataset) | _save(trained, output, about)
+    result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
         result |= _judged(trained, dataset, extra)
         found = _evaluation(trained, dataset, result, class_weight)
@@ -242,20 +387,93 @@ def train_command(
         )
 
 
+def _dataset(
+    options: Mapping[str, Any], parameters: dict[str, Any]
+) -> tuple[Dataset, Windows | None, dict[str, Any]]:
+    """Load rows, or cut recordings; also what the model is to remember of it."""
+    from tinykernel.data.load import load_data
+    from tinykernel.data.signals import is_recording, load_recordings
+
+    data, columns = options["data"], {name: options[name] for name in _COLUMNS}
+    columns["drop"] = columns["drop"] or ()
+    split = {"test_size": options["test_size"], "seed": options["seed"]}
+    if options["window"] is not None or is_recording(data):
+        for name in ("window_shape", "image_shape"):
+            if options[name] is not None:
+                hint = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter("not for recordings", param_hint=hint)
+        how = {name: options[name] for name in ("window", "hop", "rate", "time")}
+        how |= {"mixed": options["mixed"] or "drop", "missing": options["missing"] or "error"}
+        dataset, cut, about = load_recordings(data, **columns, **how, **split)
+        parameters["hop"] = cut.hop
+        return dataset, cut, about
+    for name in ("rate", "time", "mixed", "missing"):
+        if options[name] is not None:
+            raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
+    if options["hop"] is not None:
+        parameters["hop"] = _hop_of_rows(options)
+    dataset = load_data(data, **columns, **split)
+    chosen = options["inputs"] is not None or options["drop"] is not None
+    return dataset, None, {"inputs": list(dataset.columns or ())} if chosen else {}
+
+
+def _hop_of_rows(options: Mapping[str, Any]) -> int:
+    """Read --hop where rows are windows, of which no rate is known."""
+    window = options["window_shape"]
+    if window is None:
+        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+    if not options["hop"].isdigit() or not 0 < int(options["hop"]) <= window[0]:
+        raise typer.BadParameter(
+            f"{options['hop']!r}: give samples, from 1 to the window's {window[0]}",
+            param_hint="--hop",
+        )
+    return int(options["hop"])
+
+
+def _shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
+    """Say that a shape would help, where rows look like images or were windows in the file."""
+    given = (options[name] for name in ("image_shape", "window_shape", "window"))
+    if options["method"] != "learned" or any(value is not None for value in given):
+        return ""
+    if dataset.X_train.ndim > 2:
+        return ""
+    if dataset.shape is not None and len(dataset.shape) in (2, 3):
+        text = "x".join(map(str, dataset.shape))
+        window = f"--window-shape {text} (a signal) or " if len(dataset.shape) == 2 else ""
+        return f"rows have a shape; {window}--image-shape {text} would make use of it"
+    side = math.isqrt(dataset.X_train.shape[1])
+    square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
+    if square and _one_unit(dataset.X_train):
+        return f"rows look like images; --image-shape {side}x{side} would make use of it"
+    return ""
+
+
+def _one_unit(X: NDArray[Any]) -> bool:
+    """Whether all inputs are of one unit, as the trainer sees it."""
+    from tinykernel.training.inputs import choose_scaling
+
+    raw_dtype = "float32" if X.dtype.kind == "f" else "int32"
+    return choose_scaling(X[:20000], raw_dtype, "auto", "auto")[1].scale.size == 1
+
+
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     """Return what ``train --json`` prints, but for the file and the accuracies."""
     learned, classifier = trained.method == "learned", trained.classifier
-    test = dataset.y_test
+    test, stage = dataset.y_test, trained.model.local
     found = {
         "data": dataset.source,
         "split": dataset.split,
         "train_rows": len(dataset.y_train),
         "test_rows": 0 if test is None else len(test),
-        "features": trained.model.n_features,
+        "features": trained.model.n_inputs,
         "classes": len(trained.model.classes),
         "method": trained.method,
+        "model_kind": model_words(trained.model),
+        "compared": compared(classifier) if learned else "",
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
+        "kernels": None if stage is None else stage.n_kernels,
+        "local": None if stage is None else "signal" if stage.is_signal else "image",
         "sigma": classifier.sigma_,
         "regularization": None if learned else classifier.regularization_,
         "iterations": classifier.n_iter_,
@@ -273,6 +491,38 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "budget": trained.budget,
         "report": memory.to_dict(),
     }
+
+
+def model_words(model: IntegerModel) -> str:
+    """Say in words of what a model consists."""
+    n_inputs, stage = f"{model.n_inputs} inputs", model.local
+    parts = []
+    if stage is not None:
+        shape = " x ".join(map(str, stage.shape))
+        what = f"windows of {shape}" if stage.is_signal else f"images of {shape}"
+        parts.append(f"{stage.n_kernels} kernels on {what}")
+        n_inputs = f"{model.n_features} counts"
+    if model.n_components:
+        parts.append(f"{model.n_components} components of {n_inputs}")
+    if model.linear is not None:
+        from tinykernel.codegen.packing_linear import weight_bits
+
+        parts.append(f"linear part of {n_inputs}, {weight_bits(model.linear)} bits")
+    return ", ".join(parts)
+
+
+def compared(classifier: Any) -> str:
+    """Say how the kinds of models did among which the trainer chose, in short trainings."""
+    from tinykernel.training.options import form_of
+
+    best: dict[str, float] = {}
+    for trial in classifier.trials_:
+        form = form_of(trial["layout"] if trial["n_components"] else None, trial["linear_bits"])
+        best[form] = max(best.get(form, 0.0), trial["accuracy"])
+    if not any("linear" in form for form in best):
+        return ""
+    ranked = sorted(best.items(), key=lambda item: -item[1])
+    return ", ".join(f"{form} {percent(share)}" for form, share in ranked)
 
 
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
@@ -403,17 +653,22 @@ def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[
     """Write the model; .tkm holds what the firmware computes."""
     from tinykernel.modelfile import save
 
-    save(trained.model if output.suffix.lower() == ".tkm" else trained.classifier, output, about)
+    held = trained.model if output.suffix.lower() == ".tkm" else trained.classifier
+    save(held, output, about)
     return {"model": output, "bytes": output.stat().st_size}
 
 
-def _why_left(components: int) -> str:
+def _why_left(result: Mapping[str, Any]) -> str:
     """Say why a large budget is not used up."""
-    from tinykernel.measure.capacity import MOST_CHOSEN
+    from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
-    if components < MOST_CHOSEN:
+    if result["kernels"] is not None:
+        most, what, option = MOST_KERNELS[result["local"]], "kernels", "--n-kernels"
+    else:
+        most, what, option = MOST_CHOSEN, "components", "--n-components"
+    if (result["kernels"] or result["components"]) < most:
         return ""
-    return f" ({MOST_CHOSEN} components are the most that are chosen; --n-components takes more)"
+    return f" ({most} {what} are the most that are chosen; {option} takes more)"
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
@@ -425,9 +680,11 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
 
     stored = f", layout {result['layout']}" if result["layout"] else ""
     pairs = [
-        ("data", f"{dataset.source}: {dataset.split}"),
-        ("model", f"{result['components']} components of {result['features']} inputs, "
-         f"{result['classes']} classes, method {result['method']}{stored}"),
+        ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
+        ("split", dataset.split if result["recordings"] else ""),
+        ("model", f"{result['model_kind']}, {result['classes']} classes, method "
+         f"{result['method']}{stored}"),
+        ("compared", result["compared"]),
         ("training", both("train")),
         ("test", both("test")),
     ]  # fmt: skip
@@ -440,7 +697,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         if result["budget"] is not None:
             left = result["budget"] - result["flash"]
             flash += f", {size(left)} of the budget of {size(result['budget'])} left"
-            flash += _why_left(result["components"])
+            flash += _why_left(result)
         pairs.append(("flash", flash))
         pairs.append(("RAM", size(result["ram"])))
     pairs.append(("time", f"{result['seconds']:.1f} s"))

@@ -17,6 +17,7 @@ from tinykernel.cli._options import (
     QuietOption,
     TargetsOption,
     expand_targets,
+    rows_for,
 )
 from tinykernel.cli._output import percent, print_json, print_pairs, print_table
 from tinykernel.cli._remembered import remembered
@@ -66,20 +67,13 @@ def verify_command(
     names, several = expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
-    from tinykernel.data.load import load_rows
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
     from tinykernel.parity import verify
 
     integer, memory = as_integer_model(load(model)), remembered(model)
-    rows = load_rows(
-        data,
-        **memory.names(data, label, groups),
-        n_features=integer.n_features,
-        feature_names=integer.feature_names,
-        classes=integer.classes,
-        test_size=test_size,
-        seed=seed,
+    rows = rows_for(
+        model, integer, data, **memory.names(data, label, groups), test_size=test_size, seed=seed
     )
     results = [verify(integer, rows.X, rows.y, target=name) for name in names]
     judged, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
@@ -127,6 +121,7 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
         "compiler": result.compiler,
         "rows": result.rows,
         "scores": result.scores,
+        "hops": result.hops,
         "differences": result.differences,
         "accuracy": result.accuracy,
         "first_difference": None if first is None else str(first),
@@ -163,5 +158,8 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
     for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
+    hops = {result.hops for result in results if result.hops}
+    if hops:
+        typer.echo(f"compared as a stream, too: {min(hops)} decisions")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

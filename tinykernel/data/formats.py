@@ -107,6 +107,8 @@ def read_parts(
     labels_needed: bool,
     n_features: int | None = None,
     groups: str | None = None,
+    inputs: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
 ) -> Parts:
     """Read a data file by its suffix.
 
@@ -123,6 +125,10 @@ def read_parts(
         called ``class`` has it as its labels or as a feature.
     groups : str, optional
         The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
+    inputs : sequence of str, optional
+        The columns of a table to take, in this order; all but labels and groups by default.
+    drop : sequence of str
+        Columns of a table to leave out.
 
     Returns
     -------
@@ -134,12 +140,14 @@ def read_parts(
         If the file cannot be read or does not hold what is needed.
     """
     suffix = path.suffix.lower()
+    if suffix in (".npz", ".npy") and (inputs is not None or drop):
+        raise TinykernelError(f"{path}: has no names of columns to choose by --inputs or --drop")
     try:
         if suffix == ".npz":
             return _read_npz(path, label, groups)
         if suffix == ".npy":
             return _read_npy(path, label, labels_needed, groups)
-        chooser = _ColumnChooser(path, label, labels_needed, n_features, groups)
+        chooser = _ColumnChooser(path, label, labels_needed, n_features, groups, inputs, drop)
         if suffix in _TEXTS:
             return Parts(_read_csv(path, chooser), None)
         if suffix == ".parquet":
@@ -318,6 +326,24 @@ class _ColumnChooser:
     needed: bool
     n_features: int | None
     groups: str | None = None
+    inputs: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+
+    def taken(self, columns: Sequence[str], *others: int | None) -> list[int]:
+        """Return the positions of the inputs, in their order; `others` are labels and groups."""
+        for name in self.drop:
+            self._named(name, columns)
+        if self.inputs is None:
+            left = (i for i, name in enumerate(columns) if name not in self.drop)
+            return [i for i in left if i not in others]
+        found = [self._named(name, columns) for name in self.inputs if name not in self.drop]
+        if len(set(found)) < len(found):
+            raise TinykernelError("--inputs names a column twice")
+        if set(found) & set(others):
+            name = next(columns[i] for i in found if i in others)
+            raise TinykernelError(f"{self.path}: column {name!r} holds labels or groups; it cannot "
+                                  "be an input")  # fmt: skip
+        return found
 
     def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None]:
         """Return the positions of labels and groups, or None where there are none."""
@@ -421,7 +447,8 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
         rows = _csv_rows(path, stream)
         names = _header(path, rows)
         at, group_at = chooser.positions(names)
-        columns = tuple(name for i, name in enumerate(names) if i not in (at, group_at))
+        taken = chooser.taken(names, at, group_at)
+        columns = tuple(names[i] for i in taken)
         for line, cells in rows:
             place = f"{path}: row {len(lines) + 1} (line {line})"
             if len(cells) != len(names):
@@ -435,7 +462,7 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
                 kept.append(texts[i].strip())
                 if not kept[-1]:
                     raise TinykernelError(f"{place}, column {names[i]!r}: the {kind} is missing")
-            cells = [cell for i, cell in enumerate(texts) if i not in (at, group_at)]
+            cells = [texts[i] for i in taken]
             try:
                 if "_" in "".join(cells):  # Python takes 1_000 for a number
                     raise ValueError
@@ -506,19 +533,20 @@ def _table_part(path: Path, table: Any, chooser: _ColumnChooser) -> Part:
     """Turn a table of pyarrow into a part."""
     names = [name for name in table.column_names if name != "__index_level_0__"]
     at, group_at = chooser.positions(names)
-    columns = tuple(name for i, name in enumerate(names) if i not in (at, group_at))
-    arrays = []
-    for name in names:
+    columns = tuple(names[i] for i in chooser.taken(names, at, group_at))
+    arrays: dict[str, NDArray[Any]] = {}
+    others = [names[i] for i in (at, group_at) if i is not None]
+    for name in (*columns, *others):
         column = table.column(name)
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
             raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
         if name in columns:
-            arrays.append(_numbers(path, name, column))
+            arrays[name] = _numbers(path, name, column)
         else:
-            arrays.append(_names(path, name, column))
-    y, group = (None if i is None else arrays[i] for i in (at, group_at))
-    features = [array for i, array in enumerate(arrays) if i not in (at, group_at)]
+            arrays[name] = _names(path, name, column)
+    y, group = (None if i is None else arrays[names[i]] for i in (at, group_at))
+    features = [arrays[name] for name in columns]
     X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
     return Part(path, "", X, y, group, columns=columns)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tinykernel.data.checks import (
     same_kind,
     shown,
 )
+from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.formats import Part, read_parts
 from tinykernel.errors import TinykernelError
 
@@ -49,7 +50,9 @@ class Dataset:
     group_train, group_test : ndarray or None
         Which person, record or batch each row belongs to, where the file says so.
     columns : tuple of str or None
-        Names of the features of a table.
+        Names of the features of a table, or of the channels of recordings.
+    shape : tuple of int or None
+        Of one input in the file, where it is known.
     """
 
     X_train: NDArray[Any]
@@ -61,6 +64,7 @@ class Dataset:
     group_train: NDArray[Any] | None = None
     group_test: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +129,8 @@ def load_data(
     *,
     label: str | None = None,
     groups: str | None = None,
+    inputs: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     test_size: float = 0.2,
     seed: int = 0,
 ) -> Dataset:
@@ -157,6 +163,11 @@ def load_data(
         that tells which person, record or batch a row belongs to. A file without a test part is
         then split by whole groups, of ``StratifiedGroupKFold(round(1 / test_size), shuffle=True,
         random_state=seed)`` the first part.
+    inputs : sequence of str, optional
+        The columns of a table to take as inputs, in this order; by default all that are left.
+        Columns that look like times, counters or identifiers are refused unless they stand here.
+    drop : sequence of str
+        Columns of a table to leave out.
     test_size : float, default=0.2
         Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
         With 0 all rows are for training and `X_test` is None.
@@ -188,12 +199,17 @@ def load_data(
     file = find_data(path)
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
-    parts = read_parts(file, label=label, labels_needed=True, groups=groups)
+    parts = read_parts(
+        file, label=label, labels_needed=True, groups=groups, inputs=inputs, drop=drop
+    )
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
     train = checked_part(parts.train)
     X, y = train.X, needed_labels(train)
     at_least_two_classes(train, y)
+    if inputs is None and train.columns is not None:
+        _refuse_suspicious(train)
+    shape = parts.train.X.shape[1:]
     if parts.test is not None:
         test = checked_part(
             parts.test, n_features=X.shape[1], like=train.name or "the training part"
@@ -201,8 +217,18 @@ def load_data(
         y_test = needed_labels(test)
         same_kind(train, test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
-        return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
-    return _split(train, y, test_size, seed, by_group=groups is not None)
+        return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group, shape=shape)
+    return replace(_split(train, y, test_size, seed, by_group=groups is not None), shape=shape)
+
+
+def _refuse_suspicious(part: Part) -> None:
+    """Refuse a column that is no measurement."""
+    assert part.columns is not None
+    for name, reason in suspicious_inputs(part.X, part.columns).items():
+        raise TinykernelError(
+            f"{part.file}: the column {name!r} {reason}; leave it out with --drop {name}, or ask "
+            "for it with --inputs"
+        )
 
 
 def split_data(
@@ -249,6 +275,7 @@ def load_rows(
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
+    inputs: Sequence[str] | None = None,
     test_size: float | None = None,
     seed: int = 0,
 ) -> Rows:
@@ -270,6 +297,8 @@ def load_rows(
         order, is refused.
     classes : sequence, optional
         The classes of the model. Number labels are turned into text where these are text.
+    inputs : sequence of str, optional
+        The columns of a table to take, where a model was trained on some of them.
     test_size : float, optional
         For a file without a test part: only the rows that `load_data` keeps aside for the same
         `groups`, `test_size` and `seed`. All rows by default.
@@ -293,8 +322,9 @@ def load_rows(
         file,
         label=label,
         labels_needed=False,
-        n_features=n_features,
+        n_features=n_features if inputs is None else None,
         groups=groups,
+        inputs=inputs,
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts

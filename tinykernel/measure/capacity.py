@@ -1,12 +1,13 @@
-"""How many components fit into a budget of flash, found before the long training.
+"""How many components or kernels fit into a budget of flash, found before the long training.
 
-The size of the firmware depends on the layout and the number of components, and hardly on what was
-learned. So an untrained machine stands for the trained one: it is cut to a number of components,
-measured, and the number corrected until the budget is used up.
+The size of the firmware depends on the layout and the number of components, or on the number of
+kernels of a local stage, and hardly on what was learned. So an untrained model stands for the
+trained one: it is measured, and the number corrected until the budget is used up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,21 +17,35 @@ from numpy.typing import NDArray
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.measure.report import report
-from tinykernel.model import quantize
+from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
 from tinykernel.training.layouts import Layout, components_within
 
-__all__ = ["MOST_CHOSEN", "enlarged", "least_size", "most_components", "random_layout", "some_rows"]
+__all__ = [
+    "MOST_CHOSEN",
+    "MOST_KERNELS",
+    "allowed_bytes",
+    "enlarged",
+    "least_size",
+    "most_components",
+    "most_kernels",
+    "random_layout",
+    "some_rows",
+]
 
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768
+#: The same for kernels of signals and images. With 512 a stream keeps to 4 KB of RAM, and on HAR
+#: 900 were no better.
+MOST_KERNELS = {"signal": 512, "image": 192}
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 _MARGIN = 0.97  # without a compiler: the estimate is within 3 % of the linked size
 # With one: which stages of the transforms halve depends on what was learned, and so does the code.
 _SLACK = 64
 _USUAL_CODE = 2500
+_FIRST_KERNELS = 16
 _MOST_MEASUREMENTS = 6
 
 
@@ -53,11 +68,7 @@ def most_components(
     What is not a table of the layout grows slowly with the number of components. It is taken from
     one measurement to guess the number for the next, until a guess repeats.
     """
-    row = find_target(target)
-    if row.family != "host" and find_toolchain(row) is None:
-        allowed = int(budget * _MARGIN)
-    else:
-        allowed = budget - min(_SLACK, budget // 32)
+    allowed = allowed_bytes(budget, target)
     rows = _component_rows(machine, layout)
     n_outputs = len(machine.weights)
     sizes: dict[int, int] = {}
@@ -70,6 +81,31 @@ def most_components(
         sizes[p] = report(quantize(_cut(machine, rows[:p])), target).flash
         rest = sizes[p] - layout.table_bytes(p, machine.dimension, n_outputs)
     return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
+
+
+def allowed_bytes(budget: int, target: str) -> int:
+    """Return what an untrained model may take, so that the trained one keeps to the budget."""
+    row = find_target(target)
+    if row.family != "host" and find_toolchain(row) is None:
+        return int(budget * _MARGIN)
+    return budget - min(_SLACK, budget // 32)
+
+
+def most_kernels(
+    make: Callable[[int], IntegerModel], most: int, budget: int, target: str
+) -> tuple[int, int]:
+    """Return how many kernels fit, 0 for none, and the least size measured.
+
+    `make` returns an untrained model of so many kernels; its tables grow in proportion to them.
+    """
+    allowed, sizes = allowed_bytes(budget, target), dict[int, int]()
+    n = min(_FIRST_KERNELS, most)
+    while n not in sizes and len(sizes) < _MOST_MEASUREMENTS:
+        found = report(make(n), target)
+        sizes[n] = found.flash
+        each = (found.flash_parts["weights"] + found.flash_parts["transform"]) / n
+        n = int(np.clip(n + np.floor((allowed - found.flash) / each), 1, most))
+    return max((n for n, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
 
 
 def least_size(machine: KernelMachine, layout: Layout, n_components: int, target: str) -> int:

@@ -82,7 +82,8 @@ def vary_windows(
     out = windows
     if augmentation.shift:
         moved = rng.integers(-augmentation.shift, augmentation.shift + 1, n)
-        place = np.clip(np.arange(samples) + moved[:, np.newaxis], 0, samples - 1)
+        place: NDArray[np.int64] = np.arange(samples) + moved.reshape(-1, 1)
+        place = np.clip(place, 0, samples - 1)
         out = np.take_along_axis(out, place[:, :, np.newaxis], axis=1)
     if augmentation.rotate:
         turn = _rotations(augmentation.rotate * rng.standard_normal((n, 3)))

@@ -1,0 +1,206 @@
+"""Recordings as the command line takes them: cut, split, and cut again as a model remembers.
+
+A model of signals remembers how its recordings were cut (`Cutting`), in what its file says of how
+it came about. So later recordings are cut the same way, and others are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.load import Dataset, Rows, find_data
+from tinykernel.data.recording_files import Columns, read_recording
+from tinykernel.data.recordings import Windows, windows
+from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+__all__ = [
+    "Cutting",
+    "cut_for",
+    "is_recording",
+    "load_recordings",
+    "remembered",
+    "signal_rows",
+    "takes_recordings",
+]
+
+_ALWAYS = (".wav", ".tsv")
+_TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How recordings are cut into windows.
+
+    Parameters
+    ----------
+    window, hop : int
+        In samples.
+    channels : tuple of str
+        The columns that are read, in this order.
+    rate : float or None
+        Samples a second.
+    label, groups, time : str or None
+        Columns or arrays that were named.
+    mixed : {"drop", "majority"}
+    missing : {"error", "drop"}
+    """
+
+    window: int
+    hop: int
+    channels: tuple[str, ...]
+    rate: float | None = None
+    label: str | None = None
+    groups: str | None = None
+    time: str | None = None
+    mixed: str = "drop"
+    missing: str = "error"
+
+
+def is_recording(path: str | Path) -> bool:
+    """Whether a path can only mean recordings: a folder, a sound, a .tsv."""
+    given = Path(path)
+    if given.suffix.lower() in _ALWAYS or given.is_dir():
+        return True
+    shared = os.environ.get("TINYKERNEL_DATA")
+    alone = not given.exists() and given.name == str(given)
+    return bool(shared) and alone and (Path(str(shared)) / given).is_dir()
+
+
+def load_recordings(
+    path: str, *, test_size: float, seed: int, **how: Any
+) -> tuple[Dataset, Windows, dict[str, Any]]:
+    """Cut recordings to train on, and keep whole ones aside.
+
+    Parameters
+    ----------
+    path : str
+        File or folder.
+    test_size, seed
+        As for `split_recordings`.
+    **how
+        Further parameters of `windows`.
+
+    Returns
+    -------
+    dataset : Dataset
+    cut : Windows
+    about : dict of str to JSON types
+        What `remembered` takes; empty for windows that were ready.
+    """
+    cut = windows(path, **how)
+    dataset = replace(as_dataset(cut, test_size, seed), shape=cut.X.shape[1:])
+    if cut.hop is None:
+        return dataset, cut, {}
+    cutting = Cutting(
+        cut.X.shape[1], cut.hop, cut.channels, cut.rate,
+        **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
+    )  # fmt: skip
+    # Tuples are lists in JSON.
+    return dataset, cut, {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
+
+
+def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
+    """Return how a model's recordings were cut, or None for a model of other inputs.
+
+    A file that does not say it leaves window and hop to the model, and channels to the recording.
+    """
+    stage = model.local
+    if stage is None or not stage.is_signal:
+        return None
+    found = about.get("recordings")
+    if not isinstance(found, dict):
+        return Cutting(stage.height, stage.hop, ())
+    known = {field.name: found[field.name] for field in fields(Cutting) if field.name in found}
+    cutting = Cutting(**{"window": stage.height, "hop": stage.hop, "channels": (), **known})
+    names = cutting.channels
+    wrong = cutting.window != stage.height or not isinstance(names, list | tuple)
+    if wrong or len(names) not in (0, stage.channels):
+        raise TinykernelError("the model file does not say of its own model how it was cut")
+    return replace(cutting, channels=tuple(map(str, names)))
+
+
+def cut_for(
+    path: str, model: IntegerModel, cutting: Cutting, *, label: str | None = None,
+    groups: str | None = None, rate: float | None = None, mixed: str | None = None,
+) -> Windows:  # fmt: skip
+    """Cut recordings as those that a model was trained on.
+
+    Parameters
+    ----------
+    path : str
+        File or folder.
+    model : IntegerModel
+    cutting : Cutting
+    label, groups, rate, mixed
+        Instead of what `cutting` says.
+
+    Returns
+    -------
+    Windows
+
+    Raises
+    ------
+    TinykernelError
+        As `windows`, and for other channels or another rate.
+    """
+    if not cutting.hop:
+        raise TinykernelError(
+            "the model has no hop, so it takes windows and no recordings; train it with --hop"
+        )
+    cut = windows(
+        path, cutting.window, cutting.hop, label=label or cutting.label,
+        groups=groups or cutting.groups, inputs=cutting.channels or None, rate=rate or cutting.rate,
+        time=cutting.time, mixed=mixed or cutting.mixed, missing=cutting.missing,
+        labels_needed=False,
+    )  # fmt: skip
+    assert model.local is not None
+    if cut.X.shape[2] != model.local.channels:
+        raise TinykernelError(
+            f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.local.channels}"
+        )
+    return replace(cut, y=_as_classes(cut, model))
+
+
+def _as_classes(cut: Windows, model: IntegerModel) -> NDArray[Any] | None:
+    """Return labels of the kind of the classes; None where the recordings have none."""
+    if cut.y is None:
+        return None
+    texts = isinstance(model.classes[0], str)
+    y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
+    return y if set(y.tolist()) & set(model.classes) else None
+
+
+def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:
+    """Return windows as rows: all, or those that training keeps aside."""
+    if test_size is None:
+        return Rows(cut.X, cut.y, cut.source, "all windows")
+    _, test = split_recordings(cut, test_size, seed)
+    y = None if cut.y is None else cut.y[test]
+    where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
+    return Rows(cut.X[test], y, cut.source, where)
+
+
+def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -> bool:
+    """Whether a file or folder holds recordings for a model of signals, and no ready windows."""
+    stage = model.local
+    if stage is None or not stage.is_signal:
+        return False
+    if is_recording(path):
+        return True
+    file = find_data(path)
+    if file.suffix.lower() != ".npz":
+        return "recordings" in about and file.suffix.lower() in _TABLES
+    try:
+        found = read_recording(file, label=None, groups=None, labels_needed=False)
+    except TinykernelError:
+        return False  # the reader of rows says what is wrong
+    return isinstance(found, Columns) and len(found.columns) != stage.n_inputs
