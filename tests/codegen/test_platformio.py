@@ -114,7 +114,7 @@ def test_built_and_tested_by_platformio(
     assert passed.returncode == 0, passed.stdout + passed.stderr
     assert "PASS: 8 vectors, 32 scores equal" in passed.stdout
     assert "TIME: one inference takes" in passed.stdout
-    source = folder / "src" / "gesture.c"
+    source = folder / "lib" / "gesture" / "src" / "gesture.c"
     text = source.read_text()
     at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
     source.write_text(text[:at] + "1 + " + text[at:].lstrip())

@@ -31,6 +31,7 @@ __all__ = [
     "TargetsOption",
     "check_output_file",
     "check_output_folder",
+    "complete_target",
     "expand_targets",
     "rows_for",
 ]
@@ -49,7 +50,7 @@ def _budget(text: str | int) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-def _complete_target(incomplete: str) -> list[tuple[str, str]]:
+def complete_target(incomplete: str) -> list[tuple[str, str]]:
     from tinykernel.codegen.targets import TARGETS
 
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
@@ -87,7 +88,7 @@ GroupsOption = Annotated[
     ),
 ]
 TargetOption = Annotated[
-    str, typer.Option("--target", "-t", help="processor", autocompletion=_complete_target)
+    str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
 ]
 TargetsOption = Annotated[
     list[str],
@@ -96,7 +97,7 @@ TargetsOption = Annotated[
         "-t",
         metavar="TARGET",
         help="processor; repeat it, separate several by commas, or say all",
-        autocompletion=_complete_target,
+        autocompletion=complete_target,
     ),
 ]
 BudgetOption = Annotated[
