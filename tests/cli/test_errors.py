@@ -144,7 +144,7 @@ def test_reader_that_leaves_early(work):
         running.stdout.close()
         err = running.stderr.read()
         running.stderr.close()
-        assert running.wait(timeout=120) == 1
+        assert running.wait(timeout=300) == 1
         assert err == ""
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "tinykernel", "targets"]
