@@ -219,7 +219,7 @@ class ImageLearner(LinearLearner):
                 slot, SLOTS, self.inputs, moves, rows, layout.numbers, self.targets, self.weight,
                 self.n_outputs, offsets, signs, layout.base, layout.places, threshold,
                 self.inverse, np.float32(self.plan.slope), layout.cell, layout.n_cells, linear,
-                self.scale(), self.offset, self.mean, self.unit, self.multiplier, keep,
+                self.scale(), self.offset, self.mean, self.unit, self.multiplier, keep, self.inverse_share,
                 g[3][slot], g[4][slot], g[0][slot], g[1][slot], self.totals[slot],
             )  # fmt: skip
 
