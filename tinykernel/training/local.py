@@ -124,7 +124,7 @@ def image_plan(
         )
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
-        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 12,
+        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 14,
         average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15),
     )  # fmt: skip
 
