@@ -147,10 +147,10 @@ def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
         x0 = x[:n]
         x1 = x[n : 2 * n]
         for k in range(n):
-            a = np.int32(x0[k])
-            b = np.int32(x1[k])
-            x0[k] = np.int16((a + b) >> shift)
-            x1[k] = np.int16((a - b) >> shift)
+            left = np.int32(x0[k])
+            right = np.int32(x1[k])
+            x0[k] = np.int16((left + right) >> shift)
+            x1[k] = np.int16((left - right) >> shift)
 
 
 # Columns copied at a time, so that the lines of the cache that are written to stay in it.
