@@ -259,7 +259,17 @@ def _fitting(
         return {"n_components": _paper_components(rows, labels, given, limit, target)}
     if shape is not None:
         return _kernels(rows, labels, given, limit, target, shape)
-    return {"n_components": _forms(rows, labels, given, limit, target)}
+    found, least = _forms(rows, labels, given, limit, target)
+    if found:
+        return {"n_components": found}
+    if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
+        # The tables of a scaler for each input may be what is too much.
+        one = {"scaler_scope": "global"}
+        found, smaller = _forms(rows, labels, {**given, **one, "search": False}, limit, target)
+        if found:
+            return {"n_components": found, **one}
+        least = min(least, smaller)
+    raise _too_small(limit, target, least, "the smallest one")
 
 
 def _paper_components(
@@ -306,8 +316,8 @@ def _as_options(shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _forms(
     rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
-) -> dict[str, int]:
-    """Return the forms that keep to the budget, each with its number of components.
+) -> tuple[dict[str, int], int]:
+    """Return the forms that keep to the budget with their components, and the least size measured.
 
     A form is a layout, a linear part, or both.
     """
@@ -333,24 +343,29 @@ def _forms(
     if asked not in ("auto", "off"):
         found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
     if found and given.get("search") is False:
-        return dict([next(iter(found.items()))])  # to choose takes short trainings
+        return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
     if "layout" not in given or not found:
         alone = [bits for bits, size in linear.items() if size <= allowed]
         found |= {form_of(None, bits): 0 for bits in alone[:2]}
-    if not found:
-        raise _too_small(limit, target, min(smallest))
-    return found
+    return found, min(smallest)
+
+
+def _linear_allowed(given: Mapping[str, Any]) -> bool:
+    """Whether a linear part may compete."""
+    asked = given.get("linear", "auto")
+    if asked == "auto":
+        # Of the options, only components have these; and no linear part moves images.
+        return not {"layout", "sigma", "noise", "augment"} & given.keys()
+    return bool(asked != "off")
 
 
 def _linear_sizes(
     rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
 ) -> dict[int, int]:
     """Return the widths that a linear part may have, widest first, and its size alone."""
-    asked = given.get("linear", "auto")
-    if asked == "off" or (given.get("augment") and asked == "auto"):
+    if not _linear_allowed(given):
         return {}
-    if asked == "auto" and {"layout", "sigma", "noise"} & given.keys():
-        return {}  # only components have these
+    asked = given.get("linear", "auto")
     return {
         bits: report(
             _untrained_integers(rows, labels, given, {"n_components": 0, "linear": bits}), target
@@ -428,7 +443,7 @@ def _too_small(
 ) -> TinykernelError:
     return TinykernelError(
         f"no model for this data fits into {limit} bytes on {target}: {least} needs about "
-        f"{needed}; give a larger budget"
+        f"{needed}; give a larger budget, or for signals and images their shape"
     )
 
 
