@@ -46,6 +46,8 @@ SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 _WORD = 32
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
+# With fewer components a linear part is better, where nothing is compared.
+_FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 # Chosen by a search, and no parameters of the classifier.
@@ -342,6 +344,9 @@ def _forms(
     asked = given.get("linear", "auto")
     if asked not in ("auto", "off"):
         found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if given.get("search") is False and max(found.values(), default=0) < _FEW_COMPONENTS:
+        alone = [bits for bits, size in linear.items() if size <= allowed]
+        found = {form_of(None, alone[0]): 0} if alone else found
     if found and given.get("search") is False:
         return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
     if "layout" not in given or not found:
@@ -457,7 +462,8 @@ def _untrained(
     kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
     kept |= {"random_state": 0, "n_jobs": 1}
-    machine: KernelMachine = _fitted("learned", kept, X, y).machine_
+    with progress.observing(None):
+        machine: KernelMachine = _fitted("learned", kept, X, y).machine_
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)
