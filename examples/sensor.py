@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 import tinykernel
 from tinykernel.data.splits import as_dataset
-from tinykernel.data.stream import smoothed
 
 RATE = 50  # samples a second
 COUNTS = 4096  # of 1 g
@@ -119,14 +118,6 @@ def build(recordings: Path, folder: Path) -> int:
     _line("model:", f"{model.local.n_kernels} kernels, a linear part of {model.n_features} counts")
     said = model.predict(data.X_test)
     _line("tinykernel:", f"{100 * np.mean(said == data.y_test):.1f} % of the windows held out")
-    # Neighbouring windows of a recording decide together.
-    smooth = np.concatenate(
-        [smoothed(said[data.group_test == name], 3) for name in np.unique(data.group_test)]
-    )
-    order = np.argsort(data.group_test, kind="stable")
-    share = 100 * np.mean(smooth == data.y_test[order])
-    _line("  smoothed:", f"{share:.1f} %, the majority of the last 3 decisions")
-
     check = tinykernel.verify(model, data.X_test, data.y_test)
     _line("C on the host:", f"{check.rows} windows and {check.hops} decisions of a stream, "
           f"{check.differences} differing scores")  # fmt: skip

@@ -215,14 +215,26 @@ def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | N
     if find_target(target).family == "host":
         return None
     if limit is None:
-        return report(model, target, compiler="none")
+        found = _estimated(model, target, limit)
+        if found is not None:
+            return found
     try:
         return report(model, target, limit)
     except (KeyboardInterrupt, OSError, TinykernelError) as error:
         # A finished training is worth more than an exact figure.
         reason = str(error) or "interrupted"
-        warnings.warn(f"not linked, so its size is an estimate ({reason})", stacklevel=3)
+        found = _estimated(model, target, limit)
+        known = "its size is not known" if found is None else "its size is an estimate"
+        warnings.warn(f"not linked, so {known} ({reason})", stacklevel=3)
+        return found
+
+
+def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+    """Return what a model takes without a compiler; None where its code was not measured."""
+    try:
         return report(model, target, limit, compiler="none")
+    except TinykernelError:
+        return None
 
 
 def _over(memory: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import wave
 
 import numpy as np
@@ -158,6 +159,22 @@ def test_columns_of_a_table(tmp_path):
     assert run("predict", tmp_path / "m.tkm", table).exit_code == 0
     assert run("train", table, "--inputs", "time_ms,ax", *options).exit_code == 0
     assert load(tmp_path / "m.tkm").feature_names == ("time_ms", "ax")
+
+
+def test_an_exported_program_streams_a_recording(recorded, tmp_path, require_tool):
+    """The self-test of the project is a piece of a recording in which the label changes."""
+    options = ("--data", recorded / "rec", "--target", "host", "-o", tmp_path / "out")
+    result = run("export", recorded / "m.tkm", *options)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "out"
+    headers = [f"-I{out / 'include'}", f"-I{out / 'lib' / 'tinykernel' / 'src'}"]
+    sources = [*(out / "src").glob("*.c"), *(out / "lib").rglob("*.c")]
+    program = tmp_path / "test"
+    build = [require_tool("gcc"), "-std=c99", *headers, *sources, "-o", program]
+    assert subprocess.run(build, capture_output=True, text=True).stderr == ""
+    text = subprocess.run([program], capture_output=True, text=True).stdout
+    assert "PASS" in text
+    assert "FAIL" not in text
 
 
 def _bad(folder, kind):

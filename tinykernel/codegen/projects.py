@@ -237,7 +237,7 @@ def render_project(
         )
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
-    if rows.ndim != 2 or rows.shape[0] == 0:
+    if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
     files = _placed(
         {**render_sources(integer_model, name), **render_vectors(integer_model, name, rows)},
