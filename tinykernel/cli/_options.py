@@ -14,6 +14,7 @@ from tinykernel.files import refuse_inputs, refuse_occupied
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
+    from tinykernel.data.recordings import Windows
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "check_output_folder",
     "complete_target",
     "expand_targets",
+    "recordings_for",
     "rows_for",
 ]
 
@@ -182,14 +184,13 @@ def rows_for(
     Rows
     """
     from tinykernel.data.load import load_rows
-    from tinykernel.data.signals import cut_for, remembered, signal_rows, takes_recordings
+    from tinykernel.data.signals import signal_rows
     from tinykernel.modelfile import about
 
-    said = about(model)
-    cutting = remembered(said, integer)
-    if cutting is not None and takes_recordings(data, integer, said):
-        cut = cut_for(data, integer, cutting, label=label, groups=groups)
+    cut = recordings_for(model, integer, data, label=label, groups=groups)
+    if cut is not None:
         return signal_rows(cut, test_size, seed)
+    said = about(model)
     inputs = said.get("inputs")
     return load_rows(
         data,
@@ -202,6 +203,35 @@ def rows_for(
         test_size=test_size,
         seed=seed,
     )
+
+
+def recordings_for(
+    model: Path, integer: IntegerModel, data: str, *, mixed: str | None = None, **named: str | None
+) -> Windows | None:
+    """Cut recordings as those that a model was trained on; None where DATA are rows.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+    integer : IntegerModel
+    data : str
+    mixed : {"drop", "majority"}, optional
+        Instead of what training did.
+    **named
+        label and groups.
+
+    Returns
+    -------
+    Windows or None
+    """
+    from tinykernel.data.signals import cut_for, remembered, takes_recordings
+    from tinykernel.modelfile import about
+
+    said = about(model)
+    cutting = remembered(said, integer)
+    if cutting is None or not takes_recordings(data, integer, said):
+        return None
+    return cut_for(data, integer, cutting, mixed=mixed, **named)
 
 
 def check_output_file(

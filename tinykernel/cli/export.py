@@ -16,6 +16,7 @@ from tinykernel.cli._options import (
     QuietOption,
     check_output_folder,
     complete_target,
+    recordings_for,
     rows_for,
 )
 from tinykernel.cli._output import print_json, print_pairs, size
@@ -100,8 +101,14 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        rows = rows_for(model, integer, data, **memory.names(data, label, groups))
-        vectors = rows.X[:_VECTORS]
+        named = memory.names(data, label, groups)
+        cut = recordings_for(model, integer, data, mixed="majority", **named)
+        if cut is None:
+            vectors = rows_for(model, integer, data, **named).X[:_VECTORS]
+        else:
+            from tinykernel.data.signals import stretch
+
+            vectors = stretch(cut, _VECTORS)
     result = write_project(
         integer,
         row,
