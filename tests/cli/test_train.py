@@ -109,7 +109,7 @@ def test_options_reach_the_estimator(data, tmp_path):
     result = run(
         "train", data, "-o", file, *QUICK, "--groups", "group_train", "--validation", data,
         "--patience", 2, "--augment", "shift:1", "--noise", 0.3, "--image-shape", "1x5",
-        "--class-weight", "balanced", "--layout", "windows", "--sigma", 2, "--seed", 7,
+        "--local", "off", "--class-weight", "balanced", "--layout", "windows", "--sigma", 2, "--seed", 7,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
@@ -217,11 +217,10 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--seed", "99999999999"), "4294967295", 2),
         (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
         (("--budget", "8KB", "--input-bits", "many"), "input_bits must be one of", 1),
-        (("--augment", "turn:1"), "write shift:PIXELS", 2),
-        (("--augment", "shift:-1"), "write shift:PIXELS", 2),
+        (("--augment", "shift:-1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:1"), "needs the image_shape", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
-        (("--augment", "shift:1", "--image-shape", "2x2"), "makes 4 pixels", 1),
+        (("--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
         (("--layout", "tiny"), "layout", 1),
         (("-p", 65537), "at most 65536", 1),
