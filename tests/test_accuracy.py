@@ -1,4 +1,4 @@
-"""What quantisation may cost."""
+"""What quantization may cost a machine that was not trained in its integers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinykernel import TernaryKernelClassifier
+from tinykernel.papers import PaperClassifier
 
 
 def _cost(X: Any, y: Any, X_test: Any, y_test: Any, sigma: float) -> float:
     """Return by how much the integer model is less accurate than the float one."""
-    classifier = TernaryKernelClassifier(
-        method="paper", n_components=2048, sigma=sigma, regularization=0.1, random_state=0
+    classifier = PaperClassifier(
+        n_components=2048, sigma=sigma, regularization=0.1, random_state=0
     ).fit(X, y)
     return classifier.score(X_test, y_test) - float(
         np.mean(classifier.quantize().predict(X_test) == y_test)

@@ -66,7 +66,7 @@ def test_layouts_that_are_searched(digits, monkeypatch):
 
 
 def _stopping(seen, real):
-    """Make classifiers, but stop at the one that is to be trained for long."""
+    """Train classifiers, but stop at the one that is to be trained for long."""
 
     def fitted(method, given, *arguments, **named):
         if "epochs" not in given:

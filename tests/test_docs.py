@@ -98,9 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _model(dtype: str) -> IntegerModel:
     X, y = load_iris(return_X_y=True)
-    classifier = TernaryKernelClassifier(
-        method="paper", n_components=64, sigma=1.0, regularization=0.1, random_state=0
-    )
+    classifier = TernaryKernelClassifier(n_components=64, epochs=5, search=False, random_state=0)
     return classifier.fit((10 * X).astype(dtype), y).quantize()
 
 

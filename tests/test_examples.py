@@ -33,11 +33,12 @@ def test_example(name: str, tmp_path: Path, require_tool: Callable[[str], Any]) 
     got = run_shell(f"python {ROOT / 'examples' / name}.py {EXAMPLES[name]}", tmp_path)
     assert difference(promised(name), got) == ""
     project = tmp_path / EXAMPLES[name]
-    for file in ("platformio.ini", "README.md", f"src/{name}.c", f"include/{name}.h",
-                 f"include/{name}_vectors.h", "lib/tinykernel/library.json"):  # fmt: skip
+    for file in ("platformio.ini", "README.md", f"lib/{name}/src/{name}.c",
+                 f"lib/{name}/src/{name}.h",
+                 f"include/{name}_vectors.h", f"lib/{name}/library.json"):  # fmt: skip
         assert (project / file).is_file(), file
-    headers = [f"-I{project / path}" for path in ("include", "lib/tinykernel/src")]
-    sources = [f"src/{name}.c", "src/tk_selftest.c"]
+    headers = [f"-I{project / path}" for path in ("include", f"lib/{name}/src")]
+    sources = [f"lib/{name}/src/{name}.c", f"src/{name}_selftest.c", "src/tk_selftest.c"]
     command = [require_tool("gcc"), "-std=c99", "-Os", *WARNINGS, *headers, "-c", *sources]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import windows
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
+    from tinykernel.evaluation import evaluate
     from tinykernel.measure.bench import bench
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
@@ -35,6 +36,7 @@ __all__ = [
     "TinykernelError",
     "__version__",
     "bench",
+    "evaluate",
     "export",
     "load",
     "quantize",
@@ -50,6 +52,7 @@ _HOME = {
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
+    "evaluate": "tinykernel.evaluation",
     "export": "tinykernel.codegen",
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",

@@ -79,9 +79,10 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
     Notes
     -----
-    `predict` and `decision_function` use the float machine, where there are components. The firmware computes the integer model
-    that `quantize` returns; its scores are other numbers, and near a decision boundary its label
-    may be another one. `IntegerModel.predict` gives exactly the labels of the firmware.
+    Where there are components, `predict` and `decision_function` use the float machine. The
+    firmware computes the integer model that `quantize` returns; its scores are other numbers, and
+    near a decision boundary its label may be another one. `IntegerModel.predict` gives exactly the
+    labels of the firmware.
 
     Examples
     --------
@@ -119,10 +120,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
 
         Parameters
         ----------
-        X : array-like, shape (n, n_features), (n, samples, channels) or (n, height, width, channels)
-            Raw inputs, finite. Windows of a signal, images and rows with a `window_shape` or an
-            `image_shape` go through a local stage. Their dtype decides what the firmware takes: float32 for any float,
-            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers.
+        X : array-like, shape (n, n_features)
+            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
+            (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
+            or an `image_shape`, go through a local stage.
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
@@ -184,11 +186,11 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time
         self.trials_ = [asdict(trial) for trial in result.trials]
-        found = result.recipe if isinstance(result.recipe, Recipe) else None
-        self.layout_ = found.layout if found else None
-        self.n_components_ = found.n_components if found else 0
-        self.sigma_ = result.sigma if found else None
-        self.noise_ = found.noise if found else None
+        chosen = result.recipe if isinstance(result.recipe, Recipe) else None
+        self.layout_ = None if chosen is None else chosen.layout
+        self.n_components_ = 0 if chosen is None else chosen.n_components
+        self.sigma_ = None if chosen is None else result.sigma
+        self.noise_ = None if chosen is None else chosen.noise
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
         self.history_ = {
             name: np.array([epoch[name] for epoch in result.history])

@@ -18,6 +18,7 @@ from tinykernel.errors import TinykernelError
 __all__ = [
     "MANIFEST",
     "is_export",
+    "is_unchanged_export",
     "manifest",
     "refuse_inputs",
     "refuse_occupied",
@@ -186,14 +187,39 @@ def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
 
 def is_export(folder: Path) -> bool:
     """Say whether a folder has the manifest of an export."""
+    return _digests(folder) is not None
+
+
+def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
+    """Say whether a folder holds the files of its manifest as they were written, and no others.
+
+    What stands in a folder of `besides`, of a build for example, does not matter.
+    """
+    expected, found = _digests(folder), {}
+    try:
+        for path in folder.rglob("*"):
+            name = path.relative_to(folder)
+            if name.parts[0] in (MANIFEST, *besides) or path.is_dir():
+                continue
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return False
+            found[name.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return False
+    return found == expected
+
+
+def _digests(folder: Path) -> object:
+    """Return what the manifest of an export says of its files, or None where there is no such."""
     file = folder / MANIFEST
     try:
         if not stat.S_ISREG(file.lstat().st_mode) or file.stat().st_size > _LARGEST_MANIFEST:
-            return False
+            return None
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and content.get("format") == _EXPORT
+        return None
+    is_ours = isinstance(content, dict) and content.get("format") == _EXPORT
+    return content.get("files", {}) if is_ours else None
 
 
 def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:

@@ -8,28 +8,32 @@ import pytest
 
 from tests.cli.tools import failed, run
 from tinykernel import TinykernelError
-from tinykernel.cli.demo import _digest
+from tinykernel.files import manifest, replace_folder_atomically
 
 
 def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     """demo replaces an earlier demo, but no other folder, and none that somebody worked on."""
-    (tmp_path / "mine.txt").write_text("mine")
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "digits.h").write_text("")
-    assert "--force" in failed("demo", "-o", tmp_path, "-q")
-    assert (tmp_path / "mine.txt").read_text() == "mine"
+    folder, files = tmp_path / "demo", {"include/digits.h": b""}
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    assert "not even --force" in failed("demo", "-o", folder, "-q", "--force")
+    assert (folder / "mine.txt").read_text() == "mine"
 
     def stop(*_: object, **__: object) -> None:
         raise TinykernelError("began")
 
     monkeypatch.setattr("tinykernel.budget.train", stop)
-    (tmp_path / ".tinykernel-demo").write_text(_digest(tmp_path))
-    (tmp_path / ".pio").mkdir()
-    (tmp_path / ".pio" / "built.o").write_text("")
-    assert "began" in failed("demo", "-o", tmp_path, "-q")
-    (tmp_path / "include" / "digits.h").write_text("edited")
-    assert "--force" in failed("demo", "-o", tmp_path, "-q")
-    assert "began" in failed("demo", "-o", tmp_path, "-q", "--force")
+    (folder / "mine.txt").unlink()
+    replace_folder_atomically(folder, files | {"manifest.json": manifest(files)})
+    (folder / ".pio").mkdir()
+    (folder / ".pio" / "built.o").write_text("")
+    assert "began" in failed("demo", "-o", folder, "-q")
+    (folder / "include" / "digits.h").write_text("edited")
+    assert "add --force" in failed("demo", "-o", folder, "-q")
+    assert "began" in failed("demo", "-o", folder, "-q", "--force")
+    (folder / "include" / "digits.h").write_bytes(b"")
+    (folder / "mine.txt").write_text("mine")
+    assert "add --force" in failed("demo", "-o", folder, "-q")
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ def test_export(work, tmp_path):
     assert sorted(found["files"]) == sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     )
-    assert (folder / "include" / "gesture.h").is_file()
+    assert (folder / "lib" / "gesture" / "src" / "gesture.h").is_file()
     assert "esp32dev" in (folder / "platformio.ini").read_text()
     text = run("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--force").stdout
     assert '#include "gesture.h"' in text
@@ -29,7 +29,7 @@ def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
     assert run("export", work / "gesture.tkm", "-t", "host", "-q").output == ""
     assert [path.name for path in tmp_path.iterdir()] == ["gesture-host"]
     assert run("export", work / "gesture.tkm", "-t", "host", "--name", "tap").exit_code == 0
-    assert (tmp_path / "tap-host" / "include" / "tap.h").is_file()
+    assert (tmp_path / "tap-host" / "lib" / "tap" / "src" / "tap.h").is_file()
 
 
 def test_export_takes_its_vectors_from_data(work, tmp_path):
@@ -53,3 +53,27 @@ def test_export_never_overwrites_by_itself(work, tmp_path):
     for options in (("--board", "nonsense!"), ("--framework", "x"), ("--format", "make9")):
         failed("export", work / "gesture.tkm", "-t", "cortex-m4", "-o", tmp_path / "p", *options)
     assert not (tmp_path / "p").exists()
+
+
+def test_library_is_for_every_target(work, tmp_path, monkeypatch):
+    """--format library and single take no processor, go to NAME, and say what comes next."""
+    monkeypatch.chdir(tmp_path)
+    result = run("export", work / "gesture.tkm", "--format", "library")
+    assert result.exit_code == 0, result.stderr
+    assert "see gesture/README.md" in result.stdout.replace("\n", " ")
+    assert "flash" not in result.stdout
+    assert (tmp_path / "gesture" / "library.properties").is_file()
+    assert json.loads((tmp_path / "gesture" / "manifest.json").read_text())["target"] is None
+    assert run("export", work / "gesture.tkm", "--format", "single", "-q").exit_code == 0
+    files = {path.name for path in (tmp_path / "gesture-single").iterdir()}
+    assert files == {"gesture.h", "gesture.c", "LICENSE", "manifest.json"}
+
+
+def test_options_of_another_format_are_refused(work, tmp_path):
+    """An option that a format does not use is an error, not ignored."""
+    model, out = work / "gesture.tkm", tmp_path / "p"
+    for options in (("-t", "cortex-m4"), ("--board", "pico"), ("--framework", "arduino"),
+                    ("--platform", "ststm32")):  # fmt: skip
+        message = failed("export", model, "--format", "library", "-o", out, *options)
+        assert "leave --" in message
+    assert not out.exists()

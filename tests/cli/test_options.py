@@ -11,6 +11,7 @@ from tests.cli.tools import failed, run
 from tinykernel import TinykernelError
 from tinykernel.cli._options import check_output_file, check_output_folder
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 
 
 @pytest.mark.parametrize("text", ["", "KB", "30 bananas", "-1KB", "1,5KB", "0"])
@@ -38,13 +39,16 @@ def test_output_files_are_checked_without_touching_them(tmp_path):
 
 
 def test_output_folders_are_checked_without_touching_them(tmp_path):
-    """The same for folders: a full one needs --force, a file in the way is refused."""
+    """The same for folders: an export needs --force, other files are never in danger."""
     check_output_folder(tmp_path / "a" / "b", force=False)
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(TinykernelError, match="--force"):
-        check_output_folder(tmp_path, force=False)
-    check_output_folder(tmp_path, force=True)
+    with pytest.raises(TinykernelError, match="not even --force"):
+        check_output_folder(tmp_path, force=True)
+    replace_folder_atomically(tmp_path / "export", {MANIFEST: manifest({})})
+    with pytest.raises(TinykernelError, match="add --force"):
+        check_output_folder(tmp_path / "export", force=False)
+    check_output_folder(tmp_path / "export", force=True)
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(TinykernelError, match=r"is a file|cannot be read"):
             check_output_folder(path, force=True)

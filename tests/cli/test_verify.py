@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from tests.cli.tools import QUICK, bare, blobs, failed, run, table_with_groups
+from tinykernel import load, save
 
 
 def test_text_labels_through_the_whole_way(tmp_path):
@@ -65,6 +66,8 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
         "export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, *groups, "-q"
     )
     assert result.exit_code == 0, result.stderr
+    assert len(json.loads(run("predict", model, table, "--json").stdout)["labels"]) == 60
+    save(load(model), model)  # without what it remembers
     assert "'who'" in failed("predict", model, table)
 
 
@@ -74,6 +77,8 @@ def test_verify_claims_no_part_that_training_did_not_keep_aside(tmp_path):
     np.savez(tmp_path / "d.npz", X=X, y=y, group=np.arange(50) // 5)
     run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "--groups", "group", *QUICK)
     command = ("verify", tmp_path / "m.tkm", "--data", tmp_path / "d.npz", "--test-size", 0.2)
+    assert "(whole groups, 20 %, seed 0 of d.npz)" in run(*command).stdout
+    save(load(tmp_path / "m.tkm"), tmp_path / "m.tkm")  # without what it remembers
     text = run(*command).stdout
     assert "(stratified 20 %, seed 0 of d.npz)" in text
     assert "aside in training" not in text

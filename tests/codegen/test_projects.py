@@ -42,8 +42,8 @@ def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.Co
 
 def c_command(compiler: str, folder: Path, *options: str) -> list[str]:
     """Compile what needs no framework: the model and its self-test."""
-    headers = [f"-I{path}" for path in ("include", "lib/tinykernel/src")]
-    sources = ["src/gesture.c", "src/tk_selftest.c"]
+    headers = [f"-I{path}" for path in ("include", "lib/gesture/src")]
+    sources = ["lib/gesture/src/gesture.c", "src/gesture_selftest.c", "src/tk_selftest.c"]
     return [compiler, "-Os", *options, *WARNINGS, *headers, "-c", *sources]
 
 
@@ -53,9 +53,10 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     files = render_project(model, target, framework=framework, name="gesture")
     language = "cpp" if framework == "arduino" else "c"
     wanted = {f"src/main.{language}", f"src/tk_board.{language}", "src/tk_selftest.c",
-              "src/gesture.c", "include/gesture.h", "include/gesture_vectors.h", "README.md",
-              "platformio.ini", "lib/tinykernel/library.json", "test/test_custom_runner.py",
-              "test/test_selftest/test_selftest.c"}  # fmt: skip
+              "src/gesture_selftest.c", "include/gesture_selftest.h", "include/gesture_vectors.h",
+              "README.md", "platformio.ini", "lib/gesture/library.json",
+              "lib/gesture/src/gesture.h", "lib/gesture/src/gesture.c",
+              "test/test_custom_runner.py", "test/test_selftest/test_selftest.c"}  # fmt: skip
     wanted |= {"CMakeLists.txt", "src/CMakeLists.txt"} if framework == "espidf" else set()
     wanted |= {"zephyr/CMakeLists.txt", "zephyr/prj.conf"} if framework == "zephyr" else set()
     assert wanted <= set(files)
@@ -104,7 +105,7 @@ def test_manifest_of_an_export(model: IntegerModel, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop"])
+@pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop", "driver"])
 def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> None:
     """A model called like a file of the project would overwrite it."""
     with pytest.raises(TinykernelError):
@@ -135,8 +136,9 @@ def test_host_project_prints_pass(
     """The self-test passes with right tables and fails, naming the place, with a wrong one."""
     folder = tmp_path / "project"
     export(model, "host", folder, name="gesture")
-    headers = ["-Iinclude", "-Ilib/tinykernel/src"]
-    sources = ["src/gesture.c", "src/main.c", "src/tk_board.c", "src/tk_selftest.c"]
+    headers = ["-Iinclude", "-Ilib/gesture/src"]
+    sources = ["lib/gesture/src/gesture.c", "src/main.c", "src/tk_board.c", "src/tk_selftest.c",
+               "src/gesture_selftest.c"]  # fmt: skip
     build = [
         require_tool("gcc"),
         "-Os",
@@ -151,7 +153,7 @@ def test_host_project_prints_pass(
     result = run(["./selftest"], folder)
     assert "PASS: 8 vectors, 32 scores equal" in result.stdout
     assert result.returncode == 0
-    source = folder / "src" / "gesture.c"
+    source = folder / "lib" / "gesture" / "src" / "gesture.c"
     text = source.read_text()
     at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
     source.write_text(text[:at] + "1 + " + text[at:].lstrip())

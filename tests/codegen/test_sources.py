@@ -40,7 +40,7 @@ def test_the_same_bytes_every_time(checkout: Path) -> None:
 def test_files_and_names() -> None:
     """Files are where a PlatformIO project has them, and only the model's carry its name."""
     files = render_sources(random_model(1), "gesture")
-    assert {"include/gesture.h", "src/gesture.c", "lib/tinykernel/library.json"} <= set(files)
+    assert {"include/gesture.h", "src/gesture.c", "lib/tinykernel/LICENSE"} <= set(files)
     assert "lib/tinykernel/src/tk_predict.h" in files
     header = files["include/gesture.h"].decode()
     functions = ("predict", "scores", "predict_quantized", "scores_quantized", "quantize")

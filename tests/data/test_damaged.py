@@ -153,6 +153,7 @@ def test_encrypted_archive(tmp_path: Path) -> None:
         ({"X": np.zeros((4, 2)), "y": np.arange(4) % 2, "group": np.array(3)}, "there are 1 group"),
         ({"X": np.zeros((2, 2)), "y": np.array([b"\xff\xfe", b"a"])}, "no text in UTF-8"),
         ({"X": np.zeros((2, 2)), "y": np.array([0.0, 1e300])}, "row 1 has 1e+300"),
+        ({"X": np.zeros((2, 2)), "y": np.array(["a", "b\udc80"])}, "half of a surrogate pair"),
     ],
 )
 def test_arrays_that_ended_in_a_traceback(

@@ -68,6 +68,15 @@ def test_frames_equal_those_of_gcc(
     assert bound.bytes >= sum(stated[name] for name in ("root", "larger", "loop", "leaf"))
 
 
+def test_a_last_routine_without_a_size(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """GCC's conversion to int states no size, and nothing follows it: it has code all the same."""
+    require_tool(COMPILERS["esp8266"])
+    program = "volatile float f; int main(void) { return (int)f; }\n"
+    functions = linked(program, "esp8266", "gcc", tmp_path)
+    assert max(functions.values(), key=lambda found: found.start).name == "__fixsfsi"
+    assert worst_case_stack(functions, ["main"]).chain == ("main", "__fixsfsi")
+
+
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3"])
 def test_zig_code_is_read_as_well(
     target: str, tmp_path: Path, require_tool: Callable[[str], Any]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.model.models import make_machine, make_model
+from tests.random_models import make_machine, make_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize, snap_windows
 from tinykernel.model.diagonals import levels_of

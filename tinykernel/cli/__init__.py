@@ -16,6 +16,7 @@ from tinykernel.cli._errors import FAILED, INTERRUPTED, ErrorGroup, fail
 from tinykernel.cli._output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.demo import demo_command
+from tinykernel.cli.evaluate import evaluate_command
 from tinykernel.cli.export import export_command
 from tinykernel.cli.flash import flash_command
 from tinykernel.cli.inspect import inspect_command
@@ -67,6 +68,7 @@ for _name, _command in (
     ("export", export_command),
     ("flash", flash_command),
     ("predict", predict_command),
+    ("evaluate", evaluate_command),
     ("inspect", inspect_command),
     ("targets", targets_command),
     ("demo", demo_command),

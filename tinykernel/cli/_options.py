@@ -32,6 +32,7 @@ __all__ = [
     "TargetsOption",
     "check_output_file",
     "check_output_folder",
+    "complete_target",
     "expand_targets",
     "recordings_for",
     "rows_for",
@@ -51,7 +52,7 @@ def _budget(text: str | int) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-def _complete_target(incomplete: str) -> list[tuple[str, str]]:
+def complete_target(incomplete: str) -> list[tuple[str, str]]:
     from tinykernel.codegen.targets import TARGETS
 
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
@@ -89,7 +90,7 @@ GroupsOption = Annotated[
     ),
 ]
 TargetOption = Annotated[
-    str, typer.Option("--target", "-t", help="processor", autocompletion=_complete_target)
+    str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
 ]
 TargetsOption = Annotated[
     list[str],
@@ -98,7 +99,7 @@ TargetsOption = Annotated[
         "-t",
         metavar="TARGET",
         help="processor; repeat it, separate several by commas, or say all",
-        autocompletion=_complete_target,
+        autocompletion=complete_target,
     ),
 ]
 BudgetOption = Annotated[

@@ -14,6 +14,7 @@ from tinykernel.cli._options import (
     expand_targets,
 )
 from tinykernel.cli._output import print_json, print_table
+from tinykernel.cli._remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
@@ -23,7 +24,7 @@ __all__ = ["bench_command"]
 
 def bench_command(
     model: ModelArgument,
-    target: TargetsOption = ["cortex-m4"],  # noqa: B006
+    target: TargetsOption = [],  # noqa: B006
     clock: Annotated[
         str | None,
         typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
@@ -34,11 +35,13 @@ def bench_command(
     """Count the instructions of one inference, by stage, in an emulator.
 
     The count is exact and does not depend on how busy this computer is. A time is a range, because
-    an emulator counts instructions and not cycles.
+    an emulator counts instructions and not cycles. The target is that of the training unless
+    given, else cortex-m4.
     """
     from tinykernel.codegen.targets import TARGETS
 
-    names, several = expand_targets(target, [t.name for t in TARGETS.values() if t.machines])
+    asked = target or [remembered(model).target or "cortex-m4"]
+    names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     from tinykernel.measure.bench import bench, parse_clock
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from tinykernel.cli.export import write_project
 from tinykernel.cli.report import print_report
 from tinykernel.cli.train import accuracies, summary
 from tinykernel.cli.verify import print_verification, verification_json
+from tinykernel.files import is_unchanged_export
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
@@ -29,8 +29,6 @@ _SEED = 0
 _VECTORS = 8
 _COMPONENTS = 1024
 _EPOCHS = 60
-# Written into the folder: a digest of its files, by which a later demo knows its own work.
-_MARK = ".tinykernel-demo"
 _BUILD = ".pio"  # of PlatformIO, made again by the next build
 
 
@@ -73,7 +71,6 @@ def demo_command(
     say(f"2. export for {_TARGET}")
     vectors = dataset.X_test[:_VECTORS]
     project = write_project(integer, _TARGET, output, name=_NAME, vectors=vectors, force=force)
-    (output / _MARK).write_text(_digest(output), encoding="ascii")
     say(f"   {output}: {len(project['files'])} files, {size(project['bytes'])}")
     say("3. compare the C with Python on this computer, all test rows")
     verified = verify(integer, dataset.X_test, dataset.y_test)
@@ -103,21 +100,7 @@ def demo_command(
 
 def _is_own(folder: Path) -> bool:
     """Tell whether a folder holds what a demo wrote and nothing else."""
-    try:
-        return (folder / _MARK).read_text(encoding="ascii") == _digest(folder)
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _digest(folder: Path) -> str:
-    """Return a digest of the names and contents of all files but the mark and PlatformIO's."""
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if not path.is_dir()):
-        name = file.relative_to(folder)
-        if name.parts[0] not in (_MARK, _BUILD):
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            digest.update(f"{name.as_posix()} {content}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+    return (folder / "include" / f"{_NAME}.h").is_file() and is_unchanged_export(folder, [_BUILD])
 
 
 def _digits() -> Dataset:

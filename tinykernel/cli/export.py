@@ -14,12 +14,13 @@ from tinykernel.cli._options import (
     LabelOption,
     ModelArgument,
     QuietOption,
-    TargetOption,
     check_output_folder,
+    complete_target,
     recordings_for,
     rows_for,
 )
 from tinykernel.cli._output import print_json, print_pairs, size
+from tinykernel.cli._remembered import remembered
 
 __all__ = ["export_command", "write_project"]
 
@@ -28,11 +29,20 @@ _VECTORS = 8
 
 def export_command(
     model: ModelArgument,
-    target: TargetOption,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="processor, for a project of one board",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="folder to write, NAME-TARGET by default"
+            "--output", "-o", metavar="DIR", help="folder to write, NAME-TARGET or NAME by default"
         ),
     ] = None,
     name: Annotated[
@@ -47,7 +57,9 @@ def export_command(
         str | None,
         typer.Option("--platform", help="PlatformIO platform, for a board that is not listed"),
     ] = None,
-    project_format: Annotated[str, typer.Option("--format", help="project format")] = "platformio",
+    project_format: Annotated[
+        str, typer.Option("--format", help="platformio, library or single")
+    ] = "platformio",
     data: Annotated[
         str | None,
         typer.Option(
@@ -63,21 +75,33 @@ def export_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a complete PlatformIO project: C99 sources, self-test, README."""
+    """Write C99: a PlatformIO project, a library for any build system, or a single source.
+
+    Target, label and groups are those of the training unless given.
+    """
     from tinykernel.codegen.literals import name_from
+    from tinykernel.codegen.projects import default_folder, is_for_boards, next_step
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    chosen = find_target(target)
+    memory = remembered(model)
+    if target is None and is_for_boards(project_format):
+        target = memory.target
+        if target is None:
+            raise typer.BadParameter(
+                f"missing, and format {project_format} is for one", param_hint="--target"
+            )
+    chosen = None if target is None else find_target(target)
+    row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
-    folder = Path(f"{prefix}-{chosen.name}") if output is None else output
+    folder = Path(default_folder(project_format, prefix, row)) if output is None else output
     inputs = [model] if data is None else [model, Path(data)]
     check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        named = {"label": label, "groups": groups}
+        named = memory.names(data, label, groups)
         cut = recordings_for(model, integer, data, mixed="majority", **named)
         if cut is None:
             vectors = rows_for(model, integer, data, **named).X[:_VECTORS]
@@ -87,7 +111,7 @@ def export_command(
             vectors = stretch(cut, _VECTORS)
     result = write_project(
         integer,
-        chosen.name,
+        row,
         folder,
         name=prefix,
         board=board,
@@ -100,26 +124,30 @@ def export_command(
     if as_json:
         print_json(result)
     elif not quiet:
+        processor, flashed = "", ""
+        if chosen is not None:
+            processor = f"{chosen.name}, {chosen.description}"
+            flashed = "" if chosen.family == "host" else f"tinykernel flash {folder}"
         print_pairs(
             [
                 ("project", f"{folder} ({len(result['files'])} files, {size(result['bytes'])})"),
-                ("target", f"{chosen.name}, {chosen.description}"),
+                ("target", processor),
                 ("header", f'#include "{prefix}.h"'),
-                ("build", f"cd {folder} && pio run"),
-                ("flash", "" if chosen.family == "host" else f"tinykernel flash {folder}"),
+                ("build", next_step(project_format, prefix, folder)),
+                ("flash", flashed),
             ]
         )
 
 
 def write_project(
-    integer: object, target: str, folder: Path, *, name: str, **options: Any
+    integer: object, target: str | None, folder: Path, *, name: str, **options: Any
 ) -> dict[str, Any]:
     """Export a model and say what was written.
 
     Parameters
     ----------
     integer : IntegerModel
-    target : str
+    target : str or None
     folder : pathlib.Path
     name : str
     **options

@@ -21,10 +21,10 @@ _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
 def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
+    from tinykernel.modelfile import about, load
 
     integer = as_integer_model(load(model))
-    facts = _facts(integer)
+    facts, said = _facts(integer), about(model)
     ranges = integer.ranges()
     if as_json:
         stages = [
@@ -37,9 +37,12 @@ def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
             }
             for stage in ranges
         ]
-        print_json({"model": model.name, **facts, "ranges": stages})
+        print_json({"model": model.name, **facts, "ranges": stages, "about": said})
         return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
+    if said:
+        typer.echo("\nWhat the file says of its training:")
+        print_pairs((name, _plain(value)) for name, value in sorted(said.items()))
     typer.echo("\nProved for every possible input:")
     print_table(
         ("stage", "lowest", "highest", "limit", "used"),
@@ -55,6 +58,14 @@ def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
         ),
         right=["lowest", "highest", "limit", "used"],
     )
+
+
+def _plain(value: Any) -> str:
+    """Write what a file says in one line, without the digests of the training rows."""
+    if isinstance(value, dict):
+        shown = (f"{key} {_plain(item)}" for key, item in value.items() if key != "digests")
+        return ", ".join(shown)
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli._judging import print_all, seen_in_words
 from tinykernel.cli._options import (
     GroupsOption,
     JsonOption,
@@ -20,11 +21,13 @@ from tinykernel.cli._options import (
     rows_for,
 )
 from tinykernel.cli._output import percent, print_json, print_table
+from tinykernel.cli._remembered import remembered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
+    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
 __all__ = ["in_batches", "predict_command"]
@@ -100,20 +103,38 @@ def predict_command(
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    integer = as_integer_model(load(model))
+    integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
         table = _decisions(model, integer, stream, label, rate, 5 if last is None else last)
         _show_decisions(table, output, as_json, quiet)
         return
-    rows = rows_for(model, integer, source, label=label, groups=groups)
+    rows = rows_for(model, integer, source, **memory.names(source, label, groups))
     scores = integer.scores(rows.X)
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:
         _write_csv(output, integer, labels, scores)
+    found, seen = _evaluation(integer, rows, labels), memory.share_seen(rows.X)
     if as_json:
-        print_json({"labels": labels, "scores": scores})
+        judged = {"evaluation": None if found is None else found.to_dict()}
+        print_json({"labels": labels, "scores": scores, "seen_in_training": seen} | judged)
     elif not quiet:
         _print_predictions(integer, rows, labels, scores)
+        if found is not None:
+            typer.echo(f"\nOn {rows.part} of {rows.source}:")
+            print_all(found)
+        if seen:
+            typer.echo(seen_in_words(seen))
+
+
+def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluation | None:
+    """Compare the labels with those of the file, where it has some."""
+    import numpy as np
+
+    from tinykernel.evaluation import compare
+
+    if rows.y is None:
+        return None
+    return compare(rows.y, np.array(labels), integer.classes, rows.group)
 
 
 def _source(path: str) -> Path:
@@ -211,6 +232,3 @@ def _print_predictions(
     print_table(columns, table, right=[name for name in columns if name not in ("label", "true")])
     if len(scores) > _ROWS_SHOWN:
         typer.echo(f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them")
-    if rows.y is not None:
-        right = sum(a == b for a, b in zip(labels, rows.y.tolist(), strict=True))
-        typer.echo(f"accuracy {percent(right / len(labels))} on {rows.part} of {rows.source}")

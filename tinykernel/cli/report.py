@@ -18,6 +18,7 @@ from tinykernel.cli._options import (
     expand_targets,
 )
 from tinykernel.cli._output import print_json, print_table, size
+from tinykernel.cli._remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
@@ -27,7 +28,7 @@ __all__ = ["print_report", "report_command"]
 
 def report_command(
     model: ModelArgument,
-    target: TargetsOption = ["cortex-m4"],  # noqa: B006
+    target: TargetsOption = [],  # noqa: B006
     budget: BudgetOption = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="also write a page with figures")
@@ -42,12 +43,15 @@ def report_command(
     """Say how much flash, RAM and stack a model takes, and whether it fits.
 
     Ends with status 1 when it does not fit. Flash is the linked difference to an empty program
-    where a compiler is found, an estimate otherwise; the report says which.
+    where a compiler is found, an estimate otherwise; the report says which. Target and budget are
+    those of the training unless given, else cortex-m4 and none.
     """
     from tinykernel.codegen.targets import TARGETS
 
+    memory = remembered(model)
     names, several = expand_targets(
-        target, [t.name for t in TARGETS.values() if t.family != "host"]
+        target or [memory.target or "cortex-m4"],
+        [t.name for t in TARGETS.values() if t.family != "host"],
     )
     if html is not None:
         check_output_file(html, (".html", ".htm"))
@@ -58,7 +62,10 @@ def report_command(
     from tinykernel.modelfile import load
 
     integer = as_integer_model(load(model))
-    reports = [report(integer, name, budget, compiler=compiler) for name in names]
+    reports = [
+        report(integer, name, budget or memory.budget_for(name), compiler=compiler)
+        for name in names
+    ]
     if html is not None:
         from tinykernel.files import write_bytes_atomically
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli._judging import evaluation_in_words, print_classes, print_verdict
 from tinykernel.cli._options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
@@ -24,6 +25,7 @@ from tinykernel.cli._options import (
 )
 from tinykernel.cli._output import percent, print_json, print_pairs, size
 from tinykernel.cli._progress import showing_progress
+from tinykernel.cli._remembered import about_training
 from tinykernel.cli.predict import in_batches
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.data.recordings import Windows
+    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
 __all__ = ["accuracies", "summary", "train_command"]
@@ -361,17 +364,21 @@ def train_command(
     by_group = groups is not None or cut is not None
     trained = _train(dataset, parameters, budget, target, by_group, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
+    given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
+             "class_weight": class_weight}  # fmt: skip
+    about |= about_training(trained, dataset, target, given)
     result = summary(trained, dataset) | _save(trained, output, about)
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
         result |= _judged(trained, dataset, extra)
+        found = _evaluation(trained, dataset, result, class_weight)
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
     if as_json:
-        print_json(result)
+        print_json(result | {"evaluation": None if found is None else found.to_dict()})
     elif not quiet:
-        print_pairs(_in_words(result, dataset))
+        _print(result, dataset, found)
     if trained.interrupted:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "
@@ -549,6 +556,32 @@ def _judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[
             "accuracy": _accuracy(trained.model, extra.X, extra.y),
         }
     return found
+
+
+def _evaluation(
+    trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: str | None
+) -> Evaluation | None:  # fmt: skip
+    """Judge the model on the test rows, beside models that cost next to nothing."""
+    from tinykernel.evaluation import evaluate
+
+    if dataset.X_test is None or dataset.y_test is None:
+        return None
+    return evaluate(
+        trained.model, dataset.X_test, dataset.y_test,
+        groups=dataset.group_test,
+        train=(dataset.X_train, dataset.y_train), class_weight=class_weight,
+        float_accuracy=result["test_accuracy_float"],
+    )  # fmt: skip
+
+
+def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None) -> None:
+    """Print the training, and what the model gets right and wrong on the test rows."""
+    print_pairs(_in_words(result, dataset))
+    if found is not None:
+        typer.echo("\nOn the test rows:")
+        print_pairs(evaluation_in_words(found))
+        print_classes(found)
+        print_verdict(found)
 
 
 def _check_method(ctx: typer.Context, method: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli._errors import FAILED, fail
+from tinykernel.cli._judging import evaluation_in_words, seen_in_words
 from tinykernel.cli._options import (
     LARGEST_SEED,
     GroupsOption,
@@ -18,9 +19,13 @@ from tinykernel.cli._options import (
     expand_targets,
     rows_for,
 )
-from tinykernel.cli._output import percent, print_json, print_table
+from tinykernel.cli._output import percent, print_json, print_pairs, print_table
+from tinykernel.cli._remembered import remembered
 
 if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
+    from tinykernel.evaluation import Evaluation
+    from tinykernel.model import IntegerModel
     from tinykernel.parity import VerifyResult
 
 __all__ = ["print_verification", "verification_json", "verify_command"]
@@ -66,20 +71,25 @@ def verify_command(
     from tinykernel.modelfile import load
     from tinykernel.parity import verify
 
-    integer = as_integer_model(load(model))
+    integer, memory = as_integer_model(load(model)), remembered(model)
     rows = rows_for(
-        model, integer, data, label=label, groups=groups, test_size=test_size, seed=seed
+        model, integer, data, **memory.names(data, label, groups), test_size=test_size, seed=seed
     )
     results = [verify(integer, rows.X, rows.y, target=name) for name in names]
+    judged, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
-        found = [verification_json(result) | {"part": rows.part} for result in results]
+        extra = {"part": rows.part, "seen_in_training": seen,
+                 "evaluation": None if judged is None else judged.to_dict()}  # fmt: skip
+        found = [verification_json(result) | extra for result in results]
         print_json(found if several else found[0])
     elif not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
-        if rows.part in ("all rows", "all windows") and rows.y is not None:
+        if judged is not None:
+            print_pairs(evaluation_in_words(judged))
+        if seen:
             typer.echo(
-                "the accuracy includes rows used in training; --test-size 0.2, with the --seed "
-                "and --groups of train, leaves them out"
+                f"{seen_in_words(seen)}; --test-size 0.2, with the --seed and --groups of train, "
+                "leaves them out"
             )
     wrong = [result for result in results if not result.ok]
     for result in wrong:
@@ -89,6 +99,13 @@ def verify_command(
         )
     if wrong:
         raise typer.Exit(FAILED)
+
+
+def _evaluation(integer: IntegerModel, rows: Rows) -> Evaluation | None:
+    """Judge the labels in Python's arithmetic, which the C was compared with."""
+    from tinykernel.evaluation import evaluate
+
+    return None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
 
 
 def verification_json(result: VerifyResult) -> dict[str, Any]:

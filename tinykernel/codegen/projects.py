@@ -1,10 +1,10 @@
-"""Exporting a model as a project that a firmware author can open, build and flash.
+"""Exporting a model as a project that a firmware author can open and build.
 
 A project format is a folder in ``templates/``, and all its words are in that folder's
-``format.json``: where the generated sources go, which names are taken, the versions of platforms,
-and for each framework its title, the subfolders that make up a project, the name of an environment
-and the language of the board file. Files ending in ``.j2`` are Jinja templates, all others are
-copied as they are. Nothing here knows any format or framework by name.
+``format.json``: where the generated sources go, which folders of templates make it up, which names
+are taken, and where a format is for boards, its frameworks and the versions of platforms. Files
+ending in ``.j2`` are Jinja templates, all others are copied as they are; ``NAME`` in a path stands
+for the name of the model. Nothing here knows any format, framework or build system by name.
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import tinykernel
 from tinykernel import resources
-from tinykernel.codegen.sources import render_sources, render_vectors
+from tinykernel.codegen.packing import FORMAT
+from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Board, Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["export", "formats", "generated_inputs", "render_project"]
+__all__ = [
+    "default_folder",
+    "export",
+    "formats",
+    "generated_inputs",
+    "is_for_boards",
+    "next_step",
+    "render_project",
+]
 
 _VECTORS = 8
+_Chosen: TypeAlias = tuple[Target, Board, str]
 
 
 def formats() -> tuple[str, ...]:
@@ -83,12 +94,34 @@ def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:
     return folder, description
 
 
-def _placed(files: dict[str, bytes], places: dict[str, str]) -> dict[str, bytes]:
-    """Move generated sources to where a format wants them."""
-    moved = {}
-    for path, data in files.items():
-        first, _, rest = path.partition("/")
-        moved[f"{places[first]}/{rest}"] = data
+def is_for_boards(format: str) -> bool:
+    """Say whether a project format is for one target and its boards, or for every target."""
+    return "frameworks" in _format_folder(format)[1]
+
+
+def default_folder(format: str, name: str, target: str | None) -> str:
+    """Name the folder that an export goes to where the user names none."""
+    return str(_format_folder(format)[1]["folder"].format(name=name, target=target))
+
+
+def next_step(format: str, name: str, folder: str | os.PathLike[str]) -> str:
+    """Say in a few words what to do with an export."""
+    text = _format_folder(format)[1]["next"]
+    return str(text.format(name=name, folder=os.fspath(folder)))
+
+
+def _named(path: str, name: str) -> str:
+    """Put the name of the model into a path."""
+    return path.replace("NAME", name)
+
+
+def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
+    """Take the generated files and folders that a format wants to where it wants them."""
+    moved: dict[str, bytes] = {}
+    for source, place in places.items():
+        wanted, to = _named(source, name), _named(place, name)
+        found = {path: path[len(wanted) :] for path in files if f"{path}/".startswith(f"{wanted}/")}
+        moved |= {f"{to}{rest}": files[path] for path, rest in found.items()}
     return moved
 
 
@@ -130,21 +163,12 @@ def _environment(board: Board, framework: str, target: Target, description: dict
     return str(pattern.format(board=board.name or target.name, framework=framework))
 
 
-def _context(
-    name: str,
-    target: Target,
-    board: Board,
-    framework: str,
-    files: dict[str, bytes],
-    description: dict[str, Any],
+def _board_context(
+    target: Target, board: Board, framework: str, description: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect what templates may use."""
-    headers = {path.rpartition("/")[0] for path in files if path.endswith(".h")}
+    """Collect what templates of a format for boards may use besides."""
     words = description["frameworks"][framework]
     return {
-        "name": name,
-        "macro": name.upper(),
-        "title": name.replace("_", " ").capitalize(),
         "target": target,
         "board": board,
         "platform": _pinned(board.platform, description),
@@ -153,22 +177,25 @@ def _context(
         "environment": _environment(board, framework, target, description),
         "board_language": words.get("language", "c"),
         "alternatives": _alternatives(target, board, framework, description),
-        "include_folders": sorted(headers | set(description["include_folders"])),
-        "c_sources": sorted(
-            set(description["c_sources"])
-            | {path[4:] for path in files if path.startswith("src/") and path.endswith(".c")}
-        ),
-        "vectors": {
-            "count": f"{name.upper()}_VECTORS",
-            "inputs": f"{name}_vector_inputs",
-            "scores": f"{name}_vector_scores",
-            "labels": f"{name}_vector_labels",
-        },
+    }
+
+
+def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
+    """Collect what every template may use."""
+    return {
+        "name": name,
+        "macro": name.upper(),
+        "title": name.replace("_", " ").capitalize(),
+        "model": model,
+        "fingerprint": model.fingerprint()[:8],
+        "contract": FORMAT,
+        "version": tinykernel.__version__,
+        "n_vectors": n_vectors,
     }
 
 
 def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str, bytes]:
-    """Render the template folders of one framework."""
+    """Render the template folders that make up a project."""
     engine = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -180,6 +207,7 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
     for part in parts:
         for path, source in _templates(folder / part):
             data = source.read_bytes()
+            path = _named(path, context["name"])
             if path.endswith(".j2"):
                 path = path.removesuffix(".j2")
                 text = engine.from_string(data.decode()).render(context)
@@ -188,9 +216,59 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
     return files
 
 
+def _render_format(
+    format: str, sources: dict[str, bytes], context: dict[str, Any], chosen: _Chosen | None
+) -> dict[str, bytes]:
+    """Render a format, with the other formats that it holds."""
+    folder, description = _format_folder(format)
+    name = context["name"]
+    if name in description["names_taken"]:
+        raise TinykernelError(
+            f"model name {name!r} is taken in projects of format {format}; use another"
+        )
+    files: dict[str, bytes] = {}
+    for other, place in description.get("holds", {}).items():
+        inner = _render_format(other, sources, context, None)
+        files |= {f"{_named(place, name)}/{path}": data for path, data in inner.items()}
+    files |= _placed(sources, description["sources"], name)
+    if chosen is None:
+        return files | _render(folder, description["templates"], context)
+    target, board, framework = chosen
+    if framework not in description["frameworks"]:
+        raise TinykernelError(
+            f"project format {format!r} has no template for framework {framework!r}; "
+            f"it has {', '.join(description['frameworks'])}"
+        )
+    parts = description["frameworks"][framework]["templates"]
+    words = _board_context(target, board, framework, description)
+    return files | _render(folder, parts, context | words)
+
+
+def _chosen(
+    format: str,
+    target: str | Target | None,
+    board: str | None,
+    framework: str | None,
+    platform: str | None,
+) -> _Chosen | None:
+    """Find target, board and framework; None for a format that is for every target."""
+    if is_for_boards(format):
+        if target is None:
+            raise TinykernelError(f"project format {format!r} is for one target: give --target")
+        found = find_target(target)
+        return (found, *board_for(found, board, framework, platform))
+    given = {"target": target, "board": board, "framework": framework, "platform": platform}
+    for word, value in given.items():
+        if value is not None:
+            raise TinykernelError(
+                f"project format {format!r} is the same for every target: leave --{word} out"
+            )
+    return None
+
+
 def render_project(
     model: object,
-    target: str | Target,
+    target: str | Target | None,
     *,
     name: str = "model",
     board: str | None = None,
@@ -204,7 +282,8 @@ def render_project(
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
-    target : str or Target
+    target : str, Target or None
+        None for the formats that are the same for every target.
     name : str, default="model"
         Prefix of all C names, see `tinykernel.codegen.literals.check_name`.
     board, framework, platform : str, optional
@@ -223,37 +302,22 @@ def render_project(
     Raises
     ------
     TinykernelError
-        If a name is unknown or does not fit the target.
+        If a name is unknown or does not fit the target or the format.
     """
-    chosen_target = find_target(target)
-    chosen_board, chosen_framework = board_for(chosen_target, board, framework, platform)
-    folder, description = _format_folder(format)
-    if name in description["names_taken"]:
-        raise TinykernelError(f"model name {name!r} is taken by a file of the project; use another")
-    if chosen_framework not in description["frameworks"]:
-        raise TinykernelError(
-            f"project format {format!r} has no template for framework {chosen_framework!r}; "
-            f"it has {', '.join(description['frameworks'])}"
-        )
+    chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    files = _placed(
-        {**render_sources(integer_model, name), **render_vectors(integer_model, name, rows)},
-        description["sources"],
-    )
-    context = _context(name, chosen_target, chosen_board, chosen_framework, files, description)
-    context["model"] = integer_model
-    context["n_vectors"] = int(rows.shape[0])
-    parts = description["frameworks"][chosen_framework]["templates"]
-    files.update(_render(folder, parts, context))
-    return dict(sorted(files.items()))
+    sources = render_sources(integer_model, name)
+    sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
+    context = _context(integer_model, name, int(rows.shape[0]))
+    return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
 def export(
     model: object,
-    target: str | Target,
+    target: str | Target | None,
     folder: str | os.PathLike[str],
     *,
     name: str | None = None,
@@ -269,8 +333,9 @@ def export(
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
-    target : str or Target
-        A name from `tinykernel.codegen.targets.TARGETS`.
+    target : str, Target or None
+        A name from `tinykernel.codegen.targets.TARGETS`; None for the formats that are the same for
+        every target, ``"library"`` and ``"single"``.
     folder : path-like
         The folder to create.
     name : str, optional
@@ -291,8 +356,6 @@ def export(
         If a name is unknown or does not fit, the folder exists and is not empty, or it cannot be
         written. Nothing is left half-written.
     """
-    import tinykernel
-
     integer_model = as_integer_model(model)
     files = render_project(
         integer_model,
@@ -308,7 +371,7 @@ def export(
         files,
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
-        target=find_target(target).name,
+        target=None if target is None else find_target(target).name,
     )
     replace_folder_atomically(folder, files, force=force)
     return [Path(folder, *path.split("/")) for path in files]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import jinja2
@@ -16,13 +17,21 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
 
-__all__ = ["render_sources", "render_vectors", "runtime_files"]
+__all__ = [
+    "render_selftest",
+    "render_single",
+    "render_sources",
+    "render_vectors",
+    "runtime_files",
+]
 
 _C_TYPES = {"float32": "float", "uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t",
             "int16": "int16_t", "int32": "int32_t"}  # fmt: skip
 _MOST_VECTORS = 256
 _MOST_NAMES = 128
 _COMMENT_WIDTH = 95
+_INCLUDE = re.compile(rb'^#include "(.+)"\n', re.MULTILINE)
+_SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
 def runtime_files() -> dict[str, bytes]:
@@ -31,8 +40,8 @@ def runtime_files() -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        Content by path in a project: ``lib/tinykernel/library.json``,
-        ``lib/tinykernel/src/tk_predict.h`` and the other headers.
+        Content by path: ``lib/tinykernel/LICENSE``, ``lib/tinykernel/src/tk_predict.h`` and the
+        other headers.
     """
     root = folder("firmware") / "tinykernel"
     files = sorted(path for path in root.rglob("*") if path.is_file())
@@ -56,7 +65,7 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        Content by path in a project: ``include/<name>.h``, ``src/<name>.c`` and
+        Content by path: ``include/<name>.h``, ``src/<name>.c`` and
         ``lib/tinykernel/...``. Equal models with the same feature names give equal bytes.
 
     Raises
@@ -114,6 +123,68 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
     }
     return {f"include/{name}_vectors.h": _render("vectors.h", context)}
+
+
+def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
+    """Render a self-test: the test vectors, and a function that says whether they come out right.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    name : str
+        As for `render_sources`.
+    X : array-like, shape (n_rows, n_features)
+        As for `render_vectors`.
+
+    Returns
+    -------
+    dict of str to bytes
+        ``include/<name>_vectors.h``, ``include/<name>_selftest.h`` and ``src/<name>_selftest.c``.
+
+    Raises
+    ------
+    TinykernelError
+        As for `render_vectors`.
+    """
+    streams = model.local is not None and model.local.hop > 0
+    context = {"name": name, "NAME": name.upper(), "streams": streams}
+    return {
+        **render_vectors(model, name, X),
+        f"include/{name}_selftest.h": _render("selftest.h", context),
+        f"src/{name}_selftest.c": _render("selftest.c", context),
+    }
+
+
+def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
+    """Put the runtime into the C source of a model.
+
+    Parameters
+    ----------
+    files : dict of str to bytes
+        What `render_sources` gave.
+    name : str
+        The same name.
+
+    Returns
+    -------
+    dict of str to bytes
+        One file, ``single/<name>.c``, which includes ``<name>.h`` and headers of C only.
+    """
+    headers = {PurePosixPath(path).name: data for path, data in files.items()
+               if path.startswith("lib/tinykernel/src/")}  # fmt: skip
+    done: set[str] = set()
+
+    def inlined(match: re.Match[bytes]) -> bytes:
+        header = match.group(1).decode()
+        if header not in headers:
+            return match.group(0)
+        if header in done:
+            return b""
+        done.add(header)
+        text = _INCLUDE.sub(inlined, headers[header])
+        return b"/* %s */\n%s\n" % (header.encode(), text.replace(_SPDX, b"").strip())
+
+    return {f"single/{name}.c": _INCLUDE.sub(inlined, files[f"src/{name}.c"])}
 
 
 def _render(template: str, context: dict[str, Any]) -> bytes:

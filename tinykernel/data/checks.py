@@ -149,6 +149,13 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
         raise TinykernelError(f"{what} have type {y.dtype}; give integers or text")
+    if y.dtype.kind == "U":
+        try:
+            "".join(np.unique(y)).encode()
+        except UnicodeEncodeError:
+            raise TinykernelError(
+                f"{what} hold half of a surrogate pair, which is no text; mend the file"
+            ) from None
     return y
 
 

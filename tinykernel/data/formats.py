@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FORMATS", "Part", "Parts", "read_parts"]
+__all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts"]
 
-FORMATS = (".npz", ".npy", ".csv", ".parquet")
+FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
+_TEXTS = (".csv", ".tsv")
 LABEL_NAMES = ("label", "target", "class", "y")
 # What NumPy and zipfile raise for damaged files, beside ValueError. RuntimeError and
 # NotImplementedError stand for encryption and unknown compression.
@@ -147,7 +148,7 @@ def read_parts(
         if suffix == ".npy":
             return _read_npy(path, label, labels_needed, groups)
         chooser = _ColumnChooser(path, label, labels_needed, n_features, groups, inputs, drop)
-        if suffix == ".csv":
+        if suffix in _TEXTS:
             return Parts(_read_csv(path, chooser), None)
         if suffix == ".parquet":
             return Parts(_read_parquet(path, chooser), None)
@@ -157,6 +158,32 @@ def read_parts(
     raise TinykernelError(
         f"{path}: unknown kind of data file {suffix or path.name!r}; known are {', '.join(FORMATS)}"
     )
+
+
+def names_in(path: Path) -> frozenset[str]:
+    """Return the names that a file gives its columns or arrays; none where it cannot be read.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An existing file.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                return frozenset(name.removesuffix(".npy") for name in archive.namelist())
+        if suffix in _TEXTS:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                return frozenset(_header(path, _csv_rows(path, stream)))
+        if suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return frozenset(pq.read_schema(path).names)
+    # Reading the rows says what is wrong with the file.
+    except (OSError, ImportError, ValueError, *_DAMAGED):
+        pass
+    return frozenset()
 
 
 # ---------------------------------------------------------------------------------- NumPy files
@@ -360,7 +387,8 @@ def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every line that is not blank, the header first."""
     try:
         first = stream.readline()
-        delimiter = next((mark for mark in (",", ";", "\t") if mark in first), ",")
+        marks = ("\t",) if path.suffix.lower() == ".tsv" else (",", ";", "\t")
+        delimiter = next((mark for mark in marks if mark in first), marks[0])
         stream.seek(0)
         reader = csv.reader(stream, delimiter=delimiter)
         last = 0

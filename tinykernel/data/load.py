@@ -81,12 +81,15 @@ class Rows:
         Name of the file.
     part : str
         Which rows of the file these are, in words.
+    group : ndarray, shape (n_rows,), or None
+        Which person, record or batch each row belongs to, where the file says so.
     """
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     source: str
     part: str
+    group: NDArray[Any] | None = None
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -315,31 +318,30 @@ def load_rows(
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
     file = find_data(path)
-    # An array of groups is needed for a split only; a column must be told from the features.
-    needed = test_size is not None or file.suffix.lower() in (".csv", ".parquet")
     parts = read_parts(
         file,
         label=label,
         labels_needed=False,
         n_features=n_features if inputs is None else None,
-        groups=groups if needed else None,
+        groups=groups,
         inputs=inputs,
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
     part = checked_part(part, n_features=n_features, like="the model")
     check_columns(part, feature_names)
-    X, y = part.X, part.y
+    X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
     if parts.test is None and test_size is not None:
         labels = needed_labels(part)
         _, aside, kind = _kept_aside(part, labels, test_size, seed, by_group=groups is not None)
         X, y = X[aside], labels[aside]
+        group = None if group is None else group[aside]
         which = f"{kind}{',' if groups is not None else ''} "
         which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
     if y is not None and classes is not None:
         y = as_classes(part, y, classes)
-    return Rows(X, y, file.name, which)
+    return Rows(X, y, file.name, which, group)
 
 
 # ---------------------------------------------------------------------------------------- split

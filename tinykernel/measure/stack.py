@@ -78,6 +78,11 @@ class _Program:
         self.marks: list[tuple[int, bool]] = []
         thumb = elf["e_machine"] == "EM_ARM"
         code = {i for i, section in enumerate(elf.iter_sections()) if section["sh_flags"] & 4}
+        self.ends = [
+            section["sh_addr"] + section["sh_size"]
+            for i, section in enumerate(elf.iter_sections())
+            if i in code
+        ]
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
                 self._take(table, thumb, code)
@@ -117,8 +122,10 @@ def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
     owners: list[Function] = []
     for index, start in enumerate(addresses):
         name, size = program.starts[start]
-        limit = addresses[index + 1] if index + 1 < len(addresses) else start + size
-        end = min(start + size, max(limit, start)) if size else limit
+        # Routines in assembly may state no size: they go on to the next one, or to the end of all.
+        following = [*addresses[index + 1 : index + 2], *program.ends]
+        limit = min((end for end in following if end > start), default=start)
+        end = min(start + size, limit) if size else limit
         function = Function(name, start, end)
         functions[name] = function
         owners.append(function)
@@ -141,7 +148,7 @@ def _effects(
     decode = DECODERS[family]
     machine = Machine(program.read)
     found: list[tuple[int, Effect]] = []
-    targets: set[int] = set()
+    targets = set(joins)
     at = function.start
     while at < function.end:
         if program.is_data(at):
@@ -169,9 +176,13 @@ def _walk(
     owner: Callable[[int], Function | None],
 ) -> None:
     """Find the frame of one function and whom it calls."""
-    first = _effects(function, program, family, set())
-    joins = {effect.jump for _, effect in first if effect.jump is not None}
-    effects = _effects(function, program, family, joins)
+    joins: set[int] = set()
+    while True:
+        effects = _effects(function, program, family, joins)
+        found = {effect.jump for _, effect in effects if effect.jump is not None}
+        if found <= joins:
+            break
+        joins |= found  # a branch back may lead to code that was taken for padding
     for _, effect in effects:
         function.frame += effect.grows
         function.problem = function.problem or effect.problem

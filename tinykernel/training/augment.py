@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +40,20 @@ class Augmentation:
     scale: float = 0.0
 
     @classmethod
-    def of(cls, given: Mapping[str, float] | None) -> Augmentation:
+    def of(cls, given: Mapping[str, Any] | None) -> Augmentation:
         """Return what an option of the trainer says."""
-        return cls(**(given or {}))
+        amounts = {"shift": 0} | dict(given or {})
+        shift = int(amounts.pop("shift"))
+        return cls(shift=shift, **amounts)
 
 
 def affine_moves(
     augmentation: Augmentation, n: int, shape: tuple[int, int], rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Draw where each pixel comes from: y' = m0 y + m1 x + m2, x' = m3 y + m4 x + m5; or nothing."""
+    """Draw where each pixel comes from, in `n` images; nothing where none is moved.
+
+    y' = m0 y + m1 x + m2 and x' = m3 y + m4 x + m5, shape (n, 6).
+    """
     strength, most = augmentation.affine, augmentation.shift
     if not strength and not most:
         return np.empty((0, 6), dtype=np.float32)
@@ -57,8 +63,8 @@ def affine_moves(
     cos, sin = np.cos(angle), np.sin(angle)
     down, right = (strength * _SHIFT * side * v for side, v in zip(shape, u[4:], strict=True))
     if most:
-        whole = rng.integers(-most, most + 1, (2, n))
-        down, right = down + whole[0], right + whole[1]
+        down = down + rng.integers(-most, most + 1, n)
+        right = right + rng.integers(-most, most + 1, n)
     matrix = np.stack([cos * tall, sin * tall, (shear - sin) * wide, cos * wide])
     y, x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
     moves = np.stack([
@@ -76,7 +82,8 @@ def vary_windows(
     out = windows
     if augmentation.shift:
         moved = rng.integers(-augmentation.shift, augmentation.shift + 1, n)
-        place = np.clip(np.arange(samples) + moved[:, np.newaxis], 0, samples - 1)
+        place: NDArray[np.int64] = np.arange(samples) + moved.reshape(-1, 1)
+        place = np.clip(place, 0, samples - 1)
         out = np.take_along_axis(out, place[:, :, np.newaxis], axis=1)
     if augmentation.rotate:
         turn = _rotations(augmentation.rotate * rng.standard_normal((n, 3)))

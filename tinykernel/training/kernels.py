@@ -18,6 +18,11 @@ transpose, so the gradient goes back through the same transform.
 `forward_group_stored` computes the same with the integers of the firmware, which are exact in
 float32: its components are bit for bit those of the integer model.
 
+Every kernel is compiled into the function that Python calls (`inlined`), with nothing left to call.
+Otherwise it exists twice, by itself and as a copy in its caller, each with its own order of
+additions, and which of the two runs depends on whether the caller was compiled or loaded from the
+cache.
+
 Loops over rows have the number of rows as a variable in reductions: as a constant the compiler
 unrolls them before it looks for vectors.
 """
@@ -35,6 +40,8 @@ __all__ = [
     "forward_group",
     "forward_group_stored",
     "gather_group",
+    "hash_keep",
+    "inlined",
     "store_group",
 ]
 
@@ -55,8 +62,11 @@ _S0, _S1, _S2, _S3, _S4, _S5 = (
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
+# Compiles a part of a step; see above for why it has to be inlined.
+inlined = njit(cache=True, fastmath=True, nogil=True, error_model="numpy", forceinline=True)
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+
+@inlined
 def _fwht_lanes(x, d):  # type: ignore[no-untyped-def]
     """Transform `LANES` vectors of length d that lie side by side, in place."""
     h = 1
@@ -86,7 +96,7 @@ def _fwht_lanes(x, d):  # type: ignore[no-untyped-def]
             x[k + n] = a - b
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
     """Transform as `tinykernel.hadamard.fwht_halving` does; factors[k] = 1/2 where stage k halves.
 
@@ -123,8 +133,8 @@ def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
             x[i + n] = np.floor(factors[k] * (a - b))
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
-def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
+@inlined
+def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
     """Multiply z by the dropout mask of component j; counter-based, so that it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
@@ -135,7 +145,7 @@ def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untype
         z[base + k] *= inverse if h >= threshold else np.float32(0.0)
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def gather_group(mixed, rows, pool, starts, noise, u):  # type: ignore[no-untyped-def]
     """Copy LANES rows of the data side by side and add noise from a pool of normal numbers."""
     d = mixed.shape[1]
@@ -150,7 +160,7 @@ def gather_group(mixed, rows, pool, starts, noise, u):  # type: ignore[no-untype
                 u[j * LANES + k] = mixed[row, j]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def store_group(u, mean, unit):  # type: ignore[no-untyped-def]
     """Turn one group, of which `mean` was subtracted, into the integers of the firmware."""
     inverse = _ONE / unit
@@ -160,7 +170,7 @@ def store_group(u, mean, unit):  # type: ignore[no-untyped-def]
             u[k] = np.rint((u[k] + shift) * inverse)
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
     """Undo `store_group`, but for the rounding."""
     for j in range(mean.shape[0]):
@@ -169,7 +179,7 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
             u[k] = u[k] * unit - shift
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def forward_group(  # type: ignore[no-untyped-def]
     u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums
 ):  # fmt: skip
@@ -205,11 +215,11 @@ def forward_group(  # type: ignore[no-untyped-def]
                 for k in range(i * LANES, (i + 1) * LANES):
                     tile[k] = _ONE if tile[k] > 0 else -_ONE
                 if threshold > 0:
-                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def forward_group_stored(  # type: ignore[no-untyped-def]
     u, levels, product, factors, rate, start, width, weights, seeds, threshold, inverse, y, sums
 ):  # fmt: skip
@@ -245,11 +255,11 @@ def forward_group_stored(  # type: ignore[no-untyped-def]
                         turns -= _ONE
                     tile[i * LANES + k] = _ONE if turns < w else -_ONE
                 if threshold > 0:
-                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped-def]
     """Add the contribution of `_TILE` components to the sums of all outputs."""
     for o in range(n_outputs):
@@ -274,7 +284,7 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
             )
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def backward_group(  # type: ignore[no-untyped-def]
     u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, slope, y, dsums,
     d_diagonal, d_rate, d_centre, d_level, d_weights,
@@ -304,7 +314,7 @@ def backward_group(  # type: ignore[no-untyped-def]
                         + w3 * dsums[o + 3, k]
                     )
             if threshold > 0:
-                _hash_keep(dz, 0, seeds, j, threshold, inverse)
+                hash_keep(dz, 0, seeds, j, threshold, inverse)
             a = rate[j]
             c = centre[j]
             t = level[j]
@@ -330,7 +340,7 @@ def backward_group(  # type: ignore[no-untyped-def]
             d_centre[j] += sum_centre
             d_rate[j] += sum_rate
             if threshold > 0:
-                _hash_keep(z, 0, seeds, j, threshold, inverse)
+                hash_keep(z, 0, seeds, j, threshold, inverse)
             for o in range(n_outputs):
                 total = np.float32(0.0)
                 for k in range(lanes):

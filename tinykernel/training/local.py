@@ -23,7 +23,12 @@ from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readout import LinearLearner, LinearRecipe, linear_model
+from tinykernel.training.readout import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    linear_model,
+)
 from tinykernel.training.signals import SignalPlan, SignalPool
 from tinykernel.training.trainset import TrainSet
 
@@ -119,7 +124,7 @@ def image_plan(
         )
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
-        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 12,
+        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 14,
         average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15),
     )  # fmt: skip
 
@@ -168,7 +173,8 @@ def _check_channels(scaler: InputScaler) -> None:
 def _count_scaler(dtype: str, multiplier: int, largest: int) -> InputScaler:
     """Return the scaler of counts: bytes pass, less 128."""
     span = 255 if multiplier == 65536 else largest
-    return InputScaler(dtype, 8, [0], [multiplier], [span])
+    offset, factor = np.zeros(1, dtype=np.int32), np.array([multiplier], dtype=np.uint32)
+    return InputScaler(dtype, 8, offset, factor, np.array([span], dtype=np.uint32))
 
 
 def _counting_model(
@@ -196,7 +202,7 @@ def signal_plan(
     n = options.n_kernels or 256
     return SignalPlan(
         n_kernels=n, n_pool=max(1344, 2 * n), average=average, hop=options.hop,
-        linear=_recipe(options, n_rows, bits, 6),
+        linear=replace(_recipe(options, n_rows, bits, 6), decay=1e-4),
     )  # fmt: skip
 
 
@@ -234,10 +240,8 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
     low, high = low - margin, high + margin
     varies = high > low
     scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
-    n = low.size
-    scaling = InputScaling(
-        (low + high) / 2, scale, np.full(n, -1.0), np.full(n, 1 - 2.0 ** (1 - bits))
-    )
+    lowest, highest = np.full(low.size, -1.0), np.full(low.size, 1 - 2.0 ** (1 - bits))
+    scaling = InputScaling((low + high) / 2, scale, lowest, highest)
     return quantize_scaler(scaling, raw_dtype, bits).scaler
 
 
@@ -246,7 +250,9 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
 
 def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
     """Train a linear part on the quantized inputs of plain rows."""
-    recipe = _recipe(options, len(data.X), bits, 10)
+    recipe = replace(
+        _recipe(options, len(data.X), bits, 10), dropout=linear_dropout(data.X.shape[1])
+    )
     rows = _split(data, options, recipe.seed)
     width, scaling = choose_scaling(
         rows.rows, data.raw_dtype, options.input_bits, options.scaler_scope

@@ -7,10 +7,9 @@ With two classes there is one output f, and the probability of the second class 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from tinykernel.training.kernels import LANES
+from tinykernel.training.kernels import LANES, inlined
 
 __all__ = ["judge", "loss_group", "prior", "targets_of"]
 
@@ -20,7 +19,7 @@ _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 _Floats = NDArray[np.float32]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def loss_group(sums, scale, offset, target, weight, rows, n_real, dsums, d_offset):  # type: ignore[no-untyped-def]
     """Turn sums W z into the loss and its gradient; returns loss and d loss / d scale."""
     loss = 0.0

@@ -74,7 +74,7 @@ class SignalPlan:
 
 def _draw_mixes(n_channels: int, most: int, rng: np.random.Generator) -> NDArray[np.int8]:
     """Draw single channels, then means of two: with equal or with opposite signs."""
-    rows = [row for row in np.eye(n_channels, dtype=np.int8)[: max(most, 1)]]
+    rows = list(np.eye(n_channels, dtype=np.int8)[: max(most, 1)])
     pairs = [(a, b, sign) for a, b in combinations(range(n_channels), 2) for sign in (1, -1)]
     for i in rng.permutation(len(pairs))[: max(most - len(rows), 0)]:
         a, b, sign = pairs[i]
@@ -266,7 +266,6 @@ def count_windows(  # type: ignore[no-untyped-def]
             n_positions = rows - 8 * dilations[k]
             r = responses[:, :n_positions]
             window_responses(levels[n : n + 1, channels[k]], kinds[k], dilations[k], r)
-            total = 0
+            out[n, k] = 0
             for t in range(n_positions):
-                total += np.int32(r[0, t] > thresholds[k])
-            out[n, k] = total
+                out[n, k] += np.int32(r[0, t] > thresholds[k])

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 __all__ = ["linear_svm", "ternary_start"]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+# Inlined, as the kernels of the trainer are: a second copy could add in another order.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 def _dot(weights, signs):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for j in range(signs.shape[0]):

@@ -1,0 +1,126 @@
+"""tinykernel evaluate, and the same judgement in train, verify and predict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
+from tinykernel import load
+from tinykernel.modelfile import about
+
+KEYS = {"accuracy", "interval", "balanced_accuracy", "macro_f1", "confusion", "classes", "recall",
+        "precision", "counts", "baselines", "cautions"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with pump.csv, 3 % of whose labels are hard to find, and a model of it."""
+    folder, rng = tmp_path_factory.mktemp("rare"), np.random.default_rng(0)
+    fault = np.arange(1000) % 33 == 0
+    X = rng.normal(size=(1000, 6)) + 1.2 * fault[:, None] * [1, 1, 0, 0, 0, 0]
+    names = np.where(fault, "fault", "ok")
+    lines = [",".join(f"{v:.3f}" for v in row) + f",{name}" for row, name in zip(X, names)]  # noqa: B905
+    (folder / "pump.csv").write_text("a,b,c,d,e,f,state\n" + "\n".join(lines) + "\n")
+    result = run("train", folder / "pump.csv", "-o", folder / "p.tkm", "--label", "state",
+                 *QUICK[:-1], "--no-search", "--seed", 3)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    (folder / "said.txt").write_text(result.stdout)
+    return folder
+
+
+def test_train_shows_a_rare_class_that_is_missed(rare):
+    """95 % of a set with a 3 % class look good; the output of train says what is missed."""
+    said = (rare / "said.txt").read_text()
+    found = run("evaluate", rare / "p.tkm", rare / "pump.csv", "--json")
+    judged = json.loads(found.stdout)
+    at = judged["classes"].index("fault")
+    right, rows = judged["confusion"][at][at], judged["counts"][at]
+    assert judged["accuracy"] > 0.9
+    assert right / rows < 0.5
+    assert f"fault: {right} of {rows} rows" in said
+    assert judged["baselines"]["majority"]["as_good"]
+    assert "always answering 'ok'" in said
+    assert "label 'fault' is rare, 3.1 % of the training rows" in said
+
+
+def test_the_same_keys_and_figures_everywhere(rare):
+    """train, evaluate, verify and predict print the same judgement; evaluate finds the rows that
+    were kept aside, and the training rows, by itself."""
+    model, data = rare / "p.tkm", rare / "pump.csv"
+    again = run("train", data, "-o", rare / "q.tkm", "--label", "state", *QUICK, "--seed", 3,
+                "--json")  # fmt: skip
+    trained = json.loads(again.stdout)["evaluation"]
+    alone = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert {key: alone[key] for key in KEYS} == {key: trained[key] for key in KEYS}
+    assert set(alone["baselines"]) == {"majority", "linear"}
+    assert alone["seen_in_training"] == 0
+    for command in (("predict", model, data), ("verify", model, "--data", data)):
+        found = json.loads(run(*command, "--json").stdout)
+        assert found["evaluation"].keys() >= KEYS
+        assert found["seen_in_training"] == pytest.approx(0.8)
+        assert "about 80 % of these rows were used in training" in run(*command).stdout
+    aside = ("--test-size", 0.2, "--seed", 3)
+    found = json.loads(run("verify", model, "--data", data, *aside, "--json").stdout)
+    assert found["evaluation"]["confusion"] == alone["confusion"]
+
+
+def test_evaluate_other_rows(work, tmp_path):
+    """Rows of another file are judged whole, beside a linear model only where --train gives it
+    rows; labels that training never saw are named."""
+    X, y = blobs(60, 9)
+    np.savez(tmp_path / "new.npz", X=X, y=np.where(y == 2, 7, y))
+    command = ("evaluate", work / "gesture.tkm", tmp_path / "new.npz")
+    found = json.loads(run(*command, "--json").stdout)
+    assert (found["rows"], found["classes"], found["counts"][3]) == (60, [0, 1, 2, 7], 20)
+    assert not found["baselines"]
+    assert "--train DATA" in run(*command).stdout
+    beside = run(*command, "--train", work / "data.npz")
+    assert "a linear model of 15 B" in beside.stdout
+    assert "20 of 60 test rows have labels that training never saw" in beside.stdout
+    np.savez(tmp_path / "bare.npz", X=X)
+    assert "has no labels" in failed("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
+
+
+def test_groups_widen_the_interval(work):
+    """Rows of few groups tell less than as many rows of their own."""
+    folder = work / "grouped"
+    folder.mkdir(exist_ok=True)
+    rows = arrays(work / "data.npz")
+    groups = {"group_test": np.arange(30) // 10}
+    np.savez(folder / "g.npz", **{**rows, **groups})
+    widths = []
+    for file in (work / "data.npz", folder / "g.npz"):
+        found = json.loads(run("evaluate", work / "gesture.tkm", file, "--json").stdout)
+        widths.append(np.ptp(found["interval"]))
+    assert widths[1] > widths[0]
+
+
+def test_a_model_remembers_its_training(tmp_path):
+    """Label, groups, target and budget are the defaults of all commands, and inspect shows them."""
+    table, model = table_with_groups(tmp_path), tmp_path / "m.pkl"
+    text = table.read_text().replace("label", "state")
+    table.write_text(text)
+    options = ("--label", "state", "--groups", "who", "-t", "cortex-m0plus", "--budget", "4KB")
+    quick = ("--no-search", "--epochs", 2, "-q")
+    assert run("train", table, "-o", model, *options, *quick).exit_code == 0
+    first = model.read_bytes()
+    assert run("train", table, "-o", model, *options, *quick).exit_code == 0
+    assert model.read_bytes() == first
+    said = about(model)
+    assert (said["label"], said["groups"], said["budget"]) == ("state", "who", 4096)
+    for command in (("predict", model, table), ("verify", model, "--data", table),
+                    ("evaluate", model, table)):  # fmt: skip
+        assert run(*command, "--json").exit_code == 0
+    found = json.loads(run("report", model, "--compiler", "none", "--json").stdout)
+    assert (found["target"], found["budget"]) == ("cortex-m0plus", 4096)
+    other = ("report", model, "-t", "cortex-m4", "--compiler", "none", "--json")
+    assert json.loads(run(*other).stdout)["budget"] is None
+    assert run("export", model, "-o", tmp_path / "out", "-q").exit_code == 0
+    shown = run("inspect", model).stdout
+    assert "cortex-m0plus" in shown
+    assert "digests" not in shown
+    assert load(model).quantize().fingerprint()[:16] in shown

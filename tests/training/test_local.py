@@ -1,0 +1,247 @@
+"""Training with a local stage and a linear part: what is learned is what the model computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+import tinykernel
+from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.training.augment import Augmentation, affine_moves, vary_windows
+from tinykernel.training.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.plan import plan, size_of
+from tinykernel.training.readout import LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.signals import SignalPlan, SignalPool
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Small images as bytes."""
+    X, y = load_digits(return_X_y=True)
+    return X.astype(np.uint8), y
+
+
+@pytest.fixture(scope="module")
+def waves():
+    """Windows of two channels: three kinds of oscillation with a random phase."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 240)
+    t = np.arange(64) + 40 * rng.random((240, 1))
+    frequency = np.array([0.03, 0.07, 0.15])[y][:, np.newaxis]
+    first = np.sin(2 * np.pi * frequency * t)
+    X = np.stack([first, 0.5 * first + y[:, np.newaxis] * 0.2], axis=2)
+    X += 0.1 * rng.standard_normal(X.shape)
+    return np.rint(1000 * X).astype(np.int16), y
+
+
+def images(rng, shape, plan, n=40):
+    """Make a learner on random images that has made a step."""
+    height, width, channels = shape
+    raw = rng.integers(0, 256, (n, height * width * channels)).astype(np.uint8)
+    _, scaling = choose_scaling(raw.reshape(-1, channels), "uint8", 8, "global")
+    scaler = quantize_scaler(scaling, "uint8", 8).scaler
+    targets = targets_of(rng.integers(0, 3, n), 3, None, 0)
+    learner = ImageLearner(
+        as_levels(raw, scaler, shape), targets, np.ones(n, np.float32), plan, Augmentation()
+    )
+    run_epochs(learner, 1, None, None, None)
+    return raw, scaler, learner
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "average", "cells"),
+    [((12, 10, 1), 5, 1, (4, 4)), ((9, 14, 2), 3, 2, (3, 4)), ((40, 70, 1), 7, 1, (1, 2))],
+)
+def test_the_counts_in_training_are_those_of_the_stage(shape, size, average, cells):
+    """Protects that thresholds and weights are learned on what the firmware counts."""
+    rng = np.random.default_rng(0)
+    plan = ImagePlan(
+        n_kernels=5, size=size, average=average, cells=cells, linear=LinearRecipe(epochs=1)
+    )
+    raw, scaler, learner = images(rng, shape, plan)
+    stage = learner.stage(scaler, np.arange(5))
+    counted = (stage.counts(raw).astype(np.int64) * learner.multiplier) >> 16
+    assert stage.largest_count <= learner.largest_count
+    np.testing.assert_array_equal(learner.quantized_counts(learner.inputs), counted)
+
+
+def test_the_counts_of_a_pool_are_those_of_the_stage(waves):
+    """Protects the same for signals, for every kind of kernel and after some are chosen."""
+    X, y = waves
+    rows = X.reshape(len(X), -1)
+    _, scaling = choose_scaling(rows.reshape(-1, 2), "int16", 16, "feature")
+    scaler = quantize_scaler(scaling, "int16", 16).scaler
+    pool = SignalPool(
+        rows, (64, 2), scaler, targets_of(y, 3, None, 0), np.ones(len(y), np.float32),
+        SignalPlan(n_kernels=20, n_pool=90, linear=LinearRecipe(epochs=3)), Augmentation(),
+    )  # fmt: skip
+    np.testing.assert_array_equal(pool.counts(rows), pool.stage.counts(rows))
+    kept, stage = pool.reduced(pool.choose())
+    assert kept.size == 20
+    np.testing.assert_array_equal(pool.counts(rows)[:, kept], stage.counts(rows))
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_a_linear_part_is_learned_as_it_is_stored(bits):
+    """Protects its levels, and that the scores of the model are the decisions in training."""
+    rng = np.random.default_rng(bits)
+    linear = rng.standard_normal((30, 4)).astype(np.float32)
+    levels, step = round_linear(linear, bits)
+    assert np.abs(levels).max() == 2 ** (bits - 1) - 1
+    assert np.abs(levels * step - linear).mean() < (0.6 if bits == 2 else 0.2)
+    X, y = load_iris(return_X_y=True)
+    model = TernaryKernelClassifier(n_components=0, linear=bits, epochs=40, random_state=0)
+    model.fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert np.abs(model.quantize().linear).max() == 2 ** (bits - 1) - 1
+
+
+def test_images_end_to_end(digits, tmp_path):
+    """Protects kernels learned for images: accuracy, the integers, the file, the threads."""
+    X, y = digits
+    options = {"image_shape": (8, 8), "n_kernels": 24, "epochs": 30, "random_state": 0}
+    model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:1200], y[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.9
+    integer = model.quantize()
+    np.testing.assert_array_equal(integer.predict(X[1200:]), model.predict(X[1200:]))
+    assert integer.local is not None
+    assert integer.local.shape == model.input_shape_[:2] == (8, 8)
+    other = TernaryKernelClassifier(**options, n_jobs=2).fit(X[:1200].reshape(-1, 8, 8), y[:1200])
+    assert other.quantize() == integer
+    tinykernel.save(model, tmp_path / "m.tkm")
+    assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
+
+
+def test_signals_end_to_end(waves, tmp_path):
+    """Protects windows as an array: chosen kernels, few mixes, variation, the file, the threads."""
+    X, y = waves
+    options = {
+        "n_kernels": 32, "epochs": 10, "random_state": 0, "hop": 0,
+        "augment": {"noise": 0.05, "scale": 0.1, "shift": 2},
+    }  # fmt: skip
+    model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:160], y[:160])
+    assert model.score(X[160:], y[160:]) > 0.9
+    integer = model.quantize()
+    assert integer.local.n_kernels == 32
+    assert len(integer.local.mix) <= 16
+    flat = TernaryKernelClassifier(**options, window_shape=(64, 2), n_jobs=2)
+    flat.fit(X[:160].reshape(160, -1), y[:160])
+    assert flat.quantize() == integer
+    tinykernel.save(model, tmp_path / "m.pkl")
+    assert tinykernel.load(tmp_path / "m.pkl").quantize() == integer
+
+
+def test_a_linear_part_beside_components(digits):
+    """Protects joint training: it helps few components, and the integers follow the floats."""
+    X, y = digits
+    given = {"n_components": 64, "search": False, "epochs": 30, "random_state": 0}
+    alone = TernaryKernelClassifier(**given).fit(X[:1200], y[:1200])
+    both = TernaryKernelClassifier(**given, linear=4).fit(X[:1200], y[:1200])
+    assert both.score(X[1200:], y[1200:]) > alone.score(X[1200:], y[1200:]) + 0.03
+    integer = both.quantize()
+    assert integer.linear is not None
+    assert integer.n_components > 0
+    floats, integers = both.decision_function(X[1200:]), integer.decision_function(X[1200:])
+    assert np.abs(floats - integers).max() < 0.05 * np.abs(floats).max()
+
+
+def test_forms_compete():
+    """Protects the choice among components, linear part, and both, on rows held out."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 5))
+    y = (X @ rng.standard_normal(5) > 0).astype(int)
+    forms = {"compact": 64, "compact+linear8": 32, "linear8": 0}
+    model = TernaryKernelClassifier(n_components=forms, epochs=5, random_state=0).fit(X, y)
+    assert {(t["n_components"] > 0, t["linear_bits"]) for t in model.trials_} >= {
+        (True, None), (True, 8), (False, 8)}  # fmt: skip
+    assert model.quantize().linear is not None
+
+
+def test_dropout_and_interruption_keep_the_best():
+    """Protects dropout, two classes, and Ctrl-C after the first epoch."""
+    rng = np.random.default_rng(0)
+    q = rng.integers(-100, 100, (200, 6)).astype(np.int8)
+    codes = (q[:, 0] > q[:, 1]).astype(np.int64)
+    recipe = LinearRecipe(bits=8, epochs=30, dropout=0.2, batch_rows=32)
+    learner = LinearLearner(q, targets_of(codes, 2, None, 0), np.ones(200, np.float32), recipe)
+    calls = iter([0.5, 0.9])
+
+    def judge():
+        try:
+            return next(calls)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    history = run_epochs(learner, 30, judge, None)
+    assert history.interrupted
+    assert len(history.epochs) == 2
+    assert np.mean((learner.decide(q)[:, 0] > 0) == codes) > 0.7
+
+
+def test_variation_of_inputs():
+    """Protects that rotations keep lengths, and that an affine map of strength 0 is none."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 20, 6))
+    turned = vary_windows(X, Augmentation(rotate=0.5), rng)
+    assert not np.allclose(turned, X)
+    for c in (0, 3):
+        np.testing.assert_allclose(
+            np.linalg.norm(turned[:, :, c : c + 3], axis=2),
+            np.linalg.norm(X[:, :, c : c + 3], axis=2),
+        )
+    assert affine_moves(Augmentation(), 5, (8, 8), rng).size == 0
+    moves = affine_moves(Augmentation(affine=1.0), 500, (28, 28), rng)
+    assert np.abs(moves.mean(axis=0) - [1, 0, 0, 0, 1, 0]).max() < 0.3
+
+
+def test_a_plan_uses_up_its_bytes():
+    """Protects the sizes that a budget is planned with."""
+    for shape, n_outputs in (((28, 28, 1), 10), ((128, 6), 6), ((8, 8, 1), 1)):
+        for size in (700, 2900, 14000):
+            chosen = plan(shape, n_outputs, size)
+            n, bits = chosen["n_kernels"], chosen["linear"]
+            assert size_of(shape, n_outputs, n, bits) <= size
+            assert n == 1024 or size_of(shape, n_outputs, n + 1, bits) > size
+    fast = plan((28, 28, 1), 10, 14000, instructions=300_000)
+    assert fast["n_kernels"] < plan((28, 28, 1), 10, 14000)["n_kernels"]
+    with pytest.raises(TinykernelError, match="too few"):
+        plan((28, 28, 1), 10, 50)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        ({"window_shape": (5, 2)}, (40, 9), "window_shape: 5 x 2 makes 10 values"),
+        ({"window_shape": (8, 2)}, (40, 16), "8 samples are too few"),
+        ({"image_shape": (2, 8)}, (40, 16), "too small"),
+        ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
+        ({"window_shape": (8, 2), "local": "off"}, (40, 16), "local stage only"),
+        ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
+        ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
+        ({"n_kernels": 4}, (40, 16), "give a shape"),
+        ({"hop": 4}, (40, 16), "hop: give signals"),
+        ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
+        ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
+        ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
+        ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, shape, message):
+    """Protects that no option is ignored and every shape is checked."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
+    with pytest.raises(TinykernelError, match=message):
+        TernaryKernelClassifier(**options, epochs=1).fit(X, y)
+
+
+def test_a_constant_channel_is_named():
+    """Protects the message for a sensor that never varies."""
+    X = np.random.default_rng(0).integers(0, 200, (40, 32, 2)).astype(np.uint8)
+    X[:, :, 1] = 7
+    with pytest.raises(TinykernelError, match="channel 1 never varies"):
+        TernaryKernelClassifier(epochs=1).fit(X, np.arange(40) % 2)

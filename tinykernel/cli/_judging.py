@@ -1,0 +1,128 @@
+"""Print how good a model is: the same words and keys in every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+from tinykernel.cli._output import percent, print_pairs, print_table, size
+
+if TYPE_CHECKING:
+    from tinykernel.evaluation import Baseline, Evaluation
+
+__all__ = ["evaluation_in_words", "print_classes", "print_verdict", "seen_in_words"]
+
+_CLASSES_SHOWN = 12
+
+
+def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
+    """Return the figures as names and values for `print_pairs`.
+
+    Parameters
+    ----------
+    found : Evaluation
+    """
+    low, high = (f"{100 * bound:.1f}" for bound in found.interval)
+    of = f"{found.rows} rows"
+    if found.n_groups is not None:
+        of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
+    beside = (_in_words(baseline) for baseline in found.baselines.values())
+    return [
+        ("accuracy", f"{percent(found.accuracy)}, with 95 % confidence {low} to {high} % ({of})"),
+        ("balanced", f"{percent(found.balanced_accuracy)} mean recall of the classes, "
+         f"macro F1 {found.macro_f1:.3f}"),
+        ("least found", _least_found(found)),
+        ("beside it", "; ".join(beside)),
+    ]  # fmt: skip
+
+
+def _in_words(baseline: Baseline) -> str:
+    taken = f" of {size(baseline.n_bytes)}" if baseline.n_bytes else ""
+    return f"{baseline.name}{taken} {percent(baseline.accuracy)}"
+
+
+def _least_found(found: Evaluation) -> str:
+    import numpy as np
+
+    at = int(np.nanargmin(found.recall))
+    right, rows = int(found.confusion[at, at]), int(found.counts[at])
+    return f"{found.classes[at]}: {right} of {rows} rows, {percent(float(found.recall[at]))}"
+
+
+def print_classes(found: Evaluation) -> None:
+    """Print recall and precision of every class, and what its rows were taken for.
+
+    Of many classes those with the lowest recall, without the confusion.
+
+    Parameters
+    ----------
+    found : Evaluation
+    """
+    import numpy as np
+
+    few = len(found.classes) <= _CLASSES_SHOWN
+    names = [str(label) for label in found.classes]
+    order = range(len(names)) if few else np.argsort(found.recall)[:_CLASSES_SHOWN]
+    columns = ["class", "rows", "recall", "precision"]
+    taken = [f"as {name}" for name in names] if few else []
+    rows = []
+    for i in order:
+        shares = [_share(found.recall[i]), _share(found.precision[i])]
+        confused = [str(count) for count in found.confusion[i]] if few else []
+        rows.append([names[i], str(found.counts[i]), *shares, *confused])
+    print_table([*columns, *taken], rows, right=[*columns[1:], *taken])
+    if not few:
+        typer.echo(f"the {_CLASSES_SHOWN} of {len(names)} classes that are found least; "
+                   "--json prints all")  # fmt: skip
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else percent(float(value))
+
+
+def print_verdict(found: Evaluation) -> None:
+    """Print what to think of: a baseline that does as well, and all cautions.
+
+    Parameters
+    ----------
+    found : Evaluation
+    """
+    for baseline in found.baselines.values():
+        if baseline.as_good:
+            taken = f" of {size(baseline.n_bytes)}" if baseline.n_bytes else ""
+            how = "does as well"
+            if baseline.accuracy < found.accuracy:
+                how = "is not clearly worse on so few rows"
+            typer.echo(
+                f"{baseline.name}{taken} {how}: {percent(baseline.accuracy)} accuracy, "
+                f"{percent(baseline.balanced_accuracy)} balanced"
+            )
+    _print_cautions(found.cautions)
+
+
+def _print_cautions(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(f"caution: {line}")
+
+
+def print_all(found: Evaluation) -> None:
+    """Print figures, classes and verdict."""
+    print_pairs(evaluation_in_words(found))
+    print_classes(found)
+    print_verdict(found)
+
+
+def seen_in_words(share: float | None) -> str:
+    """Say which share of the rows was used in training; empty for none or where nobody knows.
+
+    Examples
+    --------
+    >>> seen_in_words(0.5), seen_in_words(None)
+    ('about 50 % of these rows were used in training', '')
+    """
+    if not share:
+        return ""
+    part = "all" if share == 1 else f"about {max(100 * share, 1):.0f} %"
+    return f"{part} of these rows were used in training"
