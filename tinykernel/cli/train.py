@@ -450,10 +450,9 @@ def _shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
 
 def _one_unit(X: NDArray[Any]) -> bool:
     """Whether all inputs are of one unit, as the trainer sees it."""
-    from tinykernel.training.inputs import choose_scaling
+    from tinykernel.model.scaling import choose_scope
 
-    raw_dtype = "float32" if X.dtype.kind == "f" else "int32"
-    return choose_scaling(X[:20000], raw_dtype, "auto", "auto")[1].scale.size == 1
+    return choose_scope(X, "auto") == "global"
 
 
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
