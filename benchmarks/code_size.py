@@ -157,8 +157,8 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     code_sizes, code_error = fit(rows, code)
     library_sizes, library_error = fit(rows, library)
     print(
-        f"{name}: {chain.title}, {len(models)} models, code {min(code)}..{max(code)}, largest error "
-        f"{code_error:.0f}, library {min(library)}..{max(library)}, largest error "
+        f"{name}: {chain.title}, {len(models)} models, code {min(code)}..{max(code)}, largest "
+        f"error {code_error:.0f}, library {min(library)}..{max(library)}, largest error "
         f"{library_error:.0f}, stack {stack}",
         flush=True,
     )
