@@ -251,7 +251,7 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
 def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
     """Train a linear part on the quantized inputs of plain rows."""
     recipe = replace(
-        _recipe(options, len(data.X), bits, 10), dropout=linear_dropout(data.X.shape[1])
+        _recipe(options, len(data.X), bits, 25), dropout=linear_dropout(data.X.shape[1])
     )
     rows = _split(data, options, recipe.seed)
     width, scaling = choose_scaling(
