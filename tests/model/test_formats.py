@@ -13,7 +13,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 
 _TURN = 2 * np.pi
 

@@ -19,7 +19,7 @@ from tinykernel.model import IntegerModel, Range, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import _bound_first, _bound_second
-from tinykernel.model.rounding import mean_rounding_errors
+from tinykernel.model.quantization.rounding import mean_rounding_errors
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -13,14 +13,14 @@ from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantize_inputs import QuantizedInputs, quantize_scaler
-from tinykernel.model.quantize_windows import (
+from tinykernel.model.quantization.inputs import QuantizedInputs, quantize_scaler
+from tinykernel.model.quantization.rounding import mean_rounding_errors
+from tinykernel.model.quantization.windows import (
     LARGEST_SCALE,
     STEPS_PER_TURN,
     QuantizedWindows,
     quantize_windows,
 )
-from tinykernel.model.rounding import mean_rounding_errors
 
 __all__ = ["as_integer_model", "quantize", "snap_windows"]
 

@@ -15,10 +15,10 @@ from tinykernel import progress
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner
+from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, linear_dropout
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import Recipe, parts_of
-from tinykernel.training.readout import LinearLearner, LinearRecipe, linear_dropout
 
 __all__ = ["Trial", "TrialData", "choose_recipe"]
 

@@ -15,7 +15,7 @@ from tinykernel.training.kernels import (
     hash_keep,
     store_group,
 )
-from tinykernel.training.linear_kernels import gather_inputs, linear_backward, linear_forward
+from tinykernel.training.linear.kernels import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]

@@ -25,7 +25,7 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
 from tinykernel.training.kernels import LANES
-from tinykernel.training.linear_kernels import (
+from tinykernel.training.linear.kernels import (
     gather_inputs,
     leave_out,
     linear_backward,

@@ -13,23 +13,23 @@ from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
-from tinykernel.training.augment import Augmentation
 from tinykernel.training.folds import keep_aside
-from tinykernel.training.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import targets_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readout import (
+from tinykernel.training.linear.readout import (
     LinearLearner,
     LinearRecipe,
     linear_dropout,
     linear_model,
 )
-from tinykernel.training.signals import SignalPlan, SignalPool
+from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.local.signals import SignalPlan, SignalPool
+from tinykernel.training.loop import History, run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
 __all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan", "signal_plan"]

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from tinykernel.training.kernels import LANES, inlined
-from tinykernel.training.linear_kernels import leave_out, linear_backward, linear_forward
+from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 __all__ = ["count_images", "learn_images", "respond"]

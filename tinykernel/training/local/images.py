@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
-from tinykernel.training.augment import Augmentation, affine_moves
-from tinykernel.training.local_kernels import count_images, learn_images
-from tinykernel.training.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.local.augment import Augmentation, affine_moves
+from tinykernel.training.local.kernels import count_images, learn_images
 
 __all__ = ["ImageLearner", "ImagePlan"]
 
