@@ -33,7 +33,7 @@ ifneq ($(C_FILES),)
 	  echo cppcheck firmware; \
 	  cppcheck --quiet --language=c --std=c99 --enable=warning,style,performance,portability \
 	    --inline-suppr --suppress=toomanyconfigs --suppress=missingIncludeSystem --suppress=unusedStructMember \
-	    --error-exitcode=1 -I firmware $(C_FILES); \
+	    --error-exitcode=1 --platform=unix32 -DINT_MAX=2147483647 -I firmware $(C_FILES); \
 	elif [ "$$TINYKERNEL_REQUIRE_TOOLS" = 1 ]; then \
 	  echo "cppcheck is missing: apt-get install cppcheck" >&2; exit 1; \
 	else \
