@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
+    from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Evaluation
 
 __all__ = ["accuracies", "summary", "train_command"]
@@ -43,7 +45,7 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 # What is no parameter of the classifier.
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
-    "as_json", "quiet",
+    "as_json", "quiet", "inputs", "drop", "missing", "input_type",
 )  # fmt: skip
 
 
@@ -95,6 +97,42 @@ def train_command(
     ] = 0,
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
+    inputs: Annotated[
+        str | None,
+        _option(
+            None,
+            "--inputs",
+            "columns of a table that are inputs, parted by commas",
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        _option(
+            None,
+            "--drop",
+            "columns of a table that are no inputs: an id, a time",
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        _option(
+            None,
+            "--missing",
+            "drop: leave rows out that lack a value; median: fill them, as your firmware must then",
+            metavar="HOW",
+        ),
+    ] = None,
+    input_type: Annotated[
+        str | None,
+        _option(
+            None,
+            "--input-type",
+            "what the firmware takes: uint8, int8, uint16, int16, int32 or float32",
+            metavar="TYPE",
+        ),
+    ] = None,
     method: Annotated[
         str, _option(None, "--method", "learned or paper", metavar="NAME")
     ] = "learned",
@@ -214,14 +252,19 @@ def train_command(
     parameters |= {"random_state": seed, "validation_fraction": share}
     from tinykernel.data.load import load_data
 
-    dataset = load_data(data, label=label, groups=groups, test_size=test_size, seed=seed)
+    selection = _selection(inputs, drop, missing)
+    dataset = load_data(
+        data, label=label, groups=groups, test_size=test_size, seed=seed, selection=selection,
+        input_type=input_type,
+    )  # fmt: skip
     extra = None
     if validation is not None and share is None:
-        extra = _validation_rows(validation, label, groups, dataset)
+        extra = _validation_rows(validation, label, groups, dataset, selection)
     trained = _train(dataset, parameters, budget, target, groups is not None, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
-             "class_weight": class_weight}  # fmt: skip
+             "class_weight": class_weight, "missing": missing, "medians": dataset.medians,
+             "inputs": dataset.columns if selection.names_columns else None}  # fmt: skip
     about = about_training(trained, dataset, target, given)
     result = summary(trained, dataset) | _save(trained, output, about)
     try:
@@ -328,6 +371,11 @@ def _evaluation(
 def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None) -> None:
     """Print the training, and what the model gets right and wrong on the test rows."""
     print_pairs(_in_words(result, dataset))
+    for note in dataset.notes:
+        typer.echo(f"note: {note}")
+    if dataset.medians is not None:
+        typer.echo("note: your firmware must put the same medians in the place of missing values; "
+                   "tinykernel inspect lists them")  # fmt: skip
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_pairs(evaluation_in_words(found))
@@ -364,14 +412,31 @@ def _share(validation: str | None) -> float | None:
     return share
 
 
-def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:
+def _columns(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _selection(inputs: str | None, drop: str | None, missing: str | None) -> Selection:
+    from tinykernel.data.selection import Selection
+
+    if missing not in (None, "drop", "median"):
+        raise typer.BadParameter(f"{missing!r}: write drop or median", param_hint="--missing")
+    return Selection(_columns(inputs) or None, _columns(drop), missing)
+
+
+def _validation_rows(
+    file: str, label: str | None, groups: str | None, dataset: Dataset, selection: Selection
+) -> Rows:
     from tinykernel.data.load import load_rows
     from tinykernel.errors import TinykernelError
 
     classes = sorted(set(dataset.y_train.tolist()))
+    inputs = dataset.columns if selection.names_columns else None
+    same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
     rows = load_rows(
         file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns, classes=classes,
+        selection=same,
     )  # fmt: skip
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")
