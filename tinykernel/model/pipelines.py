@@ -67,7 +67,7 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     n = int(pipeline.n_features_in_)
     line = _Line(np.arange(n), np.ones(n), np.zeros(n))
     for name, step in pipeline.steps[:-1]:
-        line = _followed(line, f"pipeline: the step {name!r}", step, names)
+        line = _followed(line, f"pipeline: the step {name!r}", step)
     if model.local is not None:
         raise TinykernelError("pipeline: a model of signals or images takes raw values only")
     selects = not np.array_equal(line.column, np.arange(n))
@@ -78,11 +78,15 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     return replace(model, scaler=_folded(model.scaler, line), feature_names=own)
 
 
-def _followed(line: _Line, what: str, step: Any, names: Any) -> _Line:
+def _followed(line: _Line, what: str, step: Any) -> _Line:
     """Return a line followed by one step."""
     width = len(line.column)
     kind, everything = type(step).__name__, np.arange(width)
     if step is None or step == "passthrough":
+        return line
+    if is_pipeline(step):
+        for name, inner in step.steps:
+            line = _followed(line, f"{what}, step {name!r}", inner)
         return line
     if not type(step).__module__.startswith("sklearn."):
         raise TinykernelError(f"{what} ({kind}) is not known; folded are {_FOLDED}")
@@ -94,12 +98,12 @@ def _followed(line: _Line, what: str, step: Any, names: Any) -> _Line:
     if hasattr(step, "get_support"):
         return line.then(step.get_support(indices=True))
     if kind == "ColumnTransformer":
-        return _columns(line, what, step, names)
+        return _columns(line, what, step)
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
     raise TinykernelError(f"{what} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
 
 
-def _columns(line: _Line, what: str, step: Any, names: Any) -> _Line:
+def _columns(line: _Line, what: str, step: Any) -> _Line:
     """Return a line followed by a ColumnTransformer: its parts side by side."""
     parts = []
     for name, inner, columns in step.transformers_:
@@ -107,7 +111,7 @@ def _columns(line: _Line, what: str, step: Any, names: Any) -> _Line:
             continue
         known = list(getattr(step, "feature_names_in_", ()))
         chosen = _positions(columns, known, len(line.column))
-        part = _followed(line.then(chosen), f"{what}, part {name!r}", _bare(inner), names)
+        part = _followed(line.then(chosen), f"{what}, part {name!r}", _bare(inner))
         parts.append(part)
     if step.transformer_weights:
         raise TinykernelError(f"{what} (ColumnTransformer with weights) cannot be folded")
