@@ -232,6 +232,18 @@ def test_bad_recordings(tmp_path, kind, options, expected):
 
 
 @pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--missing", "median"), "'median': write drop or error for windows of recordings"),
+        (("--input-type", "int8"), "not for recordings"),
+    ],
+)
+def test_options_of_tables_are_none_of_recordings(tmp_path, options, expected):
+    """What only rows of tables have is refused before anything is read."""
+    assert expected in failed("train", tmp_path, "-o", tmp_path / "m.tkm", *options, status=2)
+
+
+@pytest.mark.parametrize(
     ("options", "expected", "status"),
     [
         (("--image-shape", "28x28"), "makes 784 values, but rows have 5 inputs", 1),
@@ -240,7 +252,8 @@ def test_bad_recordings(tmp_path, kind, options, expected):
         (("--augment", "shift:0.5"), "write KIND or KIND:AMOUNT", 2),
         (("--mixed", "drop"), "for recordings: give --window", 2),
         (("--hop", "5"), "for recordings: give --window", 2),
-        (("--drop", "a"), "has no names of columns", 1),
+        (("--missing", "error"), "'error': write drop or median for rows of tables", 2),
+        (("--drop", "a"), "only tables have columns", 1),
     ],
 )
 def test_bad_options(work, tmp_path, options, expected, status):

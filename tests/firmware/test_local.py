@@ -210,7 +210,8 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     cppcheck = require_tool("cppcheck")
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
     finished = subprocess.run(
-        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1", "--inline-suppr",
+        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
+         "--platform=unix32", "-DINT_MAX=2147483647", "--inline-suppr",
          "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
          f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
          str(tmp_path / "src" / "gesture.c")],

@@ -15,6 +15,7 @@ from tinykernel.files import refuse_inputs, refuse_occupied
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
     from tinykernel.data.recordings import Windows
+    from tinykernel.data.selection import Selection
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -164,6 +165,7 @@ def rows_for(
     *,
     label: str | None = None,
     groups: str | None = None,
+    selection: Selection | None = None,
     test_size: float | None = None,
     seed: int = 0,
 ) -> Rows:
@@ -172,11 +174,11 @@ def rows_for(
     Parameters
     ----------
     model : pathlib.Path
-        The model's file, which says how recordings were cut, or which columns were taken.
+        The model's file, which says how recordings were cut.
     integer : IntegerModel
     data : str
         File or folder.
-    label, groups, test_size, seed
+    label, groups, selection, test_size, seed
         As for `load_rows`.
 
     Returns
@@ -185,13 +187,10 @@ def rows_for(
     """
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
-    from tinykernel.modelfile import about
 
     cut = recordings_for(model, integer, data, label=label, groups=groups)
     if cut is not None:
         return signal_rows(cut, test_size, seed)
-    said = about(model)
-    inputs = said.get("inputs")
     return load_rows(
         data,
         label=label,
@@ -199,14 +198,20 @@ def rows_for(
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
         classes=integer.classes,
-        inputs=list(map(str, inputs)) if isinstance(inputs, list) else None,
+        selection=selection,
         test_size=test_size,
         seed=seed,
     )
 
 
 def recordings_for(
-    model: Path, integer: IntegerModel, data: str, *, mixed: str | None = None, **named: str | None
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    mixed: str | None = None,
 ) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
@@ -215,10 +220,8 @@ def recordings_for(
     model : pathlib.Path
     integer : IntegerModel
     data : str
-    mixed : {"drop", "majority"}, optional
+    label, groups, mixed : str, optional
         Instead of what training did.
-    **named
-        label and groups.
 
     Returns
     -------
@@ -231,7 +234,7 @@ def recordings_for(
     cutting = remembered(said, integer)
     if cutting is None or not takes_recordings(data, integer, said):
         return None
-    return cut_for(data, integer, cutting, mixed=mixed, **named)
+    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed)
 
 
 def check_output_file(

@@ -102,7 +102,9 @@ def export_command(
     vectors = None
     if data is not None:
         named = memory.names(data, label, groups)
-        cut = recordings_for(model, integer, data, mixed="majority", **named)
+        cut = recordings_for(
+            model, integer, data, label=named["label"], groups=named["groups"], mixed="majority"
+        )
         if cut is None:
             vectors = rows_for(model, integer, data, **named).X[:_VECTORS]
         else:

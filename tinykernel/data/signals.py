@@ -33,8 +33,8 @@ __all__ = [
     "takes_recordings",
 ]
 
-_ALWAYS = (".wav", ".tsv")
-_TABLES = (".csv", ".parquet")
+_SOUND = ".wav"
+_TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Cutting:
 
 
 def is_recording(path: str | Path) -> bool:
-    """Whether a path can only mean recordings: a folder, a sound, a .tsv."""
+    """Whether a path can only mean recordings: a folder, a sound."""
     given = Path(path)
-    if given.suffix.lower() in _ALWAYS or given.is_dir():
+    if given.suffix.lower() == _SOUND or given.is_dir():
         return True
     shared = os.environ.get("TINYKERNEL_DATA")
     alone = not given.exists() and given.name == str(given)
