@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tinykernel.cli._options import (
+from tinykernel.cli.common.options import (
     ForceOption,
     GroupsOption,
     JsonOption,
@@ -19,8 +19,8 @@ from tinykernel.cli._options import (
     recordings_for,
     rows_for,
 )
-from tinykernel.cli._output import print_json, print_pairs, size
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.cli.common.remembered import remembered
 
 __all__ = ["export_command", "write_project"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli._judging import evaluation_in_words, print_classes, print_verdict
-from tinykernel.cli._options import (
+from tinykernel.cli.common.judging import evaluation_in_words, print_classes, print_verdict
+from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
     BudgetOption,
@@ -24,9 +24,9 @@ from tinykernel.cli._options import (
     TargetOption,
     check_output_file,
 )
-from tinykernel.cli._output import percent, print_json, print_pairs, size
-from tinykernel.cli._progress import showing_progress
-from tinykernel.cli._remembered import about_training
+from tinykernel.cli.common.output import percent, print_json, print_pairs, size
+from tinykernel.cli.common.progress import showing_progress
+from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.predict import in_batches
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tinykernel.cli._output import percent, print_pairs, print_table, size
+from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.evaluation import Baseline, Evaluation
