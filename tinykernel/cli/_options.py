@@ -206,7 +206,13 @@ def rows_for(
 
 
 def recordings_for(
-    model: Path, integer: IntegerModel, data: str, *, mixed: str | None = None, **named: str | None
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    mixed: str | None = None,
 ) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
@@ -217,8 +223,8 @@ def recordings_for(
     data : str
     mixed : {"drop", "majority"}, optional
         Instead of what training did.
-    **named
-        label and groups.
+    label, groups : str, optional
+        Columns or arrays, instead of those of training.
 
     Returns
     -------
@@ -231,7 +237,7 @@ def recordings_for(
     cutting = remembered(said, integer)
     if cutting is None or not takes_recordings(data, integer, said):
         return None
-    return cut_for(data, integer, cutting, mixed=mixed, **named)
+    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed)
 
 
 def check_output_file(
