@@ -50,6 +50,8 @@ _BESIDE, _LINEAR_CODE = 4, 260
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
+# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
+_A_BYTE, _A_POSITION = 85.0, 11.5
 # Chosen by a search, and no parameters of the classifier.
 _FOUND_ONLY = ("slope", "dropout")
 
@@ -307,6 +309,9 @@ def _kernels(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the number of kernels, and the bits of the linear part on their counts."""
     most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
+    if len(shape) == 3:
+        # Or a small model of large images would take long: 700,000 instructions at 8 KB.
+        most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
     least, found = [], {"n_kernels": 0}
     asked = given.get("linear", "auto")
     for bits in _COUNT_BITS if asked == "auto" else (asked,):

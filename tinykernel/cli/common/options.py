@@ -54,6 +54,7 @@ def _budget(text: str | int) -> int:
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
+    """Offer the names of targets to the shell."""
     from tinykernel.codegen.targets import TARGETS
 
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
