@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 # The builder of a PlatformIO platform is run by SCons, not by Python.
-collect_ignore_glob = ["codegen/platform_offline/*"]
+collect_ignore_glob = ["codegen/platform_offline/*", "codegen/build_systems/*"]
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -35,6 +35,7 @@ _DEBIAN_PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "clang": "clang",
     "clang++": "clang",
+    "cmake": "cmake",
     "cppcheck": "cppcheck",
     "g++": "g++",
     "gcc": "gcc",
@@ -46,13 +47,20 @@ _DEBIAN_PACKAGES = {
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
-_PYTHON_PROGRAMS = {"clang-format": "clang-format", "pio": "platformio", "scons": "scons"}
+_PYTHON_PROGRAMS = {
+    "clang-format": "clang-format",
+    "compote": "idf-component-manager",
+    "pio": "platformio",
+    "scons": "scons",
+}
 _PYTHON_MODULES = {
     "SCons": "scons",
+    "kconfiglib": "kconfiglib",
     "matplotlib": "matplotlib",
     "pandas": "pandas",
     "platformio": "platformio",
     "pyarrow": "pyarrow",
+    "ruamel.yaml": "ruamel.yaml",
     "unicorn": "unicorn",
     "ziglang": "ziglang",
 }
@@ -103,9 +111,9 @@ def require_tool() -> Callable[[str], Any]:
     """Return a function that finds a tool, or skips the test and says how to install it.
 
     It returns the path of a program (a string), or the module for the Python packages
-    ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``matplotlib``, ``pandas`` and
-    ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool
-    fails the test.
+    ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
+    ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous
+    integration, a missing tool fails the test.
     """
 
     def require(name: str) -> Any:

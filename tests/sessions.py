@@ -114,7 +114,7 @@ def run_shell(command: str, folder: Path) -> list[str]:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     kept = [line for line in lines if not _PROGRESS.match(line)]

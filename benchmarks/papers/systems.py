@@ -239,7 +239,7 @@ def cost_of(name: str, n: int, p: int, c: int) -> Cost:
 
     n inputs, p features, c classes. Additions, multiplications and cosines count one operation
     each; XNOR, AND and POPCOUNT of 32 bits and the addition of the count one word operation each.
-    "tinykernel" is what `method="paper"` deploys: B and P shared, generated from numbers, sign G,
+    "tinykernel" is what `PaperClassifier` deploys: B and P shared, generated from numbers, sign G,
     8-bit start and width, one 8-bit scale a block, integers instead of floats.
     """
     outputs = 1 if c == 2 else c

@@ -144,7 +144,7 @@ def test_reader_that_leaves_early(work):
         running.stdout.close()
         err = running.stderr.read()
         running.stderr.close()
-        assert running.wait(timeout=120) == 1
+        assert running.wait(timeout=300) == 1
         assert err == ""
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "tinykernel", "targets"]
@@ -162,7 +162,7 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path):
     running = process("targets", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert running.stderr.readline() == "importing\n"
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert (running.returncode, out, err) == (130, "", "error: interrupted\n")
 
 

@@ -287,7 +287,7 @@ def test_ctrl_c_while_training_leaves_no_file(tmp_path):
     first = running.stderr.readline()
     assert first.startswith("choosing"), first
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 130, err
     assert out == ""
     assert err.splitlines()[-1] == "error: interrupted"
@@ -309,7 +309,7 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert "loss" in first
     assert "s left" in first
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert "m.tkm" in out
     assert "training was interrupted after" in err.splitlines()[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,13 @@ from typer.testing import CliRunner, Result
 from tinykernel.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Tests that run in the background ignore Ctrl-C, and so would their children.
+_START = """\
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("tinykernel", run_name="__main__", alter_sys=True)
+"""
 
 QUICK = ("--n-components", 64, "--epochs", 20, "--no-search", "--quiet")
 
@@ -37,13 +43,11 @@ def failed(*arguments: object, status: int = 1) -> str:
 def process(*arguments: object, **variables: str) -> subprocess.Popen[str]:
     """Start the command line as a process of its own, with some environment variables."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tinykernel", *map(str, arguments)],
+        [sys.executable, "-c", _START, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        # Tests that run in the background ignore Ctrl-C, and so would their children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 

@@ -62,7 +62,7 @@ def pio(
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [program, *arguments], cwd=folder, env=environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=180,
+            stdin=subprocess.DEVNULL, timeout=900,
         )  # fmt: skip
 
     return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tinykernel.training.kernels import LANES
+from tinykernel.training.kernels import LANES, inlined
 
 __all__ = ["gather_inputs", "leave_out", "linear_backward", "linear_forward"]
 
@@ -19,7 +19,7 @@ def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-de
             f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
     """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
     sums[:] = 0
@@ -30,7 +30,7 @@ def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
                 sums[o, lane] += v * f[i, lane]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
     """Add the gradient of the linear part."""
     lanes = dsums.shape[1]

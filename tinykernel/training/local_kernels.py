@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tinykernel.training.kernels import LANES
+from tinykernel.training.kernels import LANES, inlined
 from tinykernel.training.linear_kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
@@ -155,7 +155,7 @@ def count_images(  # type: ignore[no-untyped-def]
                     out[first + k, i * n_cells + j] = counts[i, j, k]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: ignore[no-untyped-def]
     """Write d loss / d response of one kernel; returns their sum."""
     half = slope * slope * np.float32(0.5)
@@ -174,7 +174,7 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
     return total
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@inlined
 def _backward(  # type: ignore[no-untyped-def]
     x, base, places, responses, cell, thresholds, inverse, slope, d_counts, g, d_taps, d_threshold
 ):  # fmt: skip

@@ -48,75 +48,70 @@ typedef tk_u16 tk_lane_t;
 #define TK_ROW_PARTS ((TK_LOCAL_STRIP + TK_MOST_WORDS - 1u) / TK_MOST_WORDS)
 #define TK_GROUP     ((TK_LOCAL_STRIP + TK_ROW_PARTS - 1u) / TK_ROW_PARTS)
 
-/* do(i) for each of the TK_GROUP words. */
-#if TK_GROUP > 1u
-#define TK_DO_1(do) \
-    do              \
-    (1)
+/* one(i) for each of the TK_GROUP words; or two(i, i + 1) for pairs of them, then one(i). */
+#if TK_GROUP == 1u
+#define TK_EACH(one)          one(0)
+#define TK_PAIRS_OF(two, one) one(0)
+#elif TK_GROUP == 2u
+#define TK_EACH(one)          one(0) one(1)
+#define TK_PAIRS_OF(two, one) two(0, 1)
+#elif TK_GROUP == 3u
+#define TK_EACH(one)          one(0) one(1) one(2)
+#define TK_PAIRS_OF(two, one) two(0, 1) one(2)
+#elif TK_GROUP == 4u
+#define TK_EACH(one)          one(0) one(1) one(2) one(3)
+#define TK_PAIRS_OF(two, one) two(0, 1) two(2, 3)
+#elif TK_GROUP == 5u
+#define TK_EACH(one)          one(0) one(1) one(2) one(3) one(4)
+#define TK_PAIRS_OF(two, one) two(0, 1) two(2, 3) one(4)
+#elif TK_GROUP == 6u
+#define TK_EACH(one)          one(0) one(1) one(2) one(3) one(4) one(5)
+#define TK_PAIRS_OF(two, one) two(0, 1) two(2, 3) two(4, 5)
 #else
-#define TK_DO_1(do)
+#define TK_EACH(one)          one(0) one(1) one(2) one(3) one(4) one(5) one(6)
+#define TK_PAIRS_OF(two, one) two(0, 1) two(2, 3) two(4, 5) one(6)
 #endif
-#if TK_GROUP > 2u
-#define TK_DO_2(do) \
-    do              \
-    (2)
-#else
-#define TK_DO_2(do)
-#endif
-#if TK_GROUP > 3u
-#define TK_DO_3(do) \
-    do              \
-    (3)
-#else
-#define TK_DO_3(do)
-#endif
-#if TK_GROUP > 4u
-#define TK_DO_4(do) \
-    do              \
-    (4)
-#else
-#define TK_DO_4(do)
-#endif
-#if TK_GROUP > 5u
-#define TK_DO_5(do) \
-    do              \
-    (5)
-#else
-#define TK_DO_5(do)
-#endif
-#if TK_GROUP > 6u
-#define TK_DO_6(do) \
-    do              \
-    (6)
-#else
-#define TK_DO_6(do)
-#endif
-#define TK_DO(do) \
-    do            \
-    (0) TK_DO_1(do) TK_DO_2(do) TK_DO_3(do) TK_DO_4(do) TK_DO_5(do) TK_DO_6(do)
 
-/* Bits that count in word j of a row: lanes beyond the last column do not. */
+/* Two words at once, where there is an instruction for it that takes any two registers. */
+#if TK_THUMB && defined(__thumb2__)
+#define TK_LOAD_TWO(first, second, word, i) \
+    __asm__("ldrd %0, %1, [%2, #4*" #i "]"  \
+            : "=&r"(first), "=r"(second)    \
+            : "r"(word), "m"(*(const uint32_t (*)[TK_GROUP])word))
+#else
+#define TK_LOAD_TWO(first, second, word, i) \
+    first = word[i];                        \
+    second = word[(i) + 1]
+#endif
+
+/* Of a bit in each lane those that count in word x of a row: lanes beyond the last column do not.
+ */
 #define TK_LANES_FULL (TK_LOCAL_COLUMNS / TK_LOCAL_STRIP)
 #define TK_LANES_LAST (TK_LOCAL_COLUMNS % TK_LOCAL_STRIP) /* columns of the lane after these */
-#define TK_LANE_MASK(lanes)    \
-    ((lanes) == TK_LOCAL_LANES \
-         ? TK_LANE_ONES        \
-         : TK_LANE_ONES & ((1u << (lanes) % TK_LOCAL_LANES * TK_LANE_BITS) - 1u))
+#define TK_LANE_MASK(lanes) ((1u << (lanes) % TK_LOCAL_LANES * TK_LANE_BITS) - 1u)
 
-TK_INLINE uint32_t tk_lane_mask(uint32_t j)
+TK_INLINE uint32_t tk_lane_mask(uint32_t x, uint32_t ones)
 {
 #if TK_GROUP * TK_ROW_PARTS != TK_LOCAL_STRIP
-    if (j >= TK_LOCAL_STRIP) {
+    if (x >= TK_LOCAL_STRIP) {
         return 0u;
     }
 #endif
-#if TK_LANES_LAST != 0u
-    if (j < TK_LANES_LAST) {
-        return TK_LANE_MASK(TK_LANES_FULL + 1u);
+#if TK_LANES_LAST != 0u && TK_LANES_FULL + 1u != TK_LOCAL_LANES
+    if (x < TK_LANES_LAST) {
+        return ones & TK_LANE_MASK(TK_LANES_FULL + 1u);
+    }
+#elif TK_LANES_LAST != 0u
+    if (x < TK_LANES_LAST) {
+        return ones;
     }
 #endif
-    (void)j;
-    return TK_LANE_MASK(TK_LANES_FULL);
+    (void)x;
+#if TK_LANES_FULL == TK_LOCAL_LANES
+    return ones;
+#else
+    return ones & TK_LANE_MASK(TK_LANES_FULL);
+#endif
 }
 
 /* Row of mixed channel m from its pixels; column x is in lane x / s of word x % s. */
@@ -125,7 +120,6 @@ TK_INLINE void tk_local_load_row(const tk_sensor_t *pixel, uint32_t m, uint32_t 
     tk_lane_t *lane = (tk_lane_t *)(row + TK_LOCAL_HALO);
     uint32_t word = 0u;
     uint32_t column;
-    uint32_t j;
     for (column = 0u; column < TK_LOCAL_COLUMNS; ++column) {
         lane[word] = (tk_lane_t)tk_mixed(pixel, m);
         pixel += TK_LOCAL_AVERAGE * TK_LOCAL_CHANNELS;
@@ -135,13 +129,15 @@ TK_INLINE void tk_local_load_row(const tk_sensor_t *pixel, uint32_t m, uint32_t 
             ++lane;
         }
     }
+#if TK_LOCAL_HALO
     /* Beside a strip lies the next one. */
-    for (j = 0u; j < TK_LOCAL_HALO; ++j) {
-        uint32_t *const left = row + TK_LOCAL_HALO - 1u - j;
-        uint32_t *const right = row + TK_LOCAL_HALO + j;
+    for (column = 0u; column < TK_LOCAL_HALO; ++column) {
+        uint32_t *const left = row + TK_LOCAL_HALO - 1u - column;
+        uint32_t *const right = row + TK_LOCAL_HALO + column;
         left[0] = left[TK_LOCAL_STRIP] << TK_LANE_BITS;
         right[TK_LOCAL_STRIP] = right[0] >> TK_LANE_BITS;
     }
+#endif
 }
 
 /* All mixed channels, one after the other. */
@@ -231,30 +227,52 @@ TK_INLINE const uint8_t *tk_local_decode(const uint8_t *code, const uint32_t *im
 #define TK_BEGIN(i) uint32_t a##i = bias;
 #define TK_PLUS(i)  a##i += word[i];
 #define TK_MINUS(i) a##i -= word[i];
-#define TK_COUNT(i) count += a##i >> (TK_LANE_BITS - 1u) & tk_lane_mask(j + (i));
+#define TK_PLUS_TWO(i, j)                    \
+    {                                        \
+        uint32_t first, second;              \
+        TK_LOAD_TWO(first, second, word, i); \
+        a##i += first;                       \
+        a##j += second;                      \
+    }
+#define TK_MINUS_TWO(i, j)                   \
+    {                                        \
+        uint32_t first, second;              \
+        TK_LOAD_TWO(first, second, word, i); \
+        a##i -= first;                       \
+        a##j -= second;                      \
+    }
+#define TK_COUNT(i) count += a##i >> (TK_LANE_BITS - 1u) & tk_lane_mask(x + (i), ones);
 
 /* Positions of a row whose response is above the threshold, a count in each lane. */
-TK_INLINE uint32_t tk_local_row(const uint32_t *row, const uint32_t *places, const uint32_t *plus,
-                                const uint32_t *minus, uint32_t bias)
+TK_INLINE uint32_t tk_local_row(const uint32_t *row, const uint32_t *places,
+                                const tk_local_kernel_t *kernel)
 {
     const uint32_t *const end = places + TK_LOCAL_TAPS;
+    const uint32_t bias = kernel->bias;
     uint32_t count = 0u;
-    uint32_t j = 0u;
+    uint32_t x = 0u;
     do {
-        const uint32_t *place;
-        TK_DO(TK_BEGIN)
-        for (place = places; place != plus; ++place) {
-            const uint32_t *const word = row + *place;
-            TK_DO(TK_PLUS)
+        const uint32_t *place = places;
+        uint32_t ones = TK_LANE_ONES;
+        TK_EACH(TK_BEGIN)
+        if (place != kernel->plus) {
+            do {
+                const uint32_t *const word = row + *place++;
+                TK_PAIRS_OF(TK_PLUS_TWO, TK_PLUS)
+            } while (place != kernel->plus);
         }
-        for (place = minus; place != end; ++place) {
-            const uint32_t *const word = row + *place;
-            TK_DO(TK_MINUS)
+        place = kernel->minus;
+        if (place != end) {
+            do {
+                const uint32_t *const word = row + *place++;
+                TK_PAIRS_OF(TK_MINUS_TWO, TK_MINUS)
+            } while (place != end);
         }
-        TK_DO(TK_COUNT)
+        TK_HIDE(ones);
+        TK_EACH(TK_COUNT)
         row += TK_GROUP;
-        j += TK_GROUP;
-    } while (j < TK_LOCAL_STRIP);
+        x += TK_GROUP;
+    } while (x < TK_LOCAL_STRIP);
     return count;
 }
 
@@ -297,8 +315,7 @@ TK_SHARED const tk_count_t *tk_local_counts(const tk_sensor_t *input, uint32_t *
         row = kernel.plane;
         positions = TK_LOCAL_PLANE_ROWS - (TK_LOCAL_TAP_ROWS - 1u) * kernel.dilation;
         for (rows = positions; rows != 0u; --rows) {
-            const uint32_t count =
-                tk_local_row(row, places, kernel.plus, kernel.minus, kernel.bias);
+            const uint32_t count = tk_local_row(row, places, &kernel);
 #if TK_LOCAL_LANES == 4 && TK_LOCAL_WIDE_COUNTS
             even += count & 0x00ff00ffu;
             odd += count >> 8 & 0x00ff00ffu;

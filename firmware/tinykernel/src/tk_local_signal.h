@@ -72,10 +72,14 @@ TK_INLINE int32_t tk_local_values(int32_t *values, const tk_u16 *ring, const uin
     int32_t sum = 0;
     int32_t value = 0;
     uint32_t i;
-    for (i = 0u; i < 9u; ++i) {
-        value = ring[rows[i]];
-        sum += value;
-        values[i] = 3 * value;
+    for (i = 0u; i < 9u; i += 3u) {
+        const int32_t first = ring[rows[i]];
+        const int32_t second = ring[rows[i + 1u]];
+        value = ring[rows[i + 2u]];
+        sum += first + second + value;
+        values[i] = 3 * first;
+        values[i + 1u] = 3 * second;
+        values[i + 2u] = 3 * value;
     }
 #if TK_LOCAL_KINDS
     values[9] = 2 * sum;
@@ -114,11 +118,13 @@ TK_SHARED const uint32_t *tk_local_respond(const uint32_t *kernel, tk_count_t *r
         const uint32_t *const end = kernel + tk_groups[group + m];
         if (kernel != end) {
             const int32_t sum = tk_local_values(values, ring, rows);
+            const int32_t *from = values;
+            TK_HIDE(from); /* an address in a register, not one on the stack built for each use */
             do {
                 const uint32_t code = *kernel++;
                 const int32_t least = sum + ((int32_t)code >> 16);
                 const int32_t found =
-                    values[code & 15u] + values[code >> 4 & 15u] + values[code >> 8 & 15u];
+                    from[code & 15u] + from[code >> 4 & 15u] + from[code >> 8 & 15u];
                 *running = (tk_count_t)(*running + ((uint32_t)(least - found) >> 31));
                 ++running;
             } while (kernel != end);

@@ -1,0 +1,1 @@
+#define pdMS_TO_TICKS(milliseconds) (milliseconds)

@@ -1,0 +1,1 @@
+void vTaskDelay(unsigned ticks);

@@ -1,0 +1,37 @@
+# What an exported Zephyr module and its sample use of Zephyr, for this computer: Kconfig without
+# dependencies, and a program in place of a kernel.
+cmake_minimum_required(VERSION 3.20)
+project(zephyr C)
+add_library(zephyr_interface INTERFACE)
+target_include_directories(zephyr_interface INTERFACE ${CMAKE_CURRENT_LIST_DIR}/include)
+add_library(app STATIC ${CMAKE_CURRENT_LIST_DIR}/kernel.c)
+target_link_libraries(app PUBLIC zephyr_interface)
+add_executable(zephyr_final ${CMAKE_CURRENT_LIST_DIR}/kernel.c)
+target_link_libraries(zephyr_final PRIVATE app)
+
+function(zephyr_library_named name)
+    add_library(${name} STATIC)
+    target_link_libraries(${name} PRIVATE zephyr_interface)
+    target_link_libraries(zephyr_final PRIVATE ${name})
+    set(ZEPHYR_CURRENT_LIBRARY ${name} PARENT_SCOPE)
+endfunction()
+
+function(zephyr_library_sources)
+    target_sources(${ZEPHYR_CURRENT_LIBRARY} PRIVATE ${ARGN})
+endfunction()
+
+function(zephyr_include_directories)
+    foreach(folder ${ARGN})
+        target_include_directories(zephyr_interface INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+    endforeach()
+endfunction()
+
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/prj.conf settings REGEX "^CONFIG_")
+foreach(setting ${settings})
+    string(REPLACE "=" ";" setting ${setting})
+    set(${setting})
+endforeach()
+foreach(module ${ZEPHYR_EXTRA_MODULES})
+    get_filename_component(name ${module} NAME)
+    add_subdirectory(${module}/zephyr ${CMAKE_BINARY_DIR}/modules/${name})
+endforeach()

@@ -1,0 +1,332 @@
+"""The exported library, built and run by every build system that can be had."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.random_models import random_model
+from tinykernel import resources
+from tinykernel.build.machines import MACHINES
+from tinykernel.codegen.projects import export, formats, render_project
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+
+BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
+OFFLINE = Path(__file__).parent / "platform_offline"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+# Models of three shapes: their runtimes differ, and must not clash.
+MODELS: dict[str, dict[str, Any]] = {
+    "gesture": {"n_classes": 4, "raw_dtype": "float32"},
+    "tap": {"n_features": 40, "n_blocks": 3, "permutation": "orbit", "kept": "some"},
+    "wake": {"n_classes": 2, "raw_dtype": "int16", "bits": 16, "diagonal_kind": "sign"},
+}
+PASS = "PASS: 8 vectors, 32 scores equal"
+
+
+def write_library(folder: Path, name: str = "gesture", format: str = "library") -> Path:
+    """Export one of the models."""
+    export(random_model(1, **MODELS[name]), None, folder, name=name, format=format)
+    return folder
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """Return an exported library."""
+    return write_library(tmp_path / "gesture")
+
+
+def run(command: list[object], folder: Path, **variables: str) -> str:
+    """Run a command that must succeed and return what it printed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def cmake(folder: Path, *options: str, **variables: str) -> Path:
+    """Configure and build a folder with CMake; return where."""
+    build = folder.parent / f"{folder.name}-build"
+    configure = ["cmake", "-S", folder, "-B", build, "-DCMAKE_BUILD_TYPE=MinSizeRel", *options]
+    assert "Warning" not in run([*configure], folder, **variables)
+    run(["cmake", "--build", build], folder, **variables)
+    return build
+
+
+def ctest(build: Path) -> str:
+    """Run the tests of a CMake build."""
+    return run(["ctest", "--test-dir", build, "--output-on-failure", "--verbose"], build)
+
+
+def test_model_and_runtime_lie_in_one_place(library: Path) -> None:
+    """A user adds one folder of sources, and deletes nothing: no test lies among them."""
+    sources = {path.name for path in (library / "src").iterdir()}
+    runtime = {path.name for path in (resources.folder("firmware") / "tinykernel/src").iterdir()}
+    assert sources == runtime | {"gesture.h", "gesture.c"}
+    assert {path.name for path in (library / "examples").iterdir()} == {
+        "SelfTest", "esp_idf", "zephyr",
+    }  # fmt: skip
+    assert (library / "LICENSE").read_text().lstrip().startswith("Apache License")
+
+
+def test_every_source_names_its_licence(library: Path) -> None:
+    """A scanner of licences finds one in each file that has comments."""
+    names = ("*.c", "*.h", "*.ino", "CMakeLists.txt", "*.yml", "*.yaml", "Kconfig", "*.pdsc")
+    files = [path for name in names for path in library.rglob(name)]
+    assert len(files) > 25
+    for path in files:
+        text = path.read_text()
+        assert text.count("SPDX-License-Identifier: Apache-2.0") == 1, path
+
+
+def test_readme_says_what_the_model_is(library: Path) -> None:
+    """Fingerprint and format number in the README are those of the header and the source."""
+    readme = (library / "README.md").read_text()
+    (fingerprint,) = re.findall(
+        r"FINGERPRINT 0x(\w+)u", (library / "src" / "gesture.h").read_text()
+    )
+    (number,) = re.findall(r"TK_FORMAT +(\d+)", (library / "src" / "gesture.c").read_text())
+    assert f"Model {fingerprint}, format {number}, written by tinykernel" in readme
+
+
+def test_platformio_project_holds_the_library() -> None:
+    """What a project has in lib/NAME is the library, file by file."""
+    model = random_model(1, **MODELS["gesture"])
+    alone = render_project(model, None, name="gesture", format="library")
+    project = render_project(model, "esp32", name="gesture")
+    start = "lib/gesture/"
+    held = {path[len(start) :]: data for path, data in project.items() if path.startswith(start)}
+    assert held == alone
+
+
+@pytest.mark.parametrize("name", ["driver", "test", "kernel", "install"])
+def test_names_of_build_systems_are_refused(name: str) -> None:
+    """ESP-IDF has a component `driver`, and CMake a target `test`."""
+    with pytest.raises(TinykernelError, match="taken"):
+        render_project(random_model(1), None, name=name, format="library")
+
+
+@pytest.mark.parametrize("format", [name for name in formats() if name != "platformio"])
+def test_formats_for_every_target_take_none(format: str) -> None:
+    """An option that changes nothing is an error, not ignored."""
+    for options in ({"board": "pico"}, {"framework": "arduino"}, {"platform": "ststm32"}):
+        with pytest.raises(TinykernelError, match=r"leave --\w+ out"):
+            render_project(random_model(1), None, format=format, **options)
+    with pytest.raises(TinykernelError, match="leave --target out"):
+        render_project(random_model(1), "esp32", format=format)
+    with pytest.raises(TinykernelError, match="give --target"):
+        render_project(random_model(1), None)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["gesture", "wake"])
+def test_cmake_on_this_computer(
+    name: str, compiler: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The folder configures, builds without warnings and passes its self-test by ctest."""
+    require_tool("cmake")
+    folder = write_library(tmp_path / name, name)
+    flags = " ".join(WARNINGS)
+    build = tmp_path / "build"
+    run(["cmake", "-S", folder, "-B", build, f"-DCMAKE_C_COMPILER={require_tool(compiler)}",
+         f"-DCMAKE_C_FLAGS={flags}"], tmp_path)  # fmt: skip
+    run(["cmake", "--build", build], tmp_path)
+    assert "PASS: 8 vectors" in ctest(build)
+
+
+def test_cmake_across_to_a_microcontroller(
+    library: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """With a toolchain file the same project is a Cortex-M4 program, which ctest runs in QEMU."""
+    for tool in ("cmake", "arm-none-eabi-gcc", "qemu-system-arm"):
+        require_tool(tool)
+    build = cmake(library, f"-DCMAKE_TOOLCHAIN_FILE={BUILD_SYSTEMS / 'cortex-m4.cmake'}")
+    assert PASS in ctest(build)
+    source = library / "src" / "gesture.c"
+    text = source.read_text()
+    at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
+    source.write_text(text[:at] + "1 + " + text[at:].lstrip())
+    run(["cmake", "--build", build], library)
+    with pytest.raises(AssertionError, match="FAIL: vector 0, score of class 0: got"):
+        ctest(build)
+
+
+def test_find_package_after_installation(
+    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """An installed library is found by name and version, and gives the header and nothing else."""
+    require_tool("cmake")
+    prefix = tmp_path / "prefix"
+    run(["cmake", "--install", cmake(library), "--prefix", prefix], tmp_path)
+    assert [path.name for path in prefix.rglob("*.h")] == ["gesture.h"]
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(user C)\n"
+        "find_package(gesture 0.1.0 EXACT REQUIRED)\nadd_executable(user main.c)\n"
+        "target_link_libraries(user PRIVATE gesture::gesture)\n"
+    )
+    (user / "main.c").write_text(
+        '#include "gesture.h"\nstatic gesture_scratch_t scratch;\n'
+        "static gesture_input_t input[GESTURE_FEATURES];\n"
+        "int main(void) { return gesture_predict(input, scratch) >= GESTURE_CLASSES; }\n"
+    )
+    run([cmake(user, f"-DCMAKE_PREFIX_PATH={prefix}") / "user"], user)
+
+
+@pytest.mark.parametrize("toolchain", ["host", "cortex-m4"])
+def test_three_models_in_one_image(
+    toolchain: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Three runtimes do not clash, and a model in an interrupt does not disturb the others."""
+    require_tool("cmake")
+    options = []
+    if toolchain != "host":
+        require_tool("arm-none-eabi-gcc")
+        require_tool("qemu-system-arm")
+        options = [f"-DCMAKE_TOOLCHAIN_FILE={BUILD_SYSTEMS / 'cortex-m4.cmake'}"]
+    folder = tmp_path / "three"
+    shutil.copytree(BUILD_SYSTEMS / "three_models", folder)
+    for name in MODELS:
+        write_library(folder / name, name)
+    printed = ctest(cmake(folder, *options))
+    assert printed.count("PASS: 8 vectors") >= 3
+    assert re.search(r"\d+ interrupts, 0 differences", printed)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_single_source_needs_nothing_else(
+    name: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """One header and one source hold the runtime too, and compute the same."""
+    whole = write_library(tmp_path / "whole", name)
+    folder = write_library(tmp_path / "single", name, "single")
+    assert {path.name for path in folder.iterdir()} == {
+        f"{name}.h", f"{name}.c", "LICENSE", "manifest.json",
+    }  # fmt: skip
+    source = (folder / f"{name}.c").read_text()
+    assert re.findall(r'#include "(.+)"', source) == [f"{name}.h"]
+    assert source.count("SPDX-License-Identifier") == 1
+    selftest = [whole / "test" / "main.c", whole / f"examples/SelfTest/{name}_selftest.c"]
+    program = tmp_path / "program"
+    run([require_tool("gcc"), "-std=c99", *WARNINGS, f"-I{folder}",
+         f"-I{whole / 'examples/SelfTest'}", folder / f"{name}.c", *selftest, "-o", program],
+        tmp_path)  # fmt: skip
+    assert "PASS: 8 vectors" in run([program], tmp_path)
+
+
+def test_arduino_sketch_on_this_computer(
+    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The example compiles as Arduino compiles it, and its sketch runs the self-test."""
+    boards = resources.folder("firmware") / "boards"
+    program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"), [],
+                      [boards / "host" / "start.c"])  # fmt: skip
+    printed = run([program], tmp_path)
+    assert PASS in printed
+    assert "TIME: one inference takes" in printed
+
+
+def test_arduino_sketch_on_a_microcontroller(
+    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The same sketch for Cortex-M4, in QEMU."""
+    gcc, gxx = require_tool("arm-none-eabi-gcc"), require_tool("arm-none-eabi-g++")
+    require_tool("qemu-system-arm")
+    boards = resources.folder("firmware") / "boards"
+    row = MACHINES["mps2-an386"]
+    script = (boards / "board.ld").read_text()
+    for word, value in zip(
+        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*row.rom, *row.ram), strict=True
+    ):
+        script = script.replace(f"@{word}@", hex(value))
+    (tmp_path / "board.ld").write_text(script)
+    flags = [*find_target("cortex-m4").compilers[0].flags, "-ffunction-sections", "-nostartfiles",
+             "-Wl,--gc-sections", "-T", str(tmp_path / "board.ld")]  # fmt: skip
+    program = arduino(library, tmp_path, gcc, gxx, flags, [boards / "arm" / "start.c"])
+    printed = run([*row.qemu, "-nographic", "-monitor", "none", "-serial", "none",
+                   "-semihosting-config", "enable=on,target=native", "-kernel", program],
+                  tmp_path)  # fmt: skip
+    assert PASS in printed
+
+
+def arduino(
+    library: Path, folder: Path, gcc: str, gxx: str, flags: list[str], start: list[Path]
+) -> Path:
+    """Build the example as Arduino does: Arduino.h before the sketch, then all C of the sketch's
+    folder and of src/ of the library; return the program."""
+    sketch = library / "examples" / "SelfTest"
+    boards = resources.folder("firmware") / "boards"
+    headers = [f"-I{path}" for path in (OFFLINE / "arduino", library / "src", sketch, boards)]
+    sources = [*sketch.glob("*.c"), *(library / "src").glob("*.c")]
+    compile_only = [*flags, "-Os", *headers, "-c"]
+    objects = []
+    for source in (*sources, *start):
+        objects.append(folder / f"{source.stem}.o")
+        strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
+        run([gcc, *compile_only, *strict, source, "-o", objects[-1]], folder)
+    plus = [gxx, *compile_only, "-std=gnu++11", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra"]
+    run([*plus, OFFLINE / "arduino" / "arduino.cpp", "-o", folder / "core.o"], folder)
+    run([*plus, "-Werror", "-include", "Arduino.h", "-x", "c++", sketch / "SelfTest.ino",
+         "-o", folder / "sketch.o"], folder)  # fmt: skip
+    run([gxx, *flags, *objects, folder / "core.o", folder / "sketch.o", "-o", folder / "program"],
+        folder)  # fmt: skip
+    return folder / "program"
+
+
+def test_zephyr_module_and_sample(library: Path, require_tool: Callable[[str], Any]) -> None:
+    """The sample finds the module it lies in; with a stand-in for Zephyr it builds and passes."""
+    require_tool("cmake")
+    build = cmake(library / "examples" / "zephyr", f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}")
+    printed = run([build / "zephyr_final"], build)
+    assert PASS in printed
+    assert re.search(r"TIME: one inference takes \d+ microseconds", printed)
+
+
+def test_zephyr_module_that_is_not_chosen(
+    library: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Without its line in prj.conf the module adds nothing to the build."""
+    require_tool("cmake")
+    sample = library / "examples" / "zephyr"
+    (sample / "prj.conf").write_text("CONFIG_PRINTK=y\n")
+    with pytest.raises(AssertionError, match=r"gesture\.h"):
+        cmake(sample, f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}")
+
+
+def test_esp_idf_component_and_example(library: Path, require_tool: Callable[[str], Any]) -> None:
+    """The example finds the component, whatever its folder is called, and passes."""
+    require_tool("cmake")
+    renamed = library.rename(library.with_name("renamed"))
+    build = cmake(renamed / "examples" / "esp_idf", IDF_PATH=str(BUILD_SYSTEMS / "esp_idf"))
+    printed = run([build / "app"], build)
+    assert PASS in printed
+    assert "TIME: one inference takes 7 microseconds" in printed
+
+
+def test_esp_idf_component_is_packed(
+    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """The tool of Espressif's registry accepts the manifest and packs what belongs to it."""
+    run([require_tool("compote"), "component", "pack", "--name", "gesture", "--dest-dir",
+         tmp_path / "dist"], library)  # fmt: skip
+    assert list((tmp_path / "dist").glob("gesture_*.tgz"))
+    (packed,) = (path for path in (tmp_path / "dist").iterdir() if path.is_dir())
+    for file in ("src/gesture.c", "src/tk_predict.h", "LICENSE", "examples/esp_idf/main/main.c",
+                 "examples/SelfTest/gesture_selftest.c", "idf_component.yml"):  # fmt: skip
+        assert (packed / file).is_file(), file

@@ -1,0 +1,81 @@
+"""Models with a local stage or a linear part: between them every table and special case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.random_models import (
+    local_model,
+    random_model,
+    random_signal_stage,
+    random_stage,
+    with_linear,
+)
+from tinykernel.model.integer import IntegerModel
+
+LINEAR: dict[str, Callable[[], IntegerModel]] = {
+    "1 bit": lambda: with_linear(random_model(1, n_features=45, raw_dtype="int16"), 1, 1, False),
+    "2 bits, 2 classes": lambda: with_linear(
+        random_model(2, n_features=16, n_classes=2, raw_dtype="int8"), 2, 2, False
+    ),
+    "4 bits, few inputs": lambda: with_linear(random_model(3, n_features=3), 3, 4, False),
+    "8 bits of 16, float": lambda: with_linear(
+        random_model(4, n_features=40, bits=16, raw_dtype="float32"), 4, 8, False
+    ),
+    "2 bits, components": lambda: with_linear(random_model(5, n_features=70), 5, 2),
+    "4 bits of 16, components, 2 classes": lambda: with_linear(
+        random_model(6, n_features=45, bits=16, n_classes=2, permutation="orbit"), 6, 4
+    ),
+}
+IMAGES: dict[str, Callable[[], IntegerModel]] = {
+    "28 x 28": lambda: local_model(
+        random_stage(1, height=28, width=28, size=(5, 5), padding=2, cells=(4, 4)), 1, n_classes=10
+    ),
+    "averaged, odd size, dilated": lambda: local_model(
+        random_stage(2, height=29, width=27, average=2, size=(3, 5), padding=2, cells=(3, 4),
+                     dilations=(1, 2)), 2
+    ),
+    "channels mixed": lambda: local_model(
+        random_stage(3, height=16, width=15, channels=3, terms=2, padding=2, dilations=(1, 2)), 3,
+        weight_bits=2,
+    ),
+    "16-bit lanes": lambda: local_model(
+        random_stage(4, height=16, width=15, level_bits=8, size=(5, 5), padding=2, cells=(3, 2)), 4
+    ),
+    "16-bit counts": lambda: local_model(
+        random_stage(5, height=40, width=70, n_kernels=5, cells=(1, 4)), 5
+    ),
+    "16-bit lanes and counts, float": lambda: local_model(
+        random_stage(6, height=40, width=70, n_kernels=5, cells=(1, 2), raw_dtype="float32"), 6
+    ),
+    "two columns, wide kernels": lambda: local_model(
+        random_stage(7, height=4, width=2, size=(1, 7), cells=(1, 4), padding=0, dilations=(3,)), 7
+    ),
+    "components": lambda: local_model(random_stage(8), 8, components=True),
+    "components only": lambda: local_model(random_stage(9), 9, weight_bits=0),
+}  # fmt: skip
+SIGNALS: dict[str, Callable[[], IntegerModel]] = {
+    "averaged": lambda: local_model(random_signal_stage(1), 1),
+    "cells, odd hop": lambda: local_model(random_signal_stage(2, cells=(3, 1), hop=22), 2),
+    "components": lambda: local_model(
+        random_signal_stage(3, cells=(2, 1), hop=64), 3, components=True
+    ),
+    "components only, many windows": lambda: local_model(
+        random_signal_stage(4, hop=10), 4, weight_bits=0
+    ),
+    "16-bit counts, float": lambda: local_model(
+        random_signal_stage(5, height=600, hop=150, average=1, raw_dtype="float32", cells=(2, 1)), 5
+    ),
+    "no stream": lambda: local_model(random_signal_stage(6, height=65, hop=0), 6),
+    "12-bit levels, 16-bit inputs": lambda: local_model(
+        random_signal_stage(7, level_bits=12, dilations=(1, 2, 3), terms=1), 7, bits=16
+    ),
+    "one channel": lambda: local_model(
+        random_signal_stage(8, channels=1, terms=0, hop=2, height=34, raw_dtype="int32"), 8
+    ),
+}
+ALL = (
+    {f"linear, {name}": make for name, make in LINEAR.items()}
+    | {f"image, {name}": make for name, make in IMAGES.items()}
+    | {f"signal, {name}": make for name, make in SIGNALS.items()}
+)

@@ -1,0 +1,200 @@
+"""Linear parts, images and signals: the generated C against Python, in all its variants."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.firmware.local_models import ALL, IMAGES, SIGNALS
+from tests.firmware.test_compilers import COMPILERS, WARNINGS
+from tests.random_models import local_model, random_raw, random_signal_stage, random_stage
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import build_model, find_platforms, write_sources
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.parity import compare, entry_rows, expected_values, verify
+
+SANITISERS = ("-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+# A build for each example: shrinking would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+TOOLS = {
+    "cortex-m0": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+}
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_equal_under_sanitisers(require_tool: Callable[[str], str], kind: str) -> None:
+    """Windows, images and every hop of a stream score as in Python, in their own memory."""
+    require_tool("gcc")
+    model = ALL[kind]()
+    result = verify(model, random_raw(model, 2, 12), flags=SANITISERS)
+    assert result.first_difference is None
+    assert result.hops > 0 or model.local is None or not model.local.hop
+
+
+def _extremes(model: IntegerModel) -> np.ndarray[Any, Any]:
+    """Return inputs of which all, or every other value, are at the ends of the raw type."""
+    dtype = np.dtype(model.raw_dtype)
+    low, high = (-3e38, 3e38) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    rows = np.full((4, model.n_inputs), low, dtype=dtype)
+    rows[1], rows[2, ::2], rows[3, 1::2] = high, high, high
+    return rows
+
+
+@pytest.mark.parametrize("kind", [*(f"image, {name}" for name in IMAGES),
+                                  *(f"signal, {name}" for name in SIGNALS)])  # fmt: skip
+def test_extreme_levels(require_tool: Callable[[str], str], kind: str) -> None:
+    """Levels that are all 0 or at the top reach the ends of a lane and do not leave it."""
+    require_tool("gcc")
+    model = ALL[kind]()
+    assert verify(model, _extremes(model), flags=["-O2"]).first_difference is None
+
+
+@pytest.mark.parametrize("core", TOOLS)
+@pytest.mark.parametrize("kind", ALL)
+def test_equal_on_every_core(
+    require_tool: Callable[[str], str], tmp_path: Path, kind: str, core: str
+) -> None:
+    """Each core gives the scores of Python, within the stack that the header promises."""
+    for tool in TOOLS[core]:
+        require_tool(tool)
+    model = ALL[kind]()
+    rows = entry_rows(model, random_raw(model, 3, 4))
+    platforms = find_platforms(find_target(core), "qemu")
+    program = build_model(model, platforms[-1 if core == "cortex-m0" else 0], tmp_path, ["-Os"])
+    outputs = run_rows(program, model, rows)
+    assert compare(model, expected_values(model, rows), outputs, None).first_difference is None
+    is_float = model.raw_dtype == "float32"
+    assert 0 < outputs["raw"].stack <= 256 or is_float
+
+
+@pytest.mark.parametrize(
+    "flags", [("-Os", "-DTK_FORCE_PORTABLE=1"), ("-O3", "-DTK_FORCE_RADIX=2"), ("-O0",)], ids=str
+)
+@pytest.mark.parametrize("kind", ["image, 28 x 28", "image, 16-bit lanes", "signal, averaged"])
+def test_variants_compute_the_same(
+    require_tool: Callable[[str], str], kind: str, flags: tuple[str, ...]
+) -> None:
+    """Forcing a variant of the kernels changes the speed and no bit."""
+    for tool in TOOLS["cortex-m4"]:
+        require_tool(tool)
+    model = ALL[kind]()
+    result = verify(model, random_raw(model, 2, 3), target="cortex-m4", flags=flags)
+    assert result.first_difference is None
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    phases=PHASES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_random_images(require_tool: Callable[[str], str], data: st.DataObject) -> None:
+    """Whatever the size of image, kernels and cells, C and Python agree."""
+    require_tool("gcc")
+    average = data.draw(st.sampled_from([1, 2]))
+    tall, wide = data.draw(st.sampled_from([(1, 1), (3, 3), (5, 3), (3, 7), (5, 5)]))
+    level_bits = data.draw(st.integers(1, 3))
+    stage = random_stage(
+        data.draw(st.integers(0, 2**32 - 1)),
+        height=average * (data.draw(st.integers(0, 20)) + 2 * tall + 3),
+        width=data.draw(st.integers(2 * average, 70)),
+        channels=data.draw(st.sampled_from([1, 1, 2, 3])),
+        n_kernels=data.draw(st.integers(1, 9)),
+        raw_dtype=data.draw(st.sampled_from(["uint8", "int16", "float32", "int32"])),
+        bits=data.draw(st.sampled_from([8, 16])),
+        level_bits=level_bits,
+        average=average,
+        size=(tall, wide),
+        dilations=data.draw(st.sampled_from([(1,), (2,), (1, 2)])),
+        cells=(data.draw(st.integers(1, 3)), 4 if level_bits < 3 and tall < 5 else 2),
+        padding=data.draw(st.integers(0, 3)),
+        terms=data.draw(st.integers(0, 2)),
+    )
+    model = local_model(stage, 1, weight_bits=data.draw(st.sampled_from([1, 2, 4, 8])))
+    assert verify(model, random_raw(model, 2, 5), flags=["-O1"]).first_difference is None
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    phases=PHASES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_random_signals(require_tool: Callable[[str], str], data: st.DataObject) -> None:
+    """Whatever window, hop, channels and kernels, C and Python agree at every hop."""
+    require_tool("gcc")
+    average = data.draw(st.sampled_from([1, 2]))
+    dilations = data.draw(st.sampled_from([(1,), (1, 2), (1, 2, 4)]))
+    rows = 8 * dilations[-1] + 3 + data.draw(st.integers(0, 60))
+    stage = random_signal_stage(
+        data.draw(st.integers(0, 2**32 - 1)),
+        height=average * rows,
+        channels=data.draw(st.integers(1, 7)),
+        n_kernels=data.draw(st.integers(1, 40)),
+        raw_dtype=data.draw(st.sampled_from(["uint8", "int16", "float32", "int32"])),
+        level_bits=data.draw(st.integers(1, 12)),
+        average=average,
+        dilations=dilations,
+        cells=(data.draw(st.integers(1, 3)), 1),
+        terms=data.draw(st.integers(0, 2)),
+        hop=average * data.draw(st.integers(1, rows)),
+    )
+    model = local_model(stage, 1, components=data.draw(st.booleans()))
+    assert verify(model, random_raw(model, 2, 5), flags=["-O1"]).first_difference is None
+
+
+def test_cells_that_no_kernel_serves_are_refused() -> None:
+    """A word holds the cells across: other numbers of cells have no C, and are named."""
+    with pytest.raises(TinykernelError, match="no C for 1 cells across"):
+        pack(local_model(random_stage(1, cells=(2, 1)), 1))
+
+
+@pytest.mark.parametrize(
+    "kind", ["linear, 2 bits, components", "image, averaged, odd size, dilated",
+             "image, components only", "signal, components", "signal, averaged"]
+)  # fmt: skip
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_no_warning(
+    require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...], kind: str
+) -> None:
+    """C99 and C++17 compilers for every core take these models without a warning."""
+    program = require_tool(compiler[0])
+    write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
+    finished = subprocess.run(
+        [program, *compiler[1:], *WARNINGS, "-Os", f"-I{tmp_path / 'include'}",
+         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
+         "-o", str(tmp_path / "object.o")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
+    """Static analysis of the generated C finds nothing."""
+    cppcheck = require_tool("cppcheck")
+    write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
+    finished = subprocess.run(
+        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1", "--inline-suppr",
+         "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
+         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
+         str(tmp_path / "src" / "gesture.c")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
