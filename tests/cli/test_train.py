@@ -108,18 +108,17 @@ def test_options_reach_the_estimator(data, tmp_path):
     file = tmp_path / "m.pkl"
     result = run(
         "train", data, "-o", file, *QUICK, "--groups", "group_train", "--validation", data,
-        "--patience", 2, "--augment", "shift:1", "--noise", 0.3, "--image-shape", "1x5",
+        "--patience", 2, "--noise", 0.3,
         "--class-weight", "balanced", "--layout", "windows", "--sigma", 2, "--seed", 7,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
     expected = {
         "n_components": 64, "epochs": 20, "search": False, "patience": 2,
-        "image_shape": (1, 5), "layout": "windows",
+        "layout": "windows",
         "class_weight": "balanced", "sigma": 2.0, "random_state": 7,
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
-    assert found["augment"] == {"shift": 1}
     assert found["noise"] == 0.3
     assert load(file).history_["accuracy"].size >= 3
 
