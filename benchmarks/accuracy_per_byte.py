@@ -112,11 +112,11 @@ def bytes_of(kilobytes: float) -> int:
 
 
 def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[str, Any]:
-    """Train, verify and count one model; what was found before is taken from `stem`.json."""
-    found = stem.with_suffix(".json")
+    """Train, verify and count one model; what was found before is in `stem`.json."""
+    # Not with_suffix: there is a dot in 4.4.
+    found, given, model = (Path(f"{stem}{suffix}") for suffix in (".json", ".npz", ".tkm"))
     if found.exists():
         return dict(json.loads(found.read_text()))
-    given, model = stem.with_suffix(".npz"), stem.with_suffix(".tkm")
     data.write(given)
     try:
         trained = tinykernel_json(
