@@ -151,3 +151,32 @@ def test_balanced_rows_draw_each_class_alike(module):
     drawn = peers.balanced_rows(y)
     assert np.bincount(y[drawn]).tolist() == [333, 333, 333]
     assert len(np.unique(drawn[y[drawn] == 2])) == 10
+
+
+def test_folds_keep_files_of_their_own_and_are_not_trained_twice(module, monkeypatch, tmp_path):
+    """A row of several trainings scores each part's own model, and goes on where it ended."""
+    calls = []
+
+    def answer(*arguments):
+        calls.append(arguments[0])
+        found = {"flash": 9, "flash_source": "linked", "ram": 1, "seconds": 2.0}
+        return found | {"rows": 4, "differences": 0, "accuracy": 1.0, "instructions": len(calls)}
+
+    class Model:
+        def __init__(self, number):
+            self.number = number
+
+        def predict(self, X):
+            return np.full(len(X), self.number)
+
+    numbers = iter(range(9))
+    monkeypatch.setattr(module, "tinykernel_json", answer)
+    monkeypatch.setattr(module.tinykernel, "load", lambda _path: Model(next(numbers)))
+    monkeypatch.setattr(module, "in_words", lambda _model: "a model")
+    X = np.zeros((4, 2))
+    parts = [module.Data(X, np.arange(4) % 2, X, np.full(4, k)) for k in range(3)]
+    first = module.measure("har_raw", 4.4, parts, tmp_path)
+    assert (first.accuracy, first.rows, first.seconds, first.instructions) == (100.0, 12, 6.0, 9)
+    assert calls == ["train", "verify", "bench"] * 3
+    assert module.measure("har_raw", 4.4, parts, tmp_path) == first
+    assert len(calls) == 9
