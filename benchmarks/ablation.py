@@ -5,23 +5,37 @@ Run with ``python benchmarks/ablation.py --data DIR [--names mnist,usps]
 held out of the training part are scored (whole groups where the file has groups), never the test
 part, by the integer model that the firmware computes. All variants of one data set use about
 the same bytes of tables. ``--write FOLDER`` leaves ``ablation.md`` there.
+
+With ``--local`` it is about the parts of models for images and signals: local stage, linear part,
+what of them is learned, augmentation. Each is trained by `tinykernel.train` for ``--budget`` of
+linked flash; the page is ``ablation-local.md``, and finished rows are kept in
+``numbers/ablation-local.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import accuracy_per_byte
 import numpy as np
+from _data import load as load_parts
 from _environment import describe_machine
+from accuracy_per_byte import in_words
 
+import tinykernel
 from tinykernel.codegen.packing import pack
+from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
+from tinykernel.training import local
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
@@ -46,6 +60,38 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "half the rate of G": {"diagonal_factor": 7.5},
     "integers from the start": {"quantize_from": 0.0},
     "integers only afterwards": {"quantize_from": 1.0},
+}
+
+
+_NO_LOCAL: dict[str, Any] = {"image_shape": None, "window_shape": None, "augment": None}
+#: Changes of options of `tinykernel.train`; "plan" has those of the plan of a local stage.
+IMAGE_VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe: kernels and thresholds learned, 4-bit weights, augmented": {},
+    "no augmentation": {"augment": None},
+    "thresholds not learned": {"plan": {"threshold_step": 0.0}},
+    "taps not learned": {"plan": {"tap_step": 0.0}},
+    "neither taps nor thresholds learned": {"plan": {"tap_step": 0.0, "threshold_step": 0.0}},
+    "weights on counts of 2 bits": {"linear": 2},
+    "weights on counts of 8 bits": {"linear": 8},
+    "no local stage: components, linear part or both, by search": _NO_LOCAL,
+    "no local stage, components only": {**_NO_LOCAL, "linear": "off"},
+    "linear part alone, 8 bits": {**_NO_LOCAL, "n_components": 0, "linear": 8},
+}
+SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe: kernels chosen from a pool, 4-bit weights, augmented": {},
+    "no augmentation": {"augment": None},
+    "kernels not chosen: a pool of the number that is kept": {"plan": {"n_pool": None}},
+    "MiniRocket's kernels only, none of the level": {"plan": {"level_share": 0.0}},
+    "weights on counts of 2 bits": {"linear": 2},
+    "weights on counts of 8 bits": {"linear": 8},
+    "no local stage: components, linear part or both, by search": _NO_LOCAL,
+    "no local stage, components only": {**_NO_LOCAL, "linear": "off"},
+    "linear part alone, 8 bits": {**_NO_LOCAL, "n_components": 0, "linear": 8},
+}
+LOCAL_SETS: dict[str, dict[str, Any]] = {
+    "usps": {"image_shape": (16, 16), "augment": {"affine": 1.0}},
+    "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}},
+    "digits": {"image_shape": (8, 8)},
 }
 
 
@@ -86,13 +132,107 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
 def load(folder: Path, name: str) -> tuple[tuple[Any, Any, Any, Any], str]:
     """Return training rows, labels, rows held out, their labels; and how they were held out.
 
-    The test part of `accuracy_per_byte` is in neither.
+    The test part of `accuracy_per_byte` is in neither; of several parts the first is taken.
     """
-    data = accuracy_per_byte.load(folder, name)
+    data = load_parts(folder, name)[0]
     out = held_out(len(data.y), data.groups)
     how = "random" if data.groups is None else "whole groups"
     parts = (data.X[~out], data.y[~out], data.X[out], data.y[out])
     return parts, f"{out.sum()} training rows held out ({how})"
+
+
+# -- models for images and signals ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
+    """Change what the trainer plans for a local stage; a pool of None has no kernel to spare."""
+
+    def changed(usual: Any) -> Any:
+        def plan(*arguments: Any) -> Any:
+            found = usual(*arguments)
+            own = {key: found.n_kernels if value is None else value
+                   for key, value in changes.items()}  # fmt: skip
+            return replace(found, **own)
+
+        return plan
+
+    with contextlib.ExitStack() as stack:
+        for name in ("image_plan", "signal_plan") if changes else ():
+            usual = getattr(local, name)
+            stack.enter_context(mock.patch.object(local, name, changed(usual)))
+        yield
+
+
+def measure_local(data: tuple[Any, Any, Any, Any], groups: np.ndarray | None, name: str,
+                  changes: Mapping[str, Any], arguments: argparse.Namespace) -> str:  # fmt: skip
+    """Train one variant for the budget with every seed; return the cells of its row."""
+    X, y, X_out, y_out = data
+    options = {**LOCAL_SETS[name], **changes}
+    plan = options.pop("plan", {})
+    # A linear part alone takes what it needs; the limit is for linking it.
+    budget = "1MB" if "n_components" in options else arguments.budget
+    scores, sizes, words = [], [], ""
+    for seed in range(arguments.seeds):
+        with _plans_with(plan):
+            found = tinykernel.train(X, y, budget=budget, groups=groups, random_state=seed,
+                                     n_jobs=arguments.threads, **options)  # fmt: skip
+        scores.append(100 * np.mean(found.model.predict(X_out) == y_out))
+        assert found.memory is not None
+        sizes.append(found.memory.flash)
+        words = in_words(found.model)
+    return (f"{words} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
+            f"{max(scores):.2f}")  # fmt: skip
+
+
+def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
+    """Measure the variants of models with a shape; rows that are there are kept."""
+    folder = arguments.write
+    store = folder / "numbers" / "ablation-local.json" if folder else None
+    kept: dict[str, dict[str, Any]] = {}
+    if store is not None and store.exists():
+        kept = json.loads(store.read_text())
+    for name in arguments.names.split(","):
+        part = load_parts(arguments.data, name)[0]
+        out = held_out(len(part.y), part.groups)
+        data = (part.X[~out], part.y[~out], part.X[out], part.y[out])
+        groups = None if part.groups is None else part.groups[~out]
+        how = "random" if groups is None else "whole groups"
+        kept.setdefault(name, {"rows": {}})["how"] = (
+            f"{arguments.budget} of linked flash on cortex-m4, {arguments.seeds} seeds, "
+            f"{out.sum()} training rows held out ({how}); {describe_machine()}."
+        )
+        variants = SIGNAL_VARIANTS if "window_shape" in LOCAL_SETS[name] else IMAGE_VARIANTS
+        for title, changes in variants.items():
+            if title in kept[name]["rows"] or not any(text in title for text in chosen):
+                continue
+            try:
+                cells = measure_local(data, groups, name, changes, arguments)
+            except TinykernelError as error:
+                if "no model for this data fits" not in str(error):
+                    raise
+                cells = "nothing fits | | |"
+            kept[name]["rows"][title] = cells
+            print(f"| {title} | {cells} |", flush=True)
+            if store is not None:
+                store.parent.mkdir(parents=True, exist_ok=True)
+                write_bytes_atomically(store, json.dumps(kept, indent=1).encode())
+    if folder is not None:
+        write_bytes_atomically(folder / "ablation-local.md", local_page(kept).encode())
+
+
+def local_page(kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the page of models for images and signals."""
+    lines = ["# What the parts of models for images and signals give", "",
+             "Written by `python benchmarks/ablation.py --local`. Accuracies are those of the "
+             "integer model on rows held out of the training part; the test part has no share in "
+             "them. The linear part alone takes what it needs."]  # fmt: skip
+    for name, found in kept.items():
+        lines += ["", f"## {name}", "", found["how"], "",
+                  "| variant | model | flash | accuracy | lowest to highest |",
+                  "|---|---|---:|---:|---:|"]  # fmt: skip
+        lines += [f"| {title} | {cells} |" for title, cells in found["rows"].items()]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -100,7 +240,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     folder = os.environ.get("TINYKERNEL_DATA")
     parser.add_argument("--data", type=Path, default=folder, required=folder is None)
-    parser.add_argument("--names", default="mnist,usps")
+    parser.add_argument("--names", help="mnist,usps; with --local usps,har_raw")
+    parser.add_argument("--local", action="store_true", help="models for images and signals")
+    parser.add_argument("--budget", default="8KB", help="of flash, with --local")
     parser.add_argument("--bytes", type=int, default=6000, help="of tables")
     parser.add_argument("--epochs", type=int, help="10, or 40 for fewer than 20000 rows")
     parser.add_argument("--seeds", type=int, default=2)
@@ -110,6 +252,11 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="a folder for the page")
     arguments = parser.parse_args()
     texts = (arguments.variants or "").split(",")
+    if arguments.local:
+        arguments.names = arguments.names or "usps,har_raw"
+        run_local(arguments, texts)
+        return
+    arguments.names = arguments.names or "mnist,usps"
     chosen = {title: v for title, v in VARIANTS.items() if any(text in title for text in texts)}
     if not chosen:
         parser.error(f"no variant has {arguments.variants} in its title")

@@ -18,21 +18,41 @@ def module(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> ModuleType:
     return importlib.import_module("accuracy_per_byte")
 
 
-def row(module: ModuleType, kilobytes: int = 8, **changes: Any) -> Any:
+def row(module: ModuleType, kilobytes: float = 8, **changes: Any) -> Any:
     """Return a row of USPS that misses nothing."""
     given = {
-        "data": "usps", "kilobytes": kilobytes, "flash": 2000, "source": "linked",
-        "layout": "compact", "components": 64, "accuracy": 95.0, "differences": 0,
-        "seconds": 1.0, "rows": 9, "test_rows": 9, "measured": "one day, one machine",
+        "data": "usps", "kilobytes": kilobytes, "model": "64 components", "flash": 2000,
+        "source": "linked", "accuracy": 96.0, "low": 95.0, "high": 97.0, "differences": 0,
+        "instructions": 1000, "ram": 100, "seconds": 1.0, "rows": 9, "test_rows": 9,
+        "measured": "one day, one machine",
     }  # fmt: skip
     return module.Row(**(given | changes))
+
+
+def peer(module: ModuleType, name: str = "int8 perceptron", **changes: Any) -> Any:
+    """Return what a peer gave on USPS."""
+    given = {
+        "data": "usps", "kilobytes": 8, "name": name, "what": "9 hidden units", "flash": 3000,
+        "source": "linked", "accuracy": 93.0, "instructions": 5000, "ram": 80, "seconds": 1.0,
+        "measured": "one day",
+    }  # fmt: skip
+    return module.Peer(**(given | changes))
 
 
 def test_nothing_fits_is_a_miss_where_a_limit_is_set(module):
     """A row without a model cannot pass its limit; a small budget without a limit may."""
     assert module.missed([row(module)]) == []
-    assert module.missed([row(module, components=0)]) == ["usps, 8 KB: nothing fits"]
-    assert module.missed([row(module, 2, components=0)]) == []
+    assert module.missed([row(module, model="")]) == ["usps, 8 KB: nothing fits"]
+    assert module.missed([row(module, 2, model="")]) == []
+
+
+def test_every_kind_of_miss_is_said(module):
+    """Accuracy, scores, bytes, instructions and RAM over the limits each make a line."""
+    wrong = {"accuracy": 50.0, "differences": 1, "flash": 8193}
+    assert len(module.missed([row(module, **wrong)])) == 3
+    costly = {"data": "mnist", "accuracy": 99.0, "instructions": 700_001, "ram": 5121}
+    assert len(module.missed([row(module, **costly)])) == 2
+    assert "(missed)" in module.table([row(module, accuracy=95.4)])
 
 
 def test_missing_rows_are_not_called_differing_scores(module):
@@ -44,24 +64,119 @@ def test_missing_rows_are_not_called_differing_scores(module):
 
 def test_every_budget_is_shown(module):
     """Rows of other budgets than the usual ones are on the page, in order."""
-    rows = [row(module, 30), row(module, 12), row(module, 8, data="mnist")]
+    rows = [row(module, 30), row(module, 4.4), row(module, 8, data="mnist")]
     ordered = module.in_order(rows)
-    assert [(r.data, r.kilobytes) for r in ordered] == [("mnist", 8), ("usps", 12), ("usps", 30)]
-    assert "| usps | 12 KB |" in module.page(ordered, {})
+    assert [(r.data, r.kilobytes) for r in ordered] == [("mnist", 8), ("usps", 4.4), ("usps", 30)]
+    assert "| usps | 4.4 KB |" in module.page(ordered, {}, [])
 
 
 def test_rows_keep_when_and_where_they_were_measured(module):
     """A page made of kept rows does not say that they were measured now."""
     rows = [row(module, 8), row(module, 30, measured="another day")]
-    text = module.page(rows, {})
+    text = module.page(rows, {}, [])
     assert "Rows measured on: one day, one machine (usps 8 KB)" in text
     assert "Rows measured on: another day (usps 30 KB)" in text
 
 
-def test_perceptron_learns_balanced_classes(module):
-    """Where accuracies are balanced, the reference sees as many rows of each class."""
+def test_the_page_says_where_a_peer_wins(module):
+    """A more accurate peer is named with its lead; one that does not fit never wins."""
+    ours = row(module)
+    assert module.ahead(ours, [peer(module)]) == "tinykernel by 3.00"
+    better = peer(module, "boosted trees", accuracy=97.5, source="estimate", instructions=None)
+    assert module.ahead(ours, [peer(module), better]) == "**boosted trees** by 1.50"
+    assert module.ahead(row(module, model="", accuracy=0.0), [better]) == "**boosted trees**"
+    nothing = peer(module, what="", accuracy=0.0)
+    assert module.ahead(ours, [nothing]) == "tinykernel"
+    text = module.page([ours], {}, [better, nothing])
+    assert "3000 B by estimate" in text
+    assert "nothing fits" in text
+    assert "Not measured: emlearn MLP, emlearn trees" in text
+
+
+def test_persons_stay_on_one_side(module, monkeypatch):
+    """The folds of har_raw hold each window once, and no person in both parts."""
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.integers(0, 9, (60, 4, 2)), "y": np.arange(60) % 2}
+    arrays["group"] = np.repeat(np.arange(10), 6)
+
+    class Loaded(dict[str, Any]):
+        files = tuple(arrays)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr(np, "load", lambda *_args, **_named: Loaded(arrays))
+    parts = module.load(Path(), "har_raw")
+    assert len(parts) == 5
+    assert sum(len(part.y_test) for part in parts) == 60
+    for part in parts:
+        assert not set(part.groups) & set(part.groups_test)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "pool"),
+    [("usps", "float32", 2), ("usps", "float32", 1), ("mnist", "uint8", 2),
+     ("covtype", "int16", 1)],
+)  # fmt: skip
+def test_int8_perceptron_in_c_computes_what_was_trained(module, require_tool, name, dtype, pool):
+    """Labels of the peer's C are those of its float model but for a few roundings."""
+    import peers
+
+    require_tool("gcc")
+    rng = np.random.default_rng(0)
+    side = {"usps": 256, "mnist": 784, "covtype": 54}[name]
+    centres = rng.uniform(0, 255, (3, side))
+    codes = np.arange(600) % 3
+    X = np.clip(centres[codes] + rng.normal(0, 40, (600, side)), 0, 255)
+    if name == "covtype":
+        X[:, 10:] = X[:, 10:] > 128
+    X = (X / 255 if dtype == "float32" else X).astype(dtype)
+    how = peers.Bytes.of(name, X, pool)
+    given = how.apply(X)
+    model = peers.train_perceptron(given, codes, 8, 0.0, 10)
+    sources = peers.perceptron_sources(model, how, given, X.dtype, side)
+    labels = peers.run_on_host(sources, X)
+    assert np.mean(labels == model.predict(given)) > 0.98
+    assert np.mean(labels == codes) > 0.95
+
+
+def test_balanced_rows_draw_each_class_alike(module):
+    """Where accuracies are balanced, a peer sees as many rows of each class."""
+    import peers
+
     y = np.repeat([0, 1, 2], [900, 90, 10])
-    drawn = module.perceptron_rows(y, balanced=True)
+    drawn = peers.balanced_rows(y)
     assert np.bincount(y[drawn]).tolist() == [333, 333, 333]
     assert len(np.unique(drawn[y[drawn] == 2])) == 10
-    assert sorted(module.perceptron_rows(y, balanced=False)) == list(range(1000))
+
+
+def test_folds_keep_files_of_their_own_and_are_not_trained_twice(module, monkeypatch, tmp_path):
+    """A row of several trainings scores each part's own model, and goes on where it ended."""
+    calls = []
+
+    def answer(*arguments):
+        calls.append(arguments[0])
+        found = {"flash": 9, "flash_source": "linked", "ram": 1, "seconds": 2.0}
+        return found | {"rows": 4, "differences": 0, "accuracy": 1.0, "instructions": len(calls)}
+
+    class Model:
+        def __init__(self, number):
+            self.number = number
+
+        def predict(self, X):
+            return np.full(len(X), self.number)
+
+    numbers = iter(range(9))
+    monkeypatch.setattr(module, "tinykernel_json", answer)
+    monkeypatch.setattr(module.tinykernel, "load", lambda _path: Model(next(numbers)))
+    monkeypatch.setattr(module, "in_words", lambda _model: "a model")
+    X = np.zeros((4, 2))
+    parts = [module.Data(X, np.arange(4) % 2, X, np.full(4, k)) for k in range(3)]
+    first = module.measure("har_raw", 4.4, parts, tmp_path)
+    assert (first.accuracy, first.rows, first.seconds, first.instructions) == (100.0, 12, 6.0, 9)
+    assert calls == ["train", "verify", "bench"] * 3
+    assert module.measure("har_raw", 4.4, parts, tmp_path) == first
+    assert len(calls) == 9
