@@ -398,7 +398,8 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         _check_classifier(fields, set(obj.get_params(deep=False)))
     else:
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj) if f.init}
-        # A model without them has the bytes that it had before there were such parts.
+        # Left out where empty, so that an integer model without them is written as in version 1.
+        # A machine always has `linear_scale`, a number.
         fields = {
             key: value for key, value in fields.items() if key not in _LATER or value is not None
         }

@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel:
-    """A binary-feature kernel classifier in integer arithmetic: the firmware, as data.
+    """A kernel classifier of binary components in integer arithmetic: the firmware, as data.
 
     This docstring is the complete specification. Python and the generated C both follow it, so
     all their scores are equal. Integers are two's complement; ``>>`` of a signed value is
@@ -49,7 +49,7 @@ class IntegerModel:
         u_i = sign_i * max(q_i, -32767)      i < n     (the maximum matters for int16 q only)
         u_i = 0                              n <= i < d
 
-    ``sign_i`` is 0 exactly for the constant features (scaler multiplier 0): their q is ignored,
+    ``sign_i`` is 0 exactly for the constant inputs (scaler multiplier 0): their q is ignored,
     through the quantized entry too. Then the fast Walsh-Hadamard transform in place: for stage
     ``k = 0, 1, ..., log2(d) - 1``, for every j whose bit k is 0, with ``a = u_j`` and
     ``b = u_(j + 2**k)`` read before either is written::
@@ -68,8 +68,8 @@ class IntegerModel:
 
     and the same transform with the schedule `halve_second`, the same for every block.
 
-    **4. Features.** The kept rows (b, j), those with ``row_kept[b, j]``, in row-major order (all of
-    block 0, then block 1, ...) are the components r = 0..p-1. With one turn = 2**32, in uint32
+    **4. Components.** The kept rows (b, j), those with ``row_kept[b, j]``, in row-major order (all
+    of block 0, then block 1, ...) are the components r = 0..p-1. With one turn = 2**32, in uint32
     with wrap-around, which is the modulo::
 
         phase_r = ((uint32)(scale_r * v_j) << phase_shift) + (start_r << 24)
@@ -102,7 +102,7 @@ class IntegerModel:
         n, 1..65536.
     scaler : InputScaler
     sign : ndarray of int8, shape (n_features,)
-        Diagonal of B: +-1, and 0 exactly for the constant features.
+        Diagonal of B: +-1, and 0 exactly for the constant inputs.
     permutation : Permutation
         P, shared by all blocks.
     diagonal : ndarray of int8, shape (n_blocks, d)
@@ -125,7 +125,7 @@ class IntegerModel:
         ``total * decision_scale`` approximates the decision of the float machine. Information
         only: it takes no part in scores and labels.
     linear : ndarray of int8, shape (n_outputs, n_features), optional
-        Weights of the linear part, -127..127; 0 for constant features.
+        Weights of the linear part, -127..127; 0 for constant inputs.
     linear_multiplier : ndarray of int32, shape (n_outputs,), optional
         Is there where `linear` is.
     local : LocalStage, optional
@@ -141,9 +141,9 @@ class IntegerModel:
 
     Notes
     -----
-    The features are RM-BCSIK of Lei & Lan, AAAI 2021, formulas (3)-(5): ``sign(cos(V x + b) + t)``
-    is +1 exactly where the phase lies in a window, so that no cosine is computed. Two models are
-    equal when their contents are.
+    The components are RM-BCSIK of Lei & Lan, AAAI 2021, formulas (3)-(5): ``sign(cos(V x + b) +
+    t)`` is +1 exactly where the phase lies in a window, so that no cosine is computed. Two models
+    are equal when their contents are.
     """
 
     n_features: int

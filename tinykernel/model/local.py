@@ -27,7 +27,7 @@ _MOST_COUNTS = 65536
 class LocalStage:
     """What comes before the machine for inputs with a shape: small kernels, thresholds, counts.
 
-    After MiniRocket (Dempster, Schmidt, Webb, KDD 2021): a feature is the number of positions at
+    After MiniRocket (Dempster, Schmidt, Webb, KDD 2021): a count is the number of positions at
     which the response of a kernel exceeds a threshold. This docstring is the specification that
     Python and C follow. An input has `height` rows of `width` columns of `channels` values; of a
     signal the rows are the samples, oldest first, and the width is 1. ``>>`` rounds down.

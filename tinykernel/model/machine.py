@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 512
 
 @dataclass(frozen=True, eq=False)
 class KernelMachine:
-    """A trained kernel machine with binary features and ternary weights, in floats.
+    """A trained kernel machine with binary components and ternary weights, in floats.
 
     With ``x' = clip((x - input_offset) * input_scale, input_low, input_high)`` padded by zeros to
     d values (Lei & Lan 2021, (3)-(5), written with phase windows instead of a cosine)::
@@ -29,8 +29,9 @@ class KernelMachine:
         z     = +1 if (theta + start) mod 2 pi < width else -1
         f     = output_scale * (weights @ z) + output_offset
 
-    ``sign(cos(theta + b) + t)`` is the same feature: with ``h = arccos(-t)`` it is +1 exactly where
-    the phase ``theta + b + h`` lies in ``[0, 2 h)``, so ``start = b + h`` and ``width = 2 h``.
+    ``sign(cos(theta + b) + t)`` is the same component: with ``h = arccos(-t)`` it is +1 exactly
+    where the phase ``theta + b + h`` lies in ``[0, 2 h)``, so ``start = b + h`` and ``width = 2
+    h``.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class KernelMachine:
     raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
         The type of the raw sensor values that the firmware takes.
     input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
-        The scaler. ``input_scale`` is 0 for a constant feature. Values outside
+        The scaler. ``input_scale`` is 0 for a constant input. Values outside
         ``[input_low, input_high]`` saturate.
     sign : ndarray of int8, shape (n_features,)
         Diagonal of B, +-1. The padding is zero, so its signs do not matter.
@@ -64,7 +65,7 @@ class KernelMachine:
         Whether training kept to the arithmetic of the firmware: the windows are then those of its
         integers, and quantization leaves them where they are.
     linear : ndarray of int8, shape (n_outputs, n_features), optional
-        A linear part: levels, 0 for constant features.
+        A linear part: levels, 0 for constant inputs.
     linear_scale : float
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
     """
@@ -141,7 +142,7 @@ class KernelMachine:
         return mixed[:, self.permutation.indices(self.dimension)]
 
     def features(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Compute the binary features; True stands for +1.
+        """Compute the binary components; True stands for +1.
 
         Parameters
         ----------

@@ -121,7 +121,7 @@ def choose_schedules(
     Parameters
     ----------
     sign : ndarray of int8, shape (n_features,)
-        As in `IntegerModel`: 0 for constant features.
+        As in `IntegerModel`: 0 for constant inputs.
     bits : {8, 16}
         Width of the quantized inputs.
     permutation : Permutation

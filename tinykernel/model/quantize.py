@@ -68,7 +68,7 @@ def quantize(
     Pipeline that ends in one.
 
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
-    rows whose feature never changes become part of the class offsets.
+    rows whose component never changes become part of the class offsets.
 
     What all rows have in common stays in common, so that it takes no table:
 
@@ -245,7 +245,7 @@ def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> Quan
 
 
 def _signs(machine: KernelMachine, inputs: QuantizedInputs) -> NDArray[np.int8]:
-    """Return B, 0 for constant features."""
+    """Return B, 0 for constant inputs."""
     constant = inputs.scaler.constant(machine.n_features)
     return np.where(constant, 0, machine.sign).astype(np.int8)
 

@@ -41,7 +41,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-untyped-def]
-    """Step 4 for one block: `z` becomes 1 where the feature is on, else 0."""
+    """Step 4 for one block: `z` becomes 1 where the component is on, else 0."""
     for r in range(rows.shape[0]):
         product = np.int32(scale[r]) * np.int32(v[rows[r]])
         phase = (np.uint32(product) << phase_shift) + (np.uint32(start[r]) << np.uint32(24))

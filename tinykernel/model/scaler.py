@@ -19,12 +19,12 @@ RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 
 @dataclass(frozen=True, eq=False)
 class InputScaler:
-    """How a raw value x of feature i becomes the quantized value q.
+    """How a raw value x of input i becomes the quantized value q.
 
-    Every array has length ``n_features``, or length 1 where one value serves all features (each
+    Every array has length ``n_features``, or length 1 where one value serves all inputs (each
     array for itself). With ``top = 2**bits - 1`` and ``half = 2**(bits - 1)``:
 
-    * ``multiplier_i == 0`` marks a constant feature: ``q = 0``, whatever x is.
+    * ``multiplier_i == 0`` marks a constant input: ``q = 0``, whatever x is.
     * raw float32: ``t = (x - offset_i) * multiplier_i``, two IEEE 754 binary32 operations, each
       rounded to nearest even on its own (never contracted). Then, by comparisons in this order,
       ``t = 0 unless t > 0`` (so that NaN gives 0) and ``t = top if t > top``. ``q = int(t) - half``
@@ -125,7 +125,7 @@ class InputScaler:
         return {**named, "pre_shift": self.pre_shift}
 
     def constant(self, n_features: int) -> NDArray[np.bool_]:
-        """Return which features are constant, hence ignored; shape (n_features,)."""
+        """Return which inputs are constant, hence ignored; shape (n_features,)."""
         return np.broadcast_to(self.multiplier == 0, (n_features,)).copy()
 
     def quantize(self, raw: NDArray[Any]) -> NDArray[Any]:

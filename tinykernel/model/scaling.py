@@ -127,14 +127,14 @@ class InputScaling:
 
 
 def choose_scope(X: NDArray[Any], scope: str) -> str:
-    """Decide whether features have a scaler each or share one.
+    """Decide whether inputs have a scaler each or share one.
 
     Parameters
     ----------
     X : ndarray, shape (n, n_features)
         Raw rows.
     scope : {"auto", "feature", "global"}
-        "auto" takes one scaler for all where the features are in one unit: where most of those
+        "auto" takes one scaler for all where the inputs are in one unit: where most of those
         that vary span at least half of the range of all.
 
     Returns
@@ -175,15 +175,15 @@ def fit_scaling(
         The range of the training rows to [-1, 1], or mean 0 and standard deviation 1; the latter
         saturates at -4 and 4.
     scope : {"auto", "feature", "global"}
-        Each feature by itself, or one offset and one scale for all of them, which suits features
+        Each input by itself, or one offset and one scale for all of them, which suits inputs
         in the same unit, such as pixels, and costs no table in the firmware; "auto" as in
         `choose_scope`.
 
     Returns
     -------
     InputScaling
-        The scale of a constant feature is 0 with scope "feature". With "global" it is that of all
-        features, unless all features are one and the same constant.
+        The scale of a constant input is 0 with scope "feature". With "global" it is that of all
+        inputs, unless all inputs are one and the same constant.
 
     Examples
     --------

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* What a generated model defines before it includes tk_predict.h, which includes the rest. The
  * runtime is a set of kernels, one a file, specialised at compile time by these macros and tables.
  * Everything is `static`, so that any number of models links into one image; two model sources
@@ -17,12 +18,13 @@
  *   TK_HALVE_FIRST         bit k = 0..15 set: stage k of the first transform halves (floor)
  *   TK_HALVE_SECOND        the same for the transform in each block
  *   TK_PHASE_SHIFT         0..31: left shift of scale * v; one turn is 2^32
- * Input scaler: types tk_raw_t and tk_quantized_t, and for feature i
+ * Input scaler: types tk_raw_t and tk_quantized_t, and for input i
  *   TK_RAW_FLOAT           1: float32 inputs; 0: integers
  *   TK_RAW_WIDE            integers only, 1: differences of raw values may need more than 32 bits
  *   TK_OFFSET(i)           float, finite; or int32_t, any
  *   TK_MULTIPLIER(i)       float, finite, 0 or more; or uint32_t, such that span >> pre-shift times
- * it is below 2^(16 + TK_INPUT_BITS) TK_SPAN(i)             integers only, uint32_t, any
+ *                          it is below 2^(16 + TK_INPUT_BITS)
+ *   TK_SPAN(i)             integers only, uint32_t, any
  *   TK_PRE_SHIFT(i)        integers only, 0..31
  * Formats (a table is a constant array of the name given; a literal macro replaces equal values)
  *   TK_SIGNS               1: tk_signs[] has a bit for each input, set where it changes its sign;
@@ -39,16 +41,22 @@
  *                          is a component; 0: the first components of a block are
  *   TK_WORDS(b)            words of 32 components that block b has, 1..d/32
  *   TK_BITS_WORDS          0..28, words of scratch in which bits of blocks wait to be counted
- * together; 0: each block is counted by itself TK_BITS_FULL           they are counted when there
- * are more, and after the last block TK_SCALE(b)            defined: one scale (1..255) for all
- * rows of block b TK_EVEN_START, TK_ODD_START     defined: one start (0..255) for components in the
- * low halves of words of v, one for those in the high halves TK_WIDTH               defined: one
- * width (1..255) for all TK_TAIL(b)             defined: bits of the last word of block b that are
- * no components, where neither a width 0 nor a mask word says so TK_PLANES              2: a sign
- * and a mask word; 1: a sign word (no weight is zero) Tables tk_windows[]           for each word
- * of 32 components eight groups of 4: scales, starts, widths, one word each, without those that a
- * macro above replaces; no table if all are replaced; see tk_windows.h tk_weights[]           for
- * blocks that are counted together, each output, each word of 32 components: sign word, mask word
+ *                          together; 0: each block is counted by itself
+ *   TK_BITS_FULL           they are counted when there are more, and after the last block
+ *   TK_SCALE(b)            defined: one scale (1..255) for all rows of block b
+ *   TK_EVEN_START, TK_ODD_START
+ *                          defined: one start (0..255) for components in the low halves of words
+ *                          of v, one for those in the high halves
+ *   TK_WIDTH               defined: one width (1..255) for all
+ *   TK_TAIL(b)             defined: bits of the last word of block b that are no components,
+ *                          where neither a width 0 nor a mask word says so
+ *   TK_PLANES              2: a sign and a mask word; 1: a sign word (no weight is zero)
+ * Tables
+ *   tk_windows[]           for each word of 32 components eight groups of 4: scales, starts,
+ *                          widths, one word each, without those that a macro above replaces; no
+ *                          table if all are replaced; see tk_windows.h
+ *   tk_weights[]           for blocks that are counted together, each output, each word of 32
+ *                          components: sign word, mask word
  *   tk_gains[], tk_biases[]  int32_t: score = gain * (number of agreeing components) + bias
  * Linear part, if there is one
  *   TK_LINEAR_BITS         1, 2, 4 or 8: width of a weight; one bit: 0 is 1 and 1 is -1
@@ -59,9 +67,11 @@
  * it makes of them are what is called inputs above
  *   TK_LOCAL               1: images, see tk_local_image.h; 2: signals, see tk_local_signal.h
  *   tk_sensor_t            type of raw values
- *   TK_LOCAL_HEIGHT, TK_LOCAL_WIDTH, TK_LOCAL_CHANNELS   shape of the raw input
+ *   TK_LOCAL_HEIGHT, TK_LOCAL_WIDTH, TK_LOCAL_CHANNELS
+ *                          shape of the raw input
  *   TK_LOCAL_BITS, TK_LOCAL_RAW_FLOAT, TK_LOCAL_RAW_WIDE, TK_LOCAL_OFFSET(c),
- *   TK_LOCAL_MULTIPLIER(c), TK_LOCAL_SPAN(c), TK_LOCAL_PRE_SHIFT(c)   scaler of channel c, as above
+ *   TK_LOCAL_MULTIPLIER(c), TK_LOCAL_SPAN(c), TK_LOCAL_PRE_SHIFT(c)
+ *                          scaler of channel c, as above
  *   TK_LOCAL_SHIFT         0..TK_LOCAL_BITS - 1: bits of a level that are dropped
  *   TK_LOCAL_TOP           largest level then
  *   TK_LOCAL_AVERAGE       1, or 2: neighbours are averaged, two by two in images
@@ -69,9 +79,11 @@
  *   TK_LOCAL_TERMS         0: they are the channels; 1 or 2: tk_channels[] has as many bytes for
  *                          each of them: a channel, plus 64 if top - level is meant
  *   TK_LOCAL_ROWS          rows after averaging
- *   TK_LOCAL_KERNELS, TK_LOCAL_CELLS   kernels, and cells above one another
+ *   TK_LOCAL_KERNELS       kernels
+ *   TK_LOCAL_CELLS         cells above one another
  *   TK_LOCAL_WIDE_COUNTS   1: counts are uint16_t, else uint8_t
  */
+/* clang-format on */
 #ifndef TK_CONTRACT_H
 #define TK_CONTRACT_H
 

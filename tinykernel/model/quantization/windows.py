@@ -1,4 +1,4 @@
-"""Phase windows in 8-bit numbers: last part of the quantization of the features."""
+"""Phase windows in 8-bit numbers: last part of the quantization of the components."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class QuantizedWindows:
     """Phase windows of all rows, shape (n_blocks, d).
 
     `falls` says where the phase falls as v grows, so that the window is mirrored; `constant` is +1
-    or -1 where the feature is always or never on, 0 where it varies; `shift` is by how many turns
+    or -1 where the component is always or never on, 0 where it varies; `shift` is by how many turns
     the starts were moved before they were rounded.
     """
 
@@ -102,7 +102,7 @@ def _two_starts(
 def _round_edges(
     start: NDArray[np.float64], width: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Round the two phases at which a feature goes on and off, which are what matters."""
+    """Round the two phases at which a component goes on and off, which are what matters."""
     rising = np.rint(-np.mod(start, 1) * STEPS_PER_TURN).astype(np.int64)
     falling = np.rint((width - np.mod(start, 1)) * STEPS_PER_TURN).astype(np.int64)
     return rising, np.clip(falling - rising, 0, STEPS_PER_TURN)
