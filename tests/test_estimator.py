@@ -391,7 +391,6 @@ def test_wrong_parameters(rows, parameters, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"groups": np.zeros(50)}, "all rows are in one group"),
         ({"groups": np.zeros(49)}, "for each of the 50 rows"),
         ({"validation": np.zeros((3, 64))}, "give a pair"),
         ({"validation": (np.zeros((2, 64), int), [0, 77])}, "label 77 is not in the training"),
