@@ -176,6 +176,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"budget": "8KB", "target": "host"}, "host has no flash to measure"),
         ({"target": "cortex-m99"}, "cortex-m99"),
         ({"layout": "tiny"}, "layout must be one of"),
+        ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
         ({"method": "x"}, "method must be one of"),
         ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: only for method"),
     ],

@@ -261,7 +261,9 @@ def _shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ..
     options = TrainerOptions(**{k: v for k, v in given.items() if k not in _FOUND_ONLY})
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
-    return options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    options.check_for(shape)
+    return shape
 
 
 def _fitting(
@@ -487,8 +489,8 @@ def _untrained_integers(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
 ) -> IntegerModel:
     """Make a model without components that has seen few rows."""
-    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "hop", "n_kernels",
-             "linear")  # fmt: skip
+    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
+             "n_kernels", "linear")  # fmt: skip
     kept = {name: given[name] for name in names if name in given} | dict(size)
     kept |= {"epochs": 1, "search": False, "random_state": 0, "n_jobs": 1}
     with progress.observing(None):

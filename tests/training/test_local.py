@@ -208,6 +208,7 @@ def test_variation_of_inputs():
         ({"window_shape": (8, 2), "local": "off"}, (40, 16), "local stage only"),
         ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
         ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
+        ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
         ({"n_kernels": 4}, (40, 16), "give a shape"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
         ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
@@ -222,6 +223,30 @@ def test_what_does_not_fit_is_refused(options, shape, message):
     X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
     with pytest.raises(TinykernelError, match=message):
         TernaryKernelClassifier(**options, epochs=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n_components": {"compact": 64, "compact+linear4": 32}},
+        {"n_components": 0},
+        {"n_components": 64, "linear": 4},
+    ],
+)
+def test_shifted_rows_never_reach_a_linear_part_unshifted(given):
+    """The linear part once learned from the first rows of the set, whichever rows were shifted."""
+    X, y = np.zeros((40, 16), dtype=np.uint8), np.arange(40) % 2
+    options = {"image_shape": (4, 4), "local": "off", "augment": {"shift": 1}, "epochs": 1}
+    with pytest.raises(TinykernelError, match="shift is not for a linear part"):
+        TernaryKernelClassifier(**options, **given).fit(X, y)
+
+
+def test_a_single_group_trains_as_rows_without_groups():
+    """One recording, or what is left of two, once ended in an error about its only group."""
+    X, y = load_iris(return_X_y=True)
+    given = {"n_components": 0, "epochs": 2, "validation_fraction": 0.2, "random_state": 0}
+    alone = TernaryKernelClassifier(**given).fit(X, y, groups=["a"] * len(y))
+    assert alone.quantize() == TernaryKernelClassifier(**given).fit(X, y).quantize()
 
 
 def test_a_constant_channel_is_named():

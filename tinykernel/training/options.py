@@ -364,8 +364,17 @@ class TrainerOptions:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
-        if self.linear not in ("auto", "off") and shape is None and self.augment_shift():
-            raise TinykernelError("linear: without a local stage not with augment")
+        if shape is None and self.augment_shift():
+            # A linear part takes the inputs themselves, and the learner moves only their mixes.
+            forms = [form for form in self.capacity() if parts_of(form)[1] is not None]
+            if forms:
+                raise TinykernelError(
+                    f"augment: shift is not for a linear part without a local stage ({forms[0]})"
+                )
+        if kind == 2 and (self.augment or {}).get("rotate") and shape[1] % 3:
+            raise TinykernelError(
+                f"augment: rotate turns three channels at a time; windows have {shape[1]}"
+            )
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
