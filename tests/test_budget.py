@@ -211,3 +211,35 @@ def test_too_many_kernels_are_refused(digits):
     """A number of kernels that cannot fit is refused before the training."""
     with pytest.raises(TinykernelError, match="use fewer n_kernels"):
         train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
+
+
+def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
+    """One estimate that was never measured once ended a training that had other forms."""
+    X, y = digits
+
+    def size(model, target):
+        if model.n_components == 0:
+            raise TinykernelError("not measured")
+        return report(model, target)
+
+    monkeypatch.setattr(budget, "report", size)
+    assert budget._linear_sizes(X, y, {}, "cortex-m4") == {}
+    found, least = budget._forms(X, y, {"search": False}, 6144, "cortex-m4")
+    assert list(found) == ["compact"]
+    assert least == 0
+
+
+def test_a_linear_part_over_the_budget_becomes_narrower():
+    """It once ended in an error although narrower weights would have fitted."""
+    X, y = blobs(60, 0)
+    made = TernaryKernelClassifier(n_components=0, epochs=1, random_state=0).fit(X, y)
+    smaller = budget._smaller(made, "learned", made.quantize(), 10, "auto")
+    assert smaller == {"n_components": 0, "linear": 4}
+    assert budget._smaller(made, "learned", made.quantize(), 10, 8) is None
+
+
+def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch):
+    """The search for the size once came first, which takes minutes."""
+    monkeypatch.setattr(budget, "_fitting", None)
+    with pytest.raises(TinykernelError, match="teacher: only for method"):
+        train(*blobs(60, 0), method="paper", budget="8KB", teacher=np.zeros((60, 2)))

@@ -1,7 +1,9 @@
 """What a user can tell the trainer, and the recipe that the trainer works by.
 
 An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
-docstring and the command line show. The trainer reads it; nothing else has to be changed.
+docstring shows. A new one has three places: its field here, the file of the trainer that reads it,
+and its flag in `tinykernel.cli.train`. Where it changes the size of the model, `tinykernel.budget`
+passes it to the untrained models that it measures.
 """
 
 from __future__ import annotations
@@ -371,6 +373,7 @@ class TrainerOptions:
                 raise TinykernelError(
                     f"augment: shift is not for a linear part without a local stage ({forms[0]})"
                 )
+        self._check_read(shape)
         if kind == 2 and (self.augment or {}).get("rotate") and shape[1] % 3:
             raise TinykernelError(
                 f"augment: rotate turns three channels at a time; windows have {shape[1]}"
@@ -379,6 +382,23 @@ class TrainerOptions:
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
             raise TinykernelError("n_components: a local stage has none; give n_kernels")
+
+    def _check_read(self, shape: tuple[int, ...] | None) -> None:
+        """Refuse options that a local stage, or a linear part alone, never reads."""
+        unread: tuple[str, ...] = ("layout", "sigma", "noise")
+        if shape is None:
+            what = "a linear part alone"
+            if any(self.capacity().values()):
+                return
+        elif len(shape) == 2:
+            what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
+        else:
+            what, unread = "the local stage of images", (*unread, "input_bits")
+            if shape[2] == 1:
+                unread = (*unread, "scaler_scope")
+        for name in unread:
+            if getattr(self, name) != getattr(TrainerOptions, name):
+                raise TinykernelError(f"{name}: {what} has no use for it; leave it out")
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part, None without one."""
@@ -406,6 +426,10 @@ class TrainerOptions:
                 f"{', '.join(self.n_components)} only; leave layout out or name it there"
             )
         return chosen
+
+    def n_threads(self) -> int:
+        """Return how many threads `n_jobs` stands for."""
+        return int(numba.config.NUMBA_NUM_THREADS if self.n_jobs in (None, -1) else self.n_jobs)
 
     def augment_shift(self) -> int:
         """Return by how many pixels images are moved."""
@@ -522,9 +546,6 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
     capacity = options.capacity()
     form = next(iter(capacity))
     layout, linear_bits = parts_of(form)
-    threads = int(numba.config.NUMBA_NUM_THREADS)
-    if options.n_jobs not in (None, -1):
-        threads = int(options.n_jobs)
     known: dict[str, Any] = {
         "layout": layout or _DEFAULT_LAYOUT,
         "linear_bits": linear_bits,
@@ -532,7 +553,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
         "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
-        "n_threads": threads,
+        "n_threads": options.n_threads(),
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
