@@ -177,6 +177,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"target": "cortex-m99"}, "cortex-m99"),
         ({"layout": "tiny"}, "layout must be one of"),
         ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
+        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: only for method"),
         ({"method": "x"}, "method must be one of"),
         ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: only for method"),
     ],
@@ -243,3 +244,30 @@ def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch
     monkeypatch.setattr(budget, "_fitting", None)
     with pytest.raises(TinykernelError, match="teacher: only for method"):
         train(*blobs(60, 0), method="paper", budget="8KB", teacher=np.zeros((60, 2)))
+
+
+def test_seconds_count_from_the_start(monkeypatch):
+    """The search for the size was once left out of the time."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+
+    def fitting(*given):
+        for _ in range(100):
+            next(clock)
+        return {"n_components": 64}
+
+    monkeypatch.setattr(budget, "_fitting", fitting)
+    assert train(*blobs(60, 0), **QUICK).seconds > 100
+
+
+def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
+    """A size that is not known before the training is no reason to refuse it."""
+
+    def unknown(*given, **named):
+        raise TinykernelError("not measured")
+
+    monkeypatch.setattr(budget, "least_size", unknown)
+    monkeypatch.setattr(budget, "report", unknown)
+    with pytest.warns(UserWarning, match="its size is not known"):
+        found = train(*blobs(60, 0), budget="8KB", n_components=64, **QUICK)
+    assert found.memory is None

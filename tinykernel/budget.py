@@ -177,6 +177,8 @@ def train(
     if method == "paper" and extra.keys() - {"groups"}:
         raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
     given = {name: value for name, value in parameters.items() if value is not None}
+    if method == "paper" and "n_kernels" in given:
+        raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = _shape(X, method, given), given.get("linear", "auto")
     open_size = not {"n_components", "n_kernels"} & given.keys()
     limit = _limit(budget, target, chosen=open_size)
@@ -452,9 +454,11 @@ def _check_size(
     inputs = np.asarray(X)
     rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
     if shape is not None:
-        size = report(
-            _untrained_integers(rows, labels, {**given, **_as_options(shape)}, {}), target
-        )
+        model = _untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
+        try:
+            size = report(model, target)
+        except TinykernelError:
+            return  # not known without a compiler; the trained model is measured again
         if size.flash - (limit - allowed_bytes(limit, target)) > limit:
             raise TinykernelError(
                 f"a model of {given.get('n_kernels', 'so many')} kernels needs {size.flash} bytes "
@@ -478,7 +482,10 @@ def _check_size(
             )
         else:
             machine = _untrained(rows, labels, given, layout_name, p)
-            needed = least_size(machine, LAYOUTS[layout_name], p, target)
+            try:
+                needed = least_size(machine, LAYOUTS[layout_name], p, target)
+            except TinykernelError:
+                continue
         if needed > limit:
             raise TinykernelError(
                 f"a model of {p} components needs at least {needed} bytes of flash on {target}, "

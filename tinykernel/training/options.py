@@ -374,9 +374,10 @@ class TrainerOptions:
                     f"augment: shift is not for a linear part without a local stage ({forms[0]})"
                 )
         self._check_read(shape)
-        if kind == 2 and (self.augment or {}).get("rotate") and shape[1] % 3:
+        channels = 0 if shape is None else shape[-1]
+        if kind == 2 and (self.augment or {}).get("rotate") and channels % 3:
             raise TinykernelError(
-                f"augment: rotate turns three channels at a time; windows have {shape[1]}"
+                f"augment: rotate turns three channels at a time; windows have {channels}"
             )
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
