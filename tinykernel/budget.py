@@ -51,10 +51,10 @@ _BESIDE, _LINEAR_CODE = 4, 260
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
-# Options that only components have.
-_OF_COMPONENTS = ("layout", "sigma", "noise")
 # Chosen by a search, and no parameters of the classifier.
 _FOUND_ONLY = ("slope", "dropout")
+# Options that only components have.
+_OF_COMPONENTS = ("layout", "sigma", "noise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,9 +314,9 @@ def _kernels(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the number of kernels, and the bits of the linear part on their counts."""
     most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
-    least, found = list[int](), {"n_kernels": 0}
-    unknown: TinykernelError | None = None
+    least, found = [], {"n_kernels": 0}
     asked = given.get("linear", "auto")
+    unknown: TinykernelError | None = None
     for bits in _COUNT_BITS if asked == "auto" else (asked,):
         try:
             n, size = most_kernels(

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_choice, check_count, check_positive, thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
 
@@ -110,8 +109,10 @@ def _components(name: str, value: Any) -> None:
             f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}, each with +linear2, +linear4 "
             "or +linear8 for a linear part, or linear2, linear4, linear8 alone"
         )
-    for layout, number in value.items():
-        _components(f"{name}[{layout!r}]", number)
+    for form, number in value.items():
+        # Of a layout none would be another form.
+        check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
+        _components(f"{name}[{form!r}]", number)
 
 
 def _augmentation(name: str, value: Any) -> None:
@@ -428,10 +429,6 @@ class TrainerOptions:
             )
         return chosen
 
-    def n_threads(self) -> int:
-        """Return how many threads `n_jobs` stands for."""
-        return int(numba.config.NUMBA_NUM_THREADS if self.n_jobs in (None, -1) else self.n_jobs)
-
     def augment_shift(self) -> int:
         """Return by how many pixels images are moved."""
         return int((self.augment or {}).get("shift", 0))
@@ -554,7 +551,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
         "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
-        "n_threads": options.n_threads(),
+        "n_threads": thread_count(options.n_jobs),
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.inputs import quantize_scaler
@@ -103,7 +104,7 @@ def _recipe(options: TrainerOptions, n_rows: int, bits: int, epochs: int) -> Lin
         bits=bits, epochs=options.epochs or usual,
         batch_rows=64 if n_rows < 4000 else 128,
         seed=int(check_random_state(options.random_state).randint(2**31 - 1)),
-        n_threads=options.n_threads(),
+        n_threads=thread_count(options.n_jobs),
     )  # fmt: skip
 
 
