@@ -176,6 +176,8 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"budget": "8KB", "target": "host"}, "host has no flash to measure"),
         ({"target": "cortex-m99"}, "cortex-m99"),
         ({"layout": "tiny"}, "layout must be one of"),
+        ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
+        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: only for method"),
         ({"method": "x"}, "method must be one of"),
         ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: only for method"),
     ],
@@ -210,3 +212,62 @@ def test_too_many_kernels_are_refused(digits):
     """A number of kernels that cannot fit is refused before the training."""
     with pytest.raises(TinykernelError, match="use fewer n_kernels"):
         train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
+
+
+def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
+    """One estimate that was never measured once ended a training that had other forms."""
+    X, y = digits
+
+    def size(model, target):
+        if model.n_components == 0:
+            raise TinykernelError("not measured")
+        return report(model, target)
+
+    monkeypatch.setattr(budget, "report", size)
+    assert budget._linear_sizes(X, y, {}, "cortex-m4") == {}
+    found, least = budget._forms(X, y, {"search": False}, 6144, "cortex-m4")
+    assert list(found) == ["compact"]
+    assert least == 0
+
+
+def test_a_linear_part_over_the_budget_becomes_narrower():
+    """It once ended in an error although narrower weights would have fitted."""
+    X, y = blobs(60, 0)
+    made = TernaryKernelClassifier(n_components=0, epochs=1, random_state=0).fit(X, y)
+    smaller = budget._smaller(made, "learned", made.quantize(), 10, "auto")
+    assert smaller == {"n_components": 0, "linear": 4}
+    assert budget._smaller(made, "learned", made.quantize(), 10, 8) is None
+
+
+def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch):
+    """The search for the size once came first, which takes minutes."""
+    monkeypatch.setattr(budget, "_fitting", None)
+    with pytest.raises(TinykernelError, match="teacher: only for method"):
+        train(*blobs(60, 0), method="paper", budget="8KB", teacher=np.zeros((60, 2)))
+
+
+def test_seconds_count_from_the_start(monkeypatch):
+    """The search for the size was once left out of the time."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+
+    def fitting(*given):
+        for _ in range(100):
+            next(clock)
+        return {"n_components": 64}
+
+    monkeypatch.setattr(budget, "_fitting", fitting)
+    assert train(*blobs(60, 0), **QUICK).seconds > 100
+
+
+def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
+    """A size that is not known before the training is no reason to refuse it."""
+
+    def unknown(*given, **named):
+        raise TinykernelError("not measured")
+
+    monkeypatch.setattr(budget, "least_size", unknown)
+    monkeypatch.setattr(budget, "report", unknown)
+    with pytest.warns(UserWarning, match="its size is not known"):
+        found = train(*blobs(60, 0), budget="8KB", n_components=64, **QUICK)
+    assert found.memory is None

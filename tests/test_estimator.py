@@ -150,7 +150,11 @@ def test_shift_and_noise_matter(rows):
     X, y, _, _ = rows
     models = [
         quick(**given).fit(X, y)
-        for given in ({}, {"augment": {"shift": 1}, "image_shape": (8, 8)}, {"noise": 0.6})
+        for given in (
+            {},
+            {"augment": {"shift": 1}, "image_shape": (8, 8), "local": "off"},
+            {"noise": 0.6},
+        )
     ]
     assert len({weights(model) for model in models}) == 3
     assert models[2].noise_ == 0.6
@@ -359,16 +363,16 @@ def test_constant_inputs(scope):
         ({"augment": "shift"}, "augment: give a mapping"),
         ({"augment": {"turn": 1}}, "'turn' is not known"),
         ({"augment": {"shift": 1.5}, "image_shape": (8, 8)}, "shift must be a whole number"),
-        ({"augment": {"noise": 1}}, "'noise' is not known"),
+        ({"augment": {"noise": 1}}, "noise is not for rows"),
         ({"noise": -1}, "noise must be a number from 0"),
         ({"augment": {"shift": 1}}, "shift needs the image_shape"),
         (
-            {"augment": {"shift": 1}, "image_shape": (8, 9)},
-            "8 x 9 makes 72 pixels, but rows have 64",
+            {"augment": {"shift": 1}, "image_shape": (8, 9), "local": "off"},
+            "8 x 9 makes 72 values, but rows have 64",
         ),
         ({"augment": {"shift": 9}, "image_shape": (8, 8)}, "out of sight; give at most 4"),
         ({"augment": {"shift": 1}, "image_shape": 64}, r"give \(height, width\)"),
-        ({"image_shape": (8, 8)}, "has a use with augment"),
+        ({"image_shape": (8, 8), "local": "off"}, "has a use with augment"),
         ({"teacher_share": 2}, "teacher_share must be a number from 0 to 1"),
         ({"teacher_share": 0.3}, "teacher_share: give a teacher"),
         ({"validation_fraction": 0.7}, "validation_fraction must be a number above 0"),
@@ -391,7 +395,6 @@ def test_wrong_parameters(rows, parameters, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"groups": np.zeros(50)}, "all rows are in one group"),
         ({"groups": np.zeros(49)}, "for each of the 50 rows"),
         ({"validation": np.zeros((3, 64))}, "give a pair"),
         ({"validation": (np.zeros((2, 64), int), [0, 77])}, "label 77 is not in the training"),

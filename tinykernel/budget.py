@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,8 @@ _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 _A_BYTE, _A_POSITION = 85.0, 11.5
 # Chosen by a search, and no parameters of the classifier.
 _FOUND_ONLY = ("slope", "dropout")
+# Options that only components have.
+_OF_COMPONENTS = ("layout", "sigma", "noise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +173,15 @@ def train(
     True
     """
     check_choice("method", method, METHODS)
+    started, trainings = time.perf_counter(), 0
+    extra = {"groups": groups, "validation": validation, "teacher": teacher}
+    extra = {name: value for name, value in extra.items() if value is not None}
+    if method == "paper" and extra.keys() - {"groups"}:
+        raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
     given = {name: value for name, value in parameters.items() if value is not None}
-    shape = _shape(X, method, given)
+    if method == "paper" and "n_kernels" in given:
+        raise TinykernelError('n_kernels: only for method "learned"')
+    shape, asked = _shape(X, method, given), given.get("linear", "auto")
     open_size = not {"n_components", "n_kernels"} & given.keys()
     limit = _limit(budget, target, chosen=open_size)
     chosen_here = limit is not None and open_size
@@ -181,11 +191,6 @@ def train(
             given.pop("linear", None)  # the forms say it
     elif limit is not None:
         _check_size(X, y, method, given, limit, target, shape)
-    extra = {"groups": groups, "validation": validation, "teacher": teacher}
-    extra = {name: value for name, value in extra.items() if value is not None}
-    if method == "paper" and extra.keys() - {"groups"}:
-        raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
-    started, trainings = time.perf_counter(), 0
     while True:
         classifier = _fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
@@ -198,7 +203,7 @@ def train(
             seconds = time.perf_counter() - started
             return TrainResult(model, classifier, memory, limit, method, trainings, seconds)
         over, stopped = memory.flash - limit, _interrupted(classifier, method)
-        smaller = _smaller(classifier, method, model, over)
+        smaller = _smaller(classifier, method, model, over, asked)
         if not chosen_here or stopped or smaller is None:
             raise _over(memory, limit, stopped, chosen_here)
         given |= smaller
@@ -263,7 +268,9 @@ def _shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ..
     options = TrainerOptions(**{k: v for k, v in given.items() if k not in _FOUND_ONLY})
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
-    return options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    options.check_for(shape)
+    return shape
 
 
 def _fitting(
@@ -314,18 +321,25 @@ def _kernels(
         most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
     least, found = [], {"n_kernels": 0}
     asked = given.get("linear", "auto")
+    unknown: TinykernelError | None = None
     for bits in _COUNT_BITS if asked == "auto" else (asked,):
-        n, size = most_kernels(
-            lambda n, bits=bits: _untrained_integers(  # type: ignore[misc]
-                rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
-            ),
-            most, limit, target,
-        )  # fmt: skip
+        try:
+            n, size = most_kernels(
+                lambda n, bits=bits: _untrained_integers(  # type: ignore[misc]
+                    rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
+                ),
+                most, limit, target,
+            )  # fmt: skip
+        except TinykernelError as error:
+            unknown = error
+            continue
         least.append(size)
         if n > found["n_kernels"]:
             found = {"n_kernels": n, "linear": bits}
         if n >= _FEW_KERNELS:
             break
+    if not least and unknown is not None:
+        raise unknown
     if not found["n_kernels"]:
         raise _too_small(limit, target, min(least), "with the fewest kernels")
     return found
@@ -344,10 +358,16 @@ def _forms(
     """
     linear = _linear_sizes(rows, labels, given, target)
     allowed = allowed_bytes(limit, target)
-    found, smallest = {}, list(linear.values())
+    found, smallest = dict[str, int](), list(linear.values())
+    unknown: TinykernelError | None = None
     for name in _layouts(given, rows.shape[1]):
         machine = _untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit))
-        p, least = most_components(machine, LAYOUTS[name], limit, target)
+        try:
+            p, least = most_components(machine, LAYOUTS[name], limit, target)
+        except TinykernelError as error:
+            # The size of one form may be unknown without a compiler; others may go on.
+            unknown = error
+            continue
         smallest.append(least)
         if p == 0:
             continue
@@ -363,14 +383,16 @@ def _forms(
     asked = given.get("linear", "auto")
     if asked not in ("auto", "off"):
         found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if not smallest and unknown is not None:
+        raise unknown
+    alone = [bits for bits, size in linear.items() if size <= allowed]
+    if given.keys() & set(_OF_COMPONENTS):
+        alone = []
     if given.get("search") is False and max(found.values(), default=0) < _FEW_COMPONENTS:
-        alone = [bits for bits, size in linear.items() if size <= allowed]
         found = {form_of(None, alone[0]): 0} if alone else found
     if found and given.get("search") is False:
         return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
-    if "layout" not in given or not found:
-        alone = [bits for bits, size in linear.items() if size <= allowed]
-        found |= {form_of(None, bits): 0 for bits in alone[:2]}
+    found |= {form_of(None, bits): 0 for bits in alone[:2]}
     return found, min(smallest)
 
 
@@ -378,8 +400,8 @@ def _linear_allowed(given: Mapping[str, Any]) -> bool:
     """Whether a linear part may compete."""
     asked = given.get("linear", "auto")
     if asked == "auto":
-        # Of the options, only components have these; and no linear part moves images.
-        return not {"layout", "sigma", "noise", "augment"} & given.keys()
+        # No linear part moves images.
+        return not {*_OF_COMPONENTS, "augment"} & given.keys()
     return bool(asked != "off")
 
 
@@ -390,12 +412,22 @@ def _linear_sizes(
     if not _linear_allowed(given):
         return {}
     asked = given.get("linear", "auto")
-    return {
-        bits: report(
-            _untrained_integers(rows, labels, given, {"n_components": 0, "linear": bits}), target
-        ).flash
-        for bits in (LINEAR_BITS[::-1] if asked == "auto" else (asked,))
-    }
+    if asked != "auto":
+        return {asked: _linear_size(rows, labels, given, asked, target)}
+    sizes = {}
+    for bits in LINEAR_BITS[::-1]:
+        # A width whose sums may pass 32 bits, or whose size is not known, does not compete.
+        with suppress(TinykernelError):
+            sizes[bits] = _linear_size(rows, labels, given, bits, target)
+    return sizes
+
+
+def _linear_size(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], bits: int, target: str
+) -> int:
+    """Return the bytes of a linear part alone."""
+    size = {"n_components": 0, "linear": bits}
+    return report(_untrained_integers(rows, labels, given, size), target).flash
 
 
 def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
@@ -427,9 +459,11 @@ def _check_size(
     inputs = np.asarray(X)
     rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
     if shape is not None:
-        size = report(
-            _untrained_integers(rows, labels, {**given, **_as_options(shape)}, {}), target
-        )
+        model = _untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
+        try:
+            size = report(model, target)
+        except TinykernelError:
+            return  # not known without a compiler; the trained model is measured again
         if size.flash - (limit - allowed_bytes(limit, target)) > limit:
             raise TinykernelError(
                 f"a model of {given.get('n_kernels', 'so many')} kernels needs {size.flash} bytes "
@@ -453,7 +487,10 @@ def _check_size(
             )
         else:
             machine = _untrained(rows, labels, given, layout_name, p)
-            needed = least_size(machine, LAYOUTS[layout_name], p, target)
+            try:
+                needed = least_size(machine, LAYOUTS[layout_name], p, target)
+            except TinykernelError:
+                continue
         if needed > limit:
             raise TinykernelError(
                 f"a model of {p} components needs at least {needed} bytes of flash on {target}, "
@@ -492,8 +529,8 @@ def _untrained_integers(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
 ) -> IntegerModel:
     """Make a model without components that has seen few rows."""
-    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "hop", "n_kernels",
-             "linear")  # fmt: skip
+    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
+             "n_kernels", "linear")  # fmt: skip
     kept = {name: given[name] for name in names if name in given} | dict(size)
     kept |= {"epochs": 1, "search": False, "random_state": 0, "n_jobs": 1}
     with progress.observing(None):
@@ -512,10 +549,12 @@ def _interrupted(classifier: Any, method: str) -> bool:
     return method == "learned" and bool(classifier.interrupted_)
 
 
-def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> dict[str, Any] | None:
+def _smaller(
+    classifier: Any, method: str, model: IntegerModel, over: int, asked: int | str
+) -> dict[str, Any] | None:
     """Return parameters for a smaller model that need no search; None where there is none.
 
-    What was found is kept.
+    What was found is kept, and the width of a linear part that was `asked` for.
     """
     p = classifier.n_components_
     if model.local is not None:
@@ -523,6 +562,11 @@ def _smaller(classifier: Any, method: str, model: IntegerModel, over: int) -> di
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
         return {"n_kernels": fewer} if fewer > 0 else None
+    if p == 0:
+        narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]
+        if asked != "auto" or not narrower:
+            return None
+        return {"n_components": 0, "linear": narrower[-1]}
     if p <= _WORD:
         return None
     tables = sum(pack(model).table_bytes().values())

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["check_choice", "check_count", "check_positive"]
+__all__ = ["check_choice", "check_count", "check_positive", "thread_count"]
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
@@ -89,3 +89,16 @@ def check_positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not number or not 0 < value < np.inf:  # type: ignore[operator]
         raise TinykernelError(f"{name} must be a positive number; got {value!r}")
     return float(value)  # type: ignore[arg-type]
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads an ``n_jobs`` stands for: None and -1 for all that numba uses.
+
+    >>> thread_count(2)
+    2
+    """
+    if n_jobs in (None, -1):
+        import numba  # takes a second, which not every command needs
+
+        return int(numba.config.NUMBA_NUM_THREADS)
+    return check_count("n_jobs", n_jobs)

@@ -131,7 +131,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             Not negative. Rows of weight 0 are left out.
         groups : array-like, shape (n,), optional
             Which person, record or batch each row belongs to. Rows of a group stay together where
-            rows are left out to choose hyper-parameters.
+            rows are left out to choose hyper-parameters. A single group counts as none.
         validation : (X, y), optional
             Rows by which the best epoch is chosen.
         teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional

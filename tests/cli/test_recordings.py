@@ -46,6 +46,18 @@ def recorded(tmp_path_factory):
     return folder
 
 
+@pytest.mark.parametrize(("names", "size"), [(("p0",), ("--test-size", 0)), (("p0", "p1"), ())])
+def test_one_recording_is_enough_to_train(recorded, tmp_path, names, size):
+    """The only group that was left once ended the training, test part or none."""
+    for name in names:
+        (tmp_path / "rec").mkdir(exist_ok=True)
+        (tmp_path / "rec" / f"{name}.csv").write_text(
+            (recorded / "rec" / f"{name}.csv").read_text()
+        )
+    result = run("train", tmp_path / "rec", *CUT, *size, "-o", tmp_path / "m.tkm", *QUICK)
+    assert result.exit_code == 0, result.output
+
+
 def test_whole_recordings_are_kept_aside(recorded, tmp_path):
     """The printed line says how many recordings were held out, and of which windows."""
     options = (*QUICK[:-1], "--json")

@@ -221,6 +221,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--augment", "shift:1"), "needs the image_shape", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
         (("--image-shape", "2x2"), "a local stage has none; give n_kernels", 1),
+        (("--budget", "8KB", "--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
         (("--layout", "tiny"), "layout", 1),
         (("-p", 65537), "at most 65536", 1),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 import tinykernel
-from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel import TernaryKernelClassifier, TinykernelError, progress
 from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, round_linear
@@ -208,7 +208,13 @@ def test_variation_of_inputs():
         ({"window_shape": (8, 2), "local": "off"}, (40, 16), "local stage only"),
         ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
         ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
+        ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
         ({"n_kernels": 4}, (40, 16), "give a shape"),
+        ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),
+        ({"input_bits": 8}, (40, 32, 2), "input_bits: the local stage of signals"),
+        ({"layout": "phases", "image_shape": (4, 4)}, (40, 16), "layout: the local stage"),
+        ({"scaler_scope": "feature", "image_shape": (4, 4)}, (40, 16), "scaler_scope: the local"),
+        ({"n_components": 0, "noise": 0.2}, (40, 16), "noise: a linear part alone has no use"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
         ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
@@ -222,6 +228,54 @@ def test_what_does_not_fit_is_refused(options, shape, message):
     X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
     with pytest.raises(TinykernelError, match=message):
         TernaryKernelClassifier(**options, epochs=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n_components": {"compact": 64, "compact+linear4": 32}},
+        {"n_components": 0},
+        {"n_components": 64, "linear": 4},
+    ],
+)
+def test_shifted_rows_never_reach_a_linear_part_unshifted(given):
+    """The linear part once learned from the first rows of the set, whichever rows were shifted."""
+    X, y = np.zeros((40, 16), dtype=np.uint8), np.arange(40) % 2
+    options = {"image_shape": (4, 4), "local": "off", "augment": {"shift": 1}, "epochs": 1}
+    with pytest.raises(TinykernelError, match="shift is not for a linear part"):
+        TernaryKernelClassifier(**options, **given).fit(X, y)
+
+
+def test_a_single_group_trains_as_rows_without_groups():
+    """One recording, or what is left of two, once ended in an error about its only group."""
+    X, y = load_iris(return_X_y=True)
+    given = {"n_components": 0, "epochs": 2, "validation_fraction": 0.2, "random_state": 0}
+    alone = TernaryKernelClassifier(**given).fit(X, y, groups=["a"] * len(y))
+    assert alone.quantize() == TernaryKernelClassifier(**given).fit(X, y).quantize()
+
+
+def test_ctrl_c_while_kernels_are_chosen_ends_the_fit(waves):
+    """It once ended one training of the choice only, and the next one began."""
+    X, y = waves
+    stages = []
+
+    def interrupt(message):
+        stages.append(message.stage)
+        if message.stage.startswith("choosing"):
+            raise KeyboardInterrupt
+
+    with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
+        TernaryKernelClassifier(n_kernels=4, epochs=3, random_state=0).fit(X, y)
+    assert [stage for stage in stages if stage.startswith("choosing")] == ["choosing 8 kernels"]
+
+
+def test_a_linear_part_that_may_overflow_says_what_to_do():
+    """The message once spoke of halving, which a linear part does not have."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-32768, 32767, (40, 9000)).astype(np.int16), np.arange(40) % 2
+    options = {"linear": 8, "input_bits": 16, "epochs": 1, "random_state": 0}
+    with pytest.raises(TinykernelError, match="give linear=4 or 2, or input_bits=8"):
+        TernaryKernelClassifier(n_components=0, **options).fit(X, y)
 
 
 def test_a_constant_channel_is_named():

@@ -202,7 +202,6 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
     scores = model.ranges()[-1]
-    parts = packed.table_bytes()
     stage = model.local
     return {
         "name": name,
@@ -211,7 +210,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "local": stage,
         "kind": "" if stage is None else "signal" if stage.is_signal else "image",
         "count_type": _C_TYPES[model.scaler.raw_dtype],
-        "has_linear": model.linear is not None,
         "n_classes": model.n_classes,
         "n_components": model.n_components,
         "dimension": model.dimension,
@@ -225,8 +223,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "state_words": packed.state_words,
         "state_bytes": 4 * packed.state_words,
         "stream_words": packed.stream_words,
-        "table_bytes": sum(parts.values()),
-        "parts": parts,
+        "table_bytes": sum(packed.table_bytes().values()),
         "score_low": scores.low,
         "score_high": scores.high,
         "class_names": [string_literal(str(label)) for label in model.classes],

@@ -48,12 +48,12 @@ class _Best:
 
 def run_epochs(
     learner: Trainable, n_epochs: int, accuracy: Callable[[], float] | None, patience: int | None,
-    stage: str | None = "training",
+    stage: str | None = "training", *, chooses: bool = False,
 ) -> History:  # fmt: skip
     """Train, and end in the best state where `accuracy` tells it.
 
-    Ctrl-C ends the training and keeps the best state so far; in the first epoch, and in a training
-    without a name for its stage (a short one, of a search), it is passed on.
+    Ctrl-C ends the training and keeps the best state so far. It is passed on in the first epoch,
+    and in a training that is not the last one: one that `chooses`, or has no name for its stage.
     """
     interrupted = False
     history: list[dict[str, float]] = []
@@ -74,7 +74,7 @@ def run_epochs(
             if best is not None and patience is not None and number - best.epoch >= patience:
                 break
     except KeyboardInterrupt:
-        if not history or stage is None:
+        if not history or stage is None or chooses:
             raise
         interrupted = True
         progress.report(stage, len(history), n_epochs, "stopped; the best is kept")

@@ -1,7 +1,9 @@
 """What a user can tell the trainer, and the recipe that the trainer works by.
 
 An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
-docstring and the command line show. The trainer reads it; nothing else has to be changed.
+docstring shows. A new one has three places: its field here, the file of the trainer that reads it,
+and its flag in `tinykernel.cli.train`. Where it changes the size of the model, `tinykernel.budget`
+passes it to the untrained models that it measures.
 """
 
 from __future__ import annotations
@@ -11,11 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_choice, check_count, check_positive, thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
 
@@ -108,8 +109,10 @@ def _components(name: str, value: Any) -> None:
             f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}, each with +linear2, +linear4 "
             "or +linear8 for a linear part, or linear2, linear4, linear8 alone"
         )
-    for layout, number in value.items():
-        _components(f"{name}[{layout!r}]", number)
+    for form, number in value.items():
+        # Of a layout none would be another form.
+        check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
+        _components(f"{name}[{form!r}]", number)
 
 
 def _augmentation(name: str, value: Any) -> None:
@@ -364,12 +367,40 @@ class TrainerOptions:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
-        if self.linear not in ("auto", "off") and shape is None and self.augment_shift():
-            raise TinykernelError("linear: without a local stage not with augment")
+        if shape is None and self.augment_shift():
+            # A linear part takes the inputs themselves, and the learner moves only their mixes.
+            forms = [form for form in self.capacity() if parts_of(form)[1] is not None]
+            if forms:
+                raise TinykernelError(
+                    f"augment: shift is not for a linear part without a local stage ({forms[0]})"
+                )
+        self._check_read(shape)
+        channels = 0 if shape is None else shape[-1]
+        if kind == 2 and (self.augment or {}).get("rotate") and channels % 3:
+            raise TinykernelError(
+                f"augment: rotate turns three channels at a time; windows have {channels}"
+            )
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
             raise TinykernelError("n_components: a local stage has none; give n_kernels")
+
+    def _check_read(self, shape: tuple[int, ...] | None) -> None:
+        """Refuse options that a local stage, or a linear part alone, never reads."""
+        unread: tuple[str, ...] = ("layout", "sigma", "noise")
+        if shape is None:
+            what = "a linear part alone"
+            if any(self.capacity().values()):
+                return
+        elif len(shape) == 2:
+            what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
+        else:
+            what, unread = "the local stage of images", (*unread, "input_bits")
+            if shape[2] == 1:
+                unread = (*unread, "scaler_scope")
+        for name in unread:
+            if getattr(self, name) != getattr(TrainerOptions, name):
+                raise TinykernelError(f"{name}: {what} has no use for it; leave it out")
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part, None without one."""
@@ -513,9 +544,6 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
     capacity = options.capacity()
     form = next(iter(capacity))
     layout, linear_bits = parts_of(form)
-    threads = int(numba.config.NUMBA_NUM_THREADS)
-    if options.n_jobs not in (None, -1):
-        threads = int(options.n_jobs)
     known: dict[str, Any] = {
         "layout": layout or _DEFAULT_LAYOUT,
         "linear_bits": linear_bits,
@@ -523,7 +551,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
         "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
-        "n_threads": threads,
+        "n_threads": thread_count(options.n_jobs),
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}

@@ -84,7 +84,8 @@ def prepare(
     splits : sequence of pairs of ndarray of bool, shape (n,)
         Masks of the rows in training and left out.
     groups : array-like, shape (n,), optional
-        Numbers or text. Equal rows of different groups are not merged.
+        Numbers or text. Equal rows of different groups are not merged. A single group counts as
+        none: there is no other one to leave out.
     validation : pair of ndarray, shapes (k, n_features) and (k,), optional
         Rows and labels.
     teacher : pair, optional
@@ -122,6 +123,8 @@ def prepare(
             f"y holds one class only ({names[0]!r}); a classifier needs two classes"
         )
     group = None if groups is None else _group_codes(groups, used)
+    if group is not None and not group.any():
+        group = None  # of a single group nothing can be left out
     rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), given, group)
     by_class = _class_weights(class_weight, names, codes, weight)[codes]
 
@@ -215,9 +218,7 @@ def _group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64
         raise TinykernelError(
             f"groups: shape {names.shape}; give a name or number for each of the {used.size} rows"
         )
-    found, codes = np.unique(names[used], return_inverse=True)
-    if found.size < 2:
-        raise TinykernelError("groups: all rows are in one group; give at least two groups")
+    _, codes = np.unique(names[used], return_inverse=True)
     return np.asarray(codes, dtype=np.int64)
 
 

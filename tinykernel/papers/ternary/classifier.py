@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel import progress
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_choice, check_count, check_positive, thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
@@ -254,9 +253,6 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
             raise TinykernelError(
                 f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
             )
-        n_threads = int(numba.config.NUMBA_NUM_THREADS)
-        if self.n_jobs not in (None, -1):
-            n_threads = check_count("n_jobs", self.n_jobs)
         given = self.regularization
         descent = DescentOptions(
             loss=self.loss,
@@ -279,7 +275,7 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
             input_bits=self.input_bits,
             cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=n_threads,
+            n_threads=thread_count(self.n_jobs),
         )
 
     def _prepare(

@@ -65,7 +65,7 @@ class ImagePlan:
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """Where things lie in the planes of one group, see `local_kernels`."""
+    """Where things lie in the planes of one group, see `tinykernel.training.local.kernels`."""
 
     numbers: NDArray[np.int64]
     cell: NDArray[np.int64]

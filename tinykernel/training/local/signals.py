@@ -185,7 +185,7 @@ class SignalPool:
         inputs = np.ascontiguousarray(self.inputs[:, kept])
         return LinearLearner(inputs, self.targets, self.weight, recipe)
 
-    def choose(self, short: bool = False) -> NDArray[np.int64]:
+    def choose(self) -> NDArray[np.int64]:
         """Return the kernels that are weighed most."""
         kept = np.arange(self.plan.n_pool)
         epochs = max(3, self.plan.linear.epochs // 3)
@@ -193,7 +193,7 @@ class SignalPool:
             if n >= kept.size:
                 continue
             learner = self.learner(kept, replace(self.plan.linear, bits=8, epochs=epochs))
-            run_epochs(learner, epochs, None, None, None if short else f"choosing {n} kernels")
+            run_epochs(learner, epochs, None, None, f"choosing {n} kernels", chooses=True)
             size = np.sqrt(np.square(learner.linear).sum(axis=1)) * learner.spread
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)

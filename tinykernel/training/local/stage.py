@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.inputs import quantize_scaler
@@ -82,7 +82,7 @@ def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
 
 def _run(
     learner: LinearLearner, inputs: Callable[[NDArray[Any]], NDArray[Any]], rows: _Rows,
-    options: TrainerOptions, stage: str | None = "training",
+    options: TrainerOptions,
 ) -> History:  # fmt: skip
     """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
     judge = None
@@ -94,19 +94,17 @@ def _run(
             labels = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
             return float(np.average(labels == codes, weights=weight))
 
-    return run_epochs(learner, learner.recipe.epochs, judge, options.patience, stage)
+    return run_epochs(learner, learner.recipe.epochs, judge, options.patience)
 
 
 def _recipe(options: TrainerOptions, n_rows: int, bits: int, epochs: int) -> LinearRecipe:
     """Return the recipe of a linear part; `epochs` are those for 60,000 rows."""
-    threads = int(numba.config.NUMBA_NUM_THREADS)
-    if options.n_jobs not in (None, -1):
-        threads = int(options.n_jobs)
     usual = int(np.clip(round(epochs * np.sqrt(60000 / n_rows)), epochs, 10 * epochs))
     return LinearRecipe(
         bits=bits, epochs=options.epochs or usual,
         batch_rows=64 if n_rows < 4000 else 128,
-        seed=int(check_random_state(options.random_state).randint(2**31 - 1)), n_threads=threads,
+        seed=int(check_random_state(options.random_state).randint(2**31 - 1)),
+        n_threads=thread_count(options.n_jobs),
     )  # fmt: skip
 
 
@@ -260,4 +258,11 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResul
     scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
     history = _run(learner, scaler.quantize, rows, options)
-    return LocalResult(linear_model(scaler, data.classes, *learner.stored()), recipe, history)
+    try:
+        model = linear_model(scaler, data.classes, *learner.stored())
+    except TinykernelError as error:
+        raise TinykernelError(
+            f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
+            "bits may pass 32 bits; give linear=4 or 2, or input_bits=8"
+        ) from error
+    return LocalResult(model, recipe, history)
