@@ -22,7 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.random_models import random_model
+from tests.random_models import (
+    local_model,
+    random_model,
+    random_signal_stage,
+    random_stage,
+    with_linear,
+)
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
@@ -70,6 +76,41 @@ def sample(index: int) -> IntegerModel:
     return model
 
 
+@functools.cache
+def shaped_sample(index: int) -> IntegerModel:
+    """Draw a model of images or signals, or with a linear part; the same for the same index."""
+    rng = np.random.default_rng([1, index])
+    classes, bits = int(rng.choice([2, 3, 6, 10])), int(rng.choice([2, 4, 8]))
+    kind = ("image", "signal", "table", "both")[index % 4]
+    common = {"n_classes": classes}
+    if kind in ("table", "both"):
+        raw = str(rng.choice(["float32", "uint8", "int8", "uint16", "int16", "int32"]))
+        model = random_model(
+            index, n_features=int(rng.integers(5, 300)), raw_dtype=raw,
+            bits=int(rng.choice([8, 8, 16])), shared_scaler=bool(rng.integers(2)),
+            permutation="orbit", diagonal_kind=str(rng.choice(["int8", "int4"])), **common,
+        )  # fmt: skip
+        return with_linear(model, index, bits, components=kind == "both")
+    raw = str(rng.choice(["float32", "uint8", "int16"]))
+    average = int(rng.integers(1, 3))
+    if kind == "image":
+        side = int(rng.choice([8, 14, 16, 28, 32]))
+        kernel = int(rng.choice([3, 5]))
+        stage = random_stage(
+            index, height=side, width=side, raw_dtype=raw, average=average if side > 8 else 1,
+            size=(kernel, kernel), padding=kernel // 2, n_kernels=int(rng.integers(8, 40)),
+            cells=(int(rng.integers(2, 5)), 4), level_bits=2 if kernel == 5 else 3,
+        )  # fmt: skip
+    else:
+        window = int(rng.choice([64, 128, 256]))
+        stage = random_signal_stage(
+            index, height=window, channels=int(rng.integers(1, 7)), raw_dtype=raw,
+            average=average, n_kernels=int(rng.integers(16, 200)), hop=window // 2,
+            cells=(int(rng.choice([1, 1, 2])), 1), dilations=(1, 2, 4) if window > 64 else (1, 2),
+        )  # fmt: skip
+    return local_model(stage, index, weight_bits=bits, **common)
+
+
 def _schedule(rng: np.random.Generator, stages: int) -> tuple[bool, ...]:
     """Draw a shift schedule: mostly a late start, every other stage, or anything."""
     kind = int(rng.integers(4))
@@ -103,6 +144,7 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     rows, code, library = [], [], []
     stack = {"float": 0, "integer": 0}
     models = [sample(index) for index in range(count)]
+    models += [shaped_sample(index) for index in range(count)]
     # The work is done by compilers, in processes of their own.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         footprints = list(pool.map(lambda model: measure_footprint(model, name, chain), models))
@@ -115,8 +157,8 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     code_sizes, code_error = fit(rows, code)
     library_sizes, library_error = fit(rows, library)
     print(
-        f"{name}: {chain.title}, {count} models, code {min(code)}..{max(code)}, largest error "
-        f"{code_error:.0f}, library {min(library)}..{max(library)}, largest error "
+        f"{name}: {chain.title}, {len(models)} models, code {min(code)}..{max(code)}, largest "
+        f"error {code_error:.0f}, library {min(library)}..{max(library)}, largest error "
         f"{library_error:.0f}, stack {stack}",
         flush=True,
     )

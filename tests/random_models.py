@@ -1,4 +1,4 @@
-"""Integer models with random contents, for tests of the generated C."""
+"""Models with random contents: the one generator of all tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.integer import InputScaler, IntegerModel
 from tinykernel.model.local import LocalStage
+from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
 
@@ -268,3 +270,85 @@ def random_quantized(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any
     extreme = rng.choice([limits.min, limits.max], shape)
     rows = np.where(rng.random((n_rows, 1)) < 0.3, extreme, anywhere)
     return rows.astype(model.input_dtype)
+
+
+CLASSES = (("no", "yes"), (0, 1, 2), (False, True), (-1.5, 0.25, 3.0, 8.0))
+
+
+def make_model(
+    seed: int, raw_dtype: str = "float32", bits: int = 8, latest: bool = True
+) -> IntegerModel:
+    """Return a small `random_model` of any shape and kind, with extremes where they are allowed.
+
+    `latest` halves as late as is allowed, else everywhere.
+    """
+    rng = np.random.default_rng(seed)
+    classes = CLASSES[rng.integers(len(CLASSES))]
+    model = random_model(
+        seed, n_features=int(rng.integers(1, 70)), n_blocks=int(rng.integers(1, 4)),
+        n_classes=len(classes), bits=bits, raw_dtype=raw_dtype,
+        diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
+        permutation=str(rng.choice(["identity", "orbit", "stored"])),
+        kept=str(rng.choice(["some", "few"])), shared_scaler=bool(rng.integers(2)),
+        phase_shift=int(rng.integers(0, 32)),
+    )  # fmt: skip
+    p, outputs = model.scale.size, model.n_outputs
+    stages = (True,) * len(model.halve_first)
+    return replace(
+        model, classes=classes,
+        halve_first=model.halve_first if latest else stages,
+        halve_second=model.halve_second if latest else stages,
+        scale=rng.choice([1, 255, 77], p), width=rng.choice([1, 128, 255, 40], p),
+        multiplier=rng.integers(-5000, 5000, outputs),
+        offset=rng.integers(-(2**30), 2**30, outputs),
+    )  # fmt: skip
+
+
+@st.composite
+def models(draw: st.DrawFn) -> IntegerModel:
+    """Draw a random model of any raw type, width and schedule."""
+    return make_model(
+        draw(st.integers(0, 2**32 - 1)),
+        draw(st.sampled_from(["float32", "uint8", "int8", "uint16", "int16", "int32"])),
+        draw(st.sampled_from([8, 16])),
+        draw(st.booleans()),
+    )
+
+
+def make_machine(
+    seed: int,
+    *,
+    n_features: int = 20,
+    n_blocks: int = 2,
+    n_classes: int = 3,
+    raw_dtype: str = "float32",
+    kind: str = "gaussian",
+    bits: int = 8,
+    sigma: float = 1.0,
+) -> KernelMachine:
+    """Make a random float machine on inputs in [0, 200]."""
+    rng = np.random.default_rng(seed)
+    d = padded_dimension(n_features)
+    shape = (n_blocks, d)
+    outputs = 1 if n_classes == 2 else n_classes
+    gaussian = kind == "gaussian"
+    h = np.arccos(rng.uniform(-0.9, 0.9, shape))
+    sign = rng.choice([-1, 1], n_features).astype(np.int8)
+    diagonal = rng.normal(size=shape) if gaussian else rng.choice([-1.0, 1.0], shape)
+    if kind == "int4":
+        unit = rng.uniform(0.2, 0.4, (n_blocks, 1))
+        diagonal = np.clip(np.rint(rng.normal(size=shape) / unit), -7, 7) * unit
+    return KernelMachine(
+        classes=tuple(range(n_classes)), raw_dtype=raw_dtype,
+        input_offset=np.full(n_features, 100.0), input_scale=np.full(n_features, 0.01),
+        input_low=np.full(n_features, -1.0), input_high=np.full(n_features, 1.0),
+        sign=sign,
+        permutation=Permutation("orbit", multiplier=5, increment=3),
+        diagonal=diagonal,
+        diagonal_kind=kind,
+        row_scale=np.full(shape, 2 / (sigma * d)) * (rng.uniform(0.5, 1, shape) if gaussian else 1),
+        start=rng.uniform(0, 2 * np.pi, shape), width=2 * h,
+        weights=rng.integers(-1, 2, (outputs, n_blocks * d)).astype(np.int8),
+        output_scale=rng.uniform(0.5, 1, outputs), output_offset=rng.normal(size=outputs),
+        input_bits=bits,
+    )  # fmt: skip

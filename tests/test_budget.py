@@ -57,8 +57,12 @@ def test_layouts_that_are_searched(digits, monkeypatch):
     for X, y in (digits, blobs(60, 0)):
         with pytest.raises(KeyboardInterrupt):
             train(X, y, budget="6KB")
-    assert [list(found) for found in seen] == [["compact", "phases", "pruned"],
-                                               ["compact", "phases"]]  # fmt: skip
+    alone = ["linear8", "linear4"]
+    for found, layouts in zip(seen, (["compact", "phases", "pruned"], ["compact", "phases"]),
+                              strict=True):  # fmt: skip
+        beside = [form for layout in layouts for form in (layout, f"{layout}+linear4")]
+        assert list(found) == beside + alone
+        assert found["linear8"] == 0 < found["compact+linear4"] < found["compact"]
 
 
 def _stopping(seen, real):
@@ -76,7 +80,7 @@ def _stopping(seen, real):
 def test_default_budget(monkeypatch):
     """It is 30 KB; there is none with n_components, or for the host."""
     X, y = blobs(60, 0)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: {"compact": 64})
+    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": {"compact": 64}})
     assert train(X, y, **QUICK).budget == 30720
     free = train(X, y, n_components=64, **QUICK)
     assert free.budget is None
@@ -95,7 +99,7 @@ def test_inputs_keep_their_names():
 def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method):
     """Where the size was misjudged, the result still fits, and layout and sigma are kept."""
     X, y = blobs(120, 0)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: 640)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 640})
     given = {"epochs": 2, "layout": "phases"} if method == "learned" else {"max_iter": 2}
     found = train(X, y, budget="3KB", method=method, random_state=0, **given)
     assert found.trainings == 2
@@ -123,7 +127,7 @@ def _always_over(monkeypatch, **attributes):
 
     monkeypatch.setattr(TernaryKernelClassifier, "_fit", fit)
     monkeypatch.setattr(budget, "_measured", measured)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: 64)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 64})
     return rounds
 
 
@@ -153,7 +157,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         return report(model, target, limit, compiler=compiler)
 
     monkeypatch.setattr(budget, "report", no_linker)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: 64)
+    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 64})
     with pytest.warns(UserWarning, match="its size is an estimate"):
         found = train(*blobs(60, 0), budget="3KB", **QUICK)
     assert found.memory.source == "estimate"
@@ -181,3 +185,28 @@ def test_bad_values(monkeypatch, given, expected):
     monkeypatch.setattr(budget, "_measured", None)
     with pytest.raises(TinykernelError, match=expected):
         train(*blobs(60, 0), **given)
+
+
+def test_kernels_use_the_budget(digits):
+    """A model of images gets as many kernels as fit, and two bits a weight where they are few."""
+    X, y = digits
+    for size, bits in ((4096, 4), (1400, 2)):
+        found = train(X, y, budget=size, image_shape=(8, 8), epochs=1, random_state=0)
+        stage = found.model.local
+        assert 0.9 * size < found.memory.flash <= size
+        assert (stage.shape, found.classifier.n_kernels) == ((8, 8), stage.n_kernels)
+        assert found.classifier.linear == bits
+
+
+def test_a_linear_part_where_components_do_not_fit(digits):
+    """Where 32 components are too many, a linear part is trained, without tables of a scaler."""
+    found = train(*digits, budget=1400, **QUICK)
+    assert found.model.n_components == 0
+    assert found.model.linear is not None
+    assert found.memory.flash <= 1400
+
+
+def test_too_many_kernels_are_refused(digits):
+    """A number of kernels that cannot fit is refused before the training."""
+    with pytest.raises(TinykernelError, match="use fewer n_kernels"):
+        train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)

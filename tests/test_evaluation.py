@@ -85,6 +85,11 @@ def test_baselines():
     found = baselines(X[train], rare[train], X[test], rare[test], np.full(500, "ok"))
     assert found["majority"].as_good
     assert found["majority"].balanced_accuracy == 0.5
+    # A model that finds every fault for some false alarms is better, where classes count the same.
+    alarms = np.where(np.arange(500) % 9 == 0, "fault", rare[test])
+    for weight, equal in ((None, True), ("balanced", False)):
+        found = baselines(X[train], rare[train], X[test], rare[test], alarms, class_weight=weight)
+        assert found["majority"].as_good == equal
 
 
 def test_one_group_that_is_better_proves_nothing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from tests.sessions import ROOT, difference, run_shell
 
-EXAMPLES = {"digits": "digits-firmware", "motion": "motion-firmware"}
+EXAMPLES = {"digits": "digits-firmware", "sensor": "sensor-firmware"}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
@@ -30,7 +29,7 @@ def promised(name: str) -> list[str]:
 def test_example(name: str, tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """An example prints what it says it prints, and its project holds what one can build."""
     require_tool("gcc")
-    require_tool("riscv64-unknown-elf-gcc" if name == "motion" else "arm-none-eabi-gcc")
+    require_tool("riscv64-unknown-elf-gcc" if name == "sensor" else "arm-none-eabi-gcc")
     got = run_shell(f"python {ROOT / 'examples' / name}.py {EXAMPLES[name]}", tmp_path)
     assert difference(promised(name), got) == ""
     project = tmp_path / EXAMPLES[name]
@@ -50,13 +49,3 @@ def test_every_example_is_known(name: str) -> None:
     """Every example is in the README and in these tests."""
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
     assert f"(examples/{name}.py)" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_readme_quotes_the_motion_example() -> None:
-    """The accuracies in the README are those that the example prints."""
-    lines = promised("motion")
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    for start in ("linear model:", "tinykernel:"):
-        (line,) = (line for line in lines if line.startswith(start))
-        (figure,) = re.findall(r"[\d.]+ %", line)
-        assert figure in readme

@@ -13,8 +13,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import (
     fwht,
     fwht_halving,
-    fwht_row,
-    fwht_row_halving,
     padded_dimension,
     run_on_rows,
     useful_threads,
@@ -50,7 +48,7 @@ def slow_halving(row: np.ndarray, halve: list[bool]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@given(log_d=st.integers(0, 11), n_rows=st.integers(0, 5), seed=seeds)
+@given(log_d=st.integers(0, 11), n_rows=st.sampled_from([0, 1, 5, 32, 33]), seed=seeds)
 @quick
 def test_is_the_product_with_the_matrix(dtype: type, log_d: int, n_rows: int, seed: int) -> None:
     """Every length gives x H, integers modulo their range, floats to rounding."""
@@ -164,20 +162,6 @@ def test_threads_are_used_only_for_large_work() -> None:
 
     with pytest.raises(KeyError):
         run_on_rows(fails, 4, 2)
-
-
-def test_single_rows() -> None:
-    """The kernels that other compiled loops call agree with the batched functions."""
-    for d in (1, 2, 8, 16, 32, 64, 128, 256, 1024):
-        x = any_rows(d, (d,), np.float32)
-        row = x.copy()
-        fwht_row(row)
-        np.testing.assert_array_equal(row, fwht(x.copy()))
-        z = any_rows(d, (d,), np.int16)
-        shifts = np.array([k % 2 for k in range(d.bit_length() - 1)], dtype=np.int16)
-        row = z.copy()
-        fwht_row_halving(row, shifts)
-        np.testing.assert_array_equal(row, fwht_halving(z.copy(), shifts))
 
 
 @given(st.integers(1, 65536))

@@ -26,7 +26,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from tests.model.models import make_machine, make_model, models, quantized_inputs
+from tests.random_models import make_machine, make_model, models, random_quantized
 from tinykernel import modelfile
 from tinykernel.container import read_container, write_container
 from tinykernel.errors import TinykernelError
@@ -80,7 +80,7 @@ def test_integer_models_come_back_equal(model: IntegerModel) -> None:
     loaded = modelfile._from_bytes(data)
     assert loaded == model
     assert list(map(type, loaded.classes)) == list(map(type, model.classes))
-    q = quantized_inputs(model, 0)
+    q = random_quantized(model, 0, 3)
     assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
     assert not loaded.weights.flags.writeable
     assert modelfile._to_bytes(loaded) == data

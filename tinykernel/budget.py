@@ -46,8 +46,12 @@ SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 _WORD = 32
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
+# With fewer components a linear part is better, where nothing is compared.
+_FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
+# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
+_A_BYTE, _A_POSITION = 85.0, 11.5
 # Chosen by a search, and no parameters of the classifier.
 _FOUND_ONLY = ("slope", "dropout")
 
@@ -215,14 +219,26 @@ def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | N
     if find_target(target).family == "host":
         return None
     if limit is None:
-        return report(model, target, compiler="none")
+        found = _estimated(model, target, limit)
+        if found is not None:
+            return found
     try:
         return report(model, target, limit)
     except (KeyboardInterrupt, OSError, TinykernelError) as error:
         # A finished training is worth more than an exact figure.
         reason = str(error) or "interrupted"
-        warnings.warn(f"not linked, so its size is an estimate ({reason})", stacklevel=3)
+        found = _estimated(model, target, limit)
+        known = "its size is not known" if found is None else "its size is an estimate"
+        warnings.warn(f"not linked, so {known} ({reason})", stacklevel=3)
+        return found
+
+
+def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+    """Return what a model takes without a compiler; None where its code was not measured."""
+    try:
         return report(model, target, limit, compiler="none")
+    except TinykernelError:
+        return None
 
 
 def _over(memory: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:
@@ -261,7 +277,17 @@ def _fitting(
         return {"n_components": _paper_components(rows, labels, given, limit, target)}
     if shape is not None:
         return _kernels(rows, labels, given, limit, target, shape)
-    return {"n_components": _forms(rows, labels, given, limit, target)}
+    found, least = _forms(rows, labels, given, limit, target)
+    if found:
+        return {"n_components": found}
+    if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
+        # The tables of a scaler for each input may be what is too much.
+        one = {"scaler_scope": "global"}
+        found, smaller = _forms(rows, labels, {**given, **one, "search": False}, limit, target)
+        if found:
+            return {"n_components": found, **one}
+        least = min(least, smaller)
+    raise _too_small(limit, target, least, "the smallest one")
 
 
 def _paper_components(
@@ -283,6 +309,9 @@ def _kernels(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the number of kernels, and the bits of the linear part on their counts."""
     most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
+    if len(shape) == 3:
+        # Or a small model of large images would take long: 700,000 instructions at 8 KB.
+        most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
     least, found = [], {"n_kernels": 0}
     asked = given.get("linear", "auto")
     for bits in _COUNT_BITS if asked == "auto" else (asked,):
@@ -308,8 +337,8 @@ def _as_options(shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _forms(
     rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
-) -> dict[str, int]:
-    """Return the forms that keep to the budget, each with its number of components.
+) -> tuple[dict[str, int], int]:
+    """Return the forms that keep to the budget with their components, and the least size measured.
 
     A form is a layout, a linear part, or both.
     """
@@ -334,25 +363,33 @@ def _forms(
     asked = given.get("linear", "auto")
     if asked not in ("auto", "off"):
         found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if given.get("search") is False and max(found.values(), default=0) < _FEW_COMPONENTS:
+        alone = [bits for bits, size in linear.items() if size <= allowed]
+        found = {form_of(None, alone[0]): 0} if alone else found
     if found and given.get("search") is False:
-        return dict([next(iter(found.items()))])  # to choose takes short trainings
+        return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
     if "layout" not in given or not found:
         alone = [bits for bits, size in linear.items() if size <= allowed]
         found |= {form_of(None, bits): 0 for bits in alone[:2]}
-    if not found:
-        raise _too_small(limit, target, min(smallest))
-    return found
+    return found, min(smallest)
+
+
+def _linear_allowed(given: Mapping[str, Any]) -> bool:
+    """Whether a linear part may compete."""
+    asked = given.get("linear", "auto")
+    if asked == "auto":
+        # Of the options, only components have these; and no linear part moves images.
+        return not {"layout", "sigma", "noise", "augment"} & given.keys()
+    return bool(asked != "off")
 
 
 def _linear_sizes(
     rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
 ) -> dict[int, int]:
     """Return the widths that a linear part may have, widest first, and its size alone."""
-    asked = given.get("linear", "auto")
-    if asked == "off" or (given.get("augment") and asked == "auto"):
+    if not _linear_allowed(given):
         return {}
-    if asked == "auto" and {"layout", "sigma", "noise"} & given.keys():
-        return {}  # only components have these
+    asked = given.get("linear", "auto")
     return {
         bits: report(
             _untrained_integers(rows, labels, given, {"n_components": 0, "linear": bits}), target
@@ -430,7 +467,7 @@ def _too_small(
 ) -> TinykernelError:
     return TinykernelError(
         f"no model for this data fits into {limit} bytes on {target}: {least} needs about "
-        f"{needed}; give a larger budget"
+        f"{needed}; give a larger budget, or for signals and images their shape"
     )
 
 
@@ -444,7 +481,8 @@ def _untrained(
     kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
     kept |= {"random_state": 0, "n_jobs": 1}
-    machine: KernelMachine = _fitted("learned", kept, X, y).machine_
+    with progress.observing(None):
+        machine: KernelMachine = _fitted("learned", kept, X, y).machine_
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)

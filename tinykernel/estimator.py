@@ -65,8 +65,8 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     options_ : dict of str to object
         Everything the training went by, slope and dropout included: the fields of
         `tinykernel.training.options.Recipe` but for the number of threads; without components
-        those of `tinykernel.training.images.ImagePlan`, `tinykernel.training.signals.SignalPlan`
-        or `tinykernel.training.readout.LinearRecipe`.
+        those of `ImagePlan` or `SignalPlan` (`tinykernel.training.local`) or of `LinearRecipe`
+        (`tinykernel.training.linear.readout`).
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.

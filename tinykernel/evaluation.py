@@ -49,7 +49,9 @@ class Baseline:
     accuracy, balanced_accuracy : float
         0 to 1, on the test rows.
     as_good : bool
-        Whether the test rows leave it open that it is as accurate as the model.
+        Whether the test rows leave it open that it is as good as the model.
+    by : {"accuracy", "balanced_accuracy"}
+        In what: balanced where the model was trained so.
     training_rows : int
         It was trained on.
     """
@@ -59,6 +61,7 @@ class Baseline:
     accuracy: float
     balanced_accuracy: float
     as_good: bool
+    by: str
     training_rows: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -339,9 +342,9 @@ def baselines(
     """Train the majority class and a linear model, and compare a model's labels with theirs.
 
     The linear model is a logistic regression on standardized inputs, its penalty chosen by
-    cross-validation, its weights rounded to int8 with one scale an output. A baseline counts as
-    as good unless a one-sided test says at the level of 5 % that the model is more accurate: the
-    exact test of McNemar, with groups the t test of their differences.
+    trial on rows left out, its weights rounded to int8 with one scale an output. A baseline is
+    called as good unless a one-sided test says at the level of 5 % that the model is better: the
+    exact test of McNemar, with groups or balanced classes the t test of the differences.
 
     Parameters
     ----------
@@ -352,7 +355,7 @@ def baselines(
     groups : array-like, shape (n_test,), optional
         Of the test rows.
     class_weight : {None, "balanced"}
-        As the judged model had it.
+        As the judged model had it. With "balanced" all classes count the same in the comparison.
 
     Returns
     -------
@@ -363,12 +366,16 @@ def baselines(
     most = labels[counts.argmax()]
     outputs = 1 if len(labels) == 2 else len(labels)
     linear, rows = _linear_labels(X_train, y_train, X_test, class_weight)
-    right = predicted == y_test
+    right, balanced = predicted == y_test, class_weight == "balanced"
+    by = "balanced_accuracy" if balanced else "accuracy"
+    weight = _equal_classes(y_test) if balanced else None
 
     def compared(name: str, n_bytes: int, answers: NDArray[Any], n_rows: int) -> Baseline:
         found = compare(y_test, answers)
-        better = _is_better(right, answers == y_test, groups)
-        return Baseline(name, n_bytes, found.accuracy, found.balanced_accuracy, not better, n_rows)
+        better = _is_better(right, answers == y_test, groups, weight)
+        return Baseline(
+            name, n_bytes, found.accuracy, found.balanced_accuracy, not better, by, n_rows
+        )
 
     always = np.full(len(y_test), most)
     return {
@@ -420,11 +427,25 @@ def _some(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], ND
     return X[order[kept]], y[order[kept]]
 
 
-def _is_better(a: NDArray[Any], b: NDArray[Any], groups: ArrayLike | None) -> bool:
+def _equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return weights of mean 1 with which all classes count the same."""
+    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.asarray(len(y) / (len(counts) * counts[index]), dtype=np.float64)
+
+
+def _is_better(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    groups: ArrayLike | None,
+    weight: NDArray[np.float64] | None = None,
+) -> bool:
     """Say whether `a` is right more often than `b`, by more than chance explains."""
     from scipy.stats import binomtest, t
 
     gain = a.astype(np.float64) - b
+    if weight is not None:
+        gain = gain * weight
+        groups = np.arange(len(gain)) if groups is None else groups
     if gain.sum() <= 0:
         return False
     if groups is None:

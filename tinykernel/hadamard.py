@@ -4,11 +4,9 @@ The transform multiplies by the matrix ``H_1 = [1]``, ``H_2d = [[H_d, H_d], [H_d
 (Lei & Lan 2021, below formula (3)) in ``d log2(d)`` additions. It is not normalised:
 ``H H = d I``.
 
-How it is made fast. A pass over the row loads a few vectors of 64 bytes, does as many stages as it
-can in registers, and stores them: seven stages of float32 in the first pass (strides 1 to 64, the
-short ones by shuffles inside a vector), eight of int16, three in each further pass. Rows of more
-than 16 KB do all stages of short stride chunk by chunk, so that a chunk stays in the first-level
-cache. Threads share out rows only, so that the result does not depend on their number.
+Rows are laid side by side in groups of `LANES`, so that every stage, the one of stride 1 included,
+is a vector operation for the compiler. Threads share out rows only, so that the result does not
+depend on their number.
 """
 
 from __future__ import annotations
@@ -23,29 +21,14 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.hadamard_passes import (
-    first_pass_1,
-    first_pass_2,
-    first_pass_4,
-    first_pass_8,
-    further_pass_2,
-    further_pass_4,
-    further_pass_8,
-    halving_first_pass_1,
-    halving_first_pass_2,
-    halving_first_pass_4,
-    halving_first_pass_8,
-    halving_further_pass_2,
-    halving_further_pass_4,
-    halving_further_pass_8,
-    lanes_of,
-)
 
 __all__ = [
+    "LANES",
     "fwht",
     "fwht_halving",
-    "fwht_row",
-    "fwht_row_halving",
+    "fwht_lanes",
+    "fwht_rows",
+    "fwht_rows_halving",
     "padded_dimension",
     "run_on_rows",
     "useful_threads",
@@ -53,8 +36,8 @@ __all__ = [
 
 _ArrayT = TypeVar("_ArrayT", bound=NDArray[Any])
 
+LANES = 32
 _LARGEST = 65536
-_CHUNK_VECTORS = 256
 # Handing work to another thread takes about 0.1 ms, the time of this number of butterflies.
 _BUTTERFLIES_PER_THREAD = 1 << 20
 _DTYPES = (np.float32, np.float64, np.int16, np.int32)
@@ -93,178 +76,140 @@ def padded_dimension(n_features: int) -> int:
     return max(32, 1 << (int(n_features) - 1).bit_length())
 
 
-# --- one row ---------------------------------------------------------------------------------
+# --- compiled ----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
-def _scalar_row(x):  # type: ignore[no-untyped-def]
-    """Transform a row that is shorter than one vector."""
-    stride = 1
-    while stride < x.shape[0]:
-        for start in range(0, x.shape[0], 2 * stride):
-            for i in range(start, start + stride):
-                a = x[i]
-                b = x[i + stride]
-                x[i] = a + b
-                x[i + stride] = a - b
-        stride *= 2
+@njit(cache=True, nogil=True, forceinline=True)
+def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
+    """Transform vectors of length d in place that lie side by side; for other compiled loops.
 
-
-@njit(cache=True, nogil=True)
-def _first_pass(x, begin, end, lanes):  # type: ignore[no-untyped-def]
-    """Do all stages of stride below the returned length on ``x[begin:end]``."""
-    vectors = (end - begin) // lanes
-    if vectors >= 8:
-        for i in range(begin, end, 8 * lanes):
-            first_pass_8(x, i, lanes)
-        return 8 * lanes
-    if vectors == 4:
-        first_pass_4(x, begin, lanes)
-    elif vectors == 2:
-        first_pass_2(x, begin, lanes)
-    else:
-        first_pass_1(x, begin, lanes)
-    return end - begin
-
-
-@njit(cache=True, nogil=True)
-def _further_passes(x, begin, end, stride, lanes):  # type: ignore[no-untyped-def]
-    """Do the stages from `stride` up to the length of ``x[begin:end]``."""
-    while stride < end - begin:
-        left = (end - begin) // stride
-        if left >= 8 and left != 16:
-            for start in range(begin, end, 8 * stride):
-                for i in range(start, start + stride, lanes):
-                    further_pass_8(x, i, stride)
-            stride *= 8
-        elif left >= 4:
-            for start in range(begin, end, 4 * stride):
-                for i in range(start, start + stride, lanes):
-                    further_pass_4(x, i, stride)
-            stride *= 4
-        else:
-            for i in range(begin, begin + stride, lanes):
-                further_pass_2(x, i, stride)
-            stride *= 2
-
-
-@njit(cache=True, nogil=True)
-def fwht_row(x):  # type: ignore[no-untyped-def]
-    """Transform one row in place; for use inside other compiled loops.
-
-    Parameters
-    ----------
-    x : ndarray of float32, float64, int16 or int32, shape (d,)
-        C-contiguous; d a power of two (not checked). Integers wrap around.
-
-    Examples
-    --------
-    >>> row = np.array([1, 0, 1, 0], dtype=np.float32)
-    >>> fwht_row(row)
-    >>> row
-    array([2., 2., 0., 0.], dtype=float32)
+    x holds element 0 of all vectors, then element 1 of all, and so on: shape (d * n_vectors,).
     """
-    d = x.shape[0]
-    lanes = lanes_of(x)
-    if d < lanes:
-        _scalar_row(x)
-        return
-    chunk = min(d, lanes * _CHUNK_VECTORS)
-    for begin in range(0, d, chunk):
-        stride = _first_pass(x, begin, begin + chunk, lanes)
-        _further_passes(x, begin, begin + chunk, stride, lanes)
-    _further_passes(x, 0, d, chunk, lanes)
+    lanes = x.shape[0] // d
+    h = 1
+    while 4 * h <= d:
+        n = h * lanes
+        for first in range(0, d * lanes, 4 * n):
+            x0 = x[first : first + n]
+            x1 = x[first + n : first + 2 * n]
+            x2 = x[first + 2 * n : first + 3 * n]
+            x3 = x[first + 3 * n : first + 4 * n]
+            for k in range(n):
+                a = x0[k] + x1[k]
+                b = x0[k] - x1[k]
+                c = x2[k] + x3[k]
+                e = x2[k] - x3[k]
+                x0[k] = a + c
+                x1[k] = b + e
+                x2[k] = a - c
+                x3[k] = b - e
+        h *= 4
+    if h < d:
+        n = h * lanes
+        x0 = x[:n]
+        x1 = x[n : 2 * n]
+        for k in range(n):
+            a = x0[k]
+            b = x1[k]
+            x0[k] = a + b
+            x1[k] = a - b
 
 
 @njit(cache=True, nogil=True)
-def _scalar_row_halving(x, shifts):  # type: ignore[no-untyped-def]
-    """Transform a row that is shorter than one vector, with halving."""
-    stride = 1
-    k = 0
-    while stride < x.shape[0]:
-        shift = np.int32(shifts[k])
-        for start in range(0, x.shape[0], 2 * stride):
-            for i in range(start, start + stride):
-                a = np.int32(x[i])
-                b = np.int32(x[i + stride])
-                x[i] = np.int16((a + b) >> shift)
-                x[i + stride] = np.int16((a - b) >> shift)
-        stride *= 2
-        k += 1
+def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
+    """Do what `fwht_lanes` does in int16, with halving; shifts[k] is 1 where stage k halves."""
+    lanes = x.shape[0] // d
+    h = 1
+    stage = 0
+    while 4 * h <= d:
+        n = h * lanes
+        near = np.int32(shifts[stage])
+        far = np.int32(shifts[stage + 1])
+        for first in range(0, d * lanes, 4 * n):
+            x0 = x[first : first + n]
+            x1 = x[first + n : first + 2 * n]
+            x2 = x[first + 2 * n : first + 3 * n]
+            x3 = x[first + 3 * n : first + 4 * n]
+            for k in range(n):
+                a = np.int16((np.int32(x0[k]) + np.int32(x1[k])) >> near)
+                b = np.int16((np.int32(x0[k]) - np.int32(x1[k])) >> near)
+                c = np.int16((np.int32(x2[k]) + np.int32(x3[k])) >> near)
+                e = np.int16((np.int32(x2[k]) - np.int32(x3[k])) >> near)
+                x0[k] = np.int16((np.int32(a) + np.int32(c)) >> far)
+                x1[k] = np.int16((np.int32(b) + np.int32(e)) >> far)
+                x2[k] = np.int16((np.int32(a) - np.int32(c)) >> far)
+                x3[k] = np.int16((np.int32(b) - np.int32(e)) >> far)
+        h *= 4
+        stage += 2
+    if h < d:
+        n = h * lanes
+        shift = np.int32(shifts[stage])
+        x0 = x[:n]
+        x1 = x[n : 2 * n]
+        for k in range(n):
+            left = np.int32(x0[k])
+            right = np.int32(x1[k])
+            x0[k] = np.int16((left + right) >> shift)
+            x1[k] = np.int16((left - right) >> shift)
+
+
+# Columns copied at a time, so that the lines of the cache that are written to stay in it.
+_TILE = 32
 
 
 @njit(cache=True, nogil=True)
-def _further_passes_halving(x, begin, end, stride, stage, shifts):  # type: ignore[no-untyped-def]
-    """Do the stages from `stride`, number `stage`, up to the length of ``x[begin:end]``."""
-    while stride < end - begin:
-        left = (end - begin) // stride
-        if left >= 8 and left != 16:
-            for start in range(begin, end, 8 * stride):
-                for i in range(start, start + stride, 32):
-                    halving_further_pass_8(x, i, stride, shifts, stage)
-            stride *= 8
-            stage += 3
-        elif left >= 4:
-            for start in range(begin, end, 4 * stride):
-                for i in range(start, start + stride, 32):
-                    halving_further_pass_4(x, i, stride, shifts, stage)
-            stride *= 4
-            stage += 2
-        else:
-            for i in range(begin, begin + stride, 32):
-                halving_further_pass_2(x, i, stride, shifts, stage)
-            stride *= 2
-            stage += 1
+def _lay_side_by_side(rows, x):  # type: ignore[no-untyped-def]
+    n, d = rows.shape
+    for first in range(0, d, _TILE):
+        for k in range(n):
+            row = rows[k]
+            for j in range(first, min(first + _TILE, d)):
+                x[j * n + k] = row[j]
 
 
 @njit(cache=True, nogil=True)
-def fwht_row_halving(x, shifts):  # type: ignore[no-untyped-def]
-    """Transform one row of int16 in place with halving; for use inside other compiled loops.
+def _lay_back(x, rows):  # type: ignore[no-untyped-def]
+    n, d = rows.shape
+    for first in range(0, d, _TILE):
+        for k in range(n):
+            row = rows[k]
+            for j in range(first, min(first + _TILE, d)):
+                row[j] = x[j * n + k]
 
-    Parameters
-    ----------
-    x : ndarray of int16, shape (d,)
-        C-contiguous; d a power of two (not checked).
-    shifts : ndarray of int16, shape (log2(d),)
-        1 where the butterflies of the stage of stride ``2**k`` are halved, else 0. See
-        `fwht_halving`.
 
-    Examples
-    --------
-    >>> row = np.array([3, 0, 1, 0], dtype=np.int16)
-    >>> fwht_row_halving(row, np.array([0, 1], dtype=np.int16))
-    >>> row
-    array([2, 2, 1, 1], dtype=int16)
+@njit(cache=True, nogil=True)
+def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
+    """Transform ``rows[begin:end]`` in place; for other compiled loops.
+
+    rows: C-contiguous, shape (n, d), of a dtype of `fwht`; d a power of two (not checked).
     """
-    d = x.shape[0]
-    if d < 32:
-        _scalar_row_halving(x, shifts)
-        return
-    if d >= 256:
-        for i in range(0, d, 256):
-            halving_first_pass_8(x, i, 32, shifts, 0)
-        _further_passes_halving(x, 0, d, 256, 8, shifts)
-    elif d == 128:
-        halving_first_pass_4(x, 0, 32, shifts, 0)
-    elif d == 64:
-        halving_first_pass_2(x, 0, 32, shifts, 0)
-    else:
-        halving_first_pass_1(x, 0, 32, shifts, 0)
+    d = rows.shape[1]
+    x = np.empty(d * LANES, rows.dtype)
+    for first in range(begin, end, LANES):
+        group = rows[first : min(first + LANES, end)]
+        part = x[: d * group.shape[0]]
+        _lay_side_by_side(group, part)
+        fwht_lanes(part, d)
+        _lay_back(part, group)
+
+
+@njit(cache=True, nogil=True)
+def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
+    """Transform int16 ``rows[begin:end]`` in place as `fwht_halving` does; for compiled loops.
+
+    shifts (log2 d,) int16 is 1 where the butterflies of the stage of stride ``2**k`` are halved.
+    """
+    d = rows.shape[1]
+    x = np.empty(d * LANES, rows.dtype)
+    for first in range(begin, end, LANES):
+        group = rows[first : min(first + LANES, end)]
+        part = x[: d * group.shape[0]]
+        _lay_side_by_side(group, part)
+        _halving_lanes(part, d, shifts)
+        _lay_back(part, group)
 
 
 # --- many rows -------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _transform_rows(begin, end, x):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
-        fwht_row(x[i])
-
-
-@njit(cache=True, nogil=True)
-def _transform_rows_halving(begin, end, x, shifts):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
-        fwht_row_halving(x[i], shifts)
 
 
 def run_on_rows(
@@ -392,7 +337,7 @@ def fwht(x: _ArrayT, *, n_threads: int | None = None) -> _ArrayT:
     _check(x, _DTYPES)
     if x.size and x.shape[-1] > 1:
         threads = _threads_for(x, n_threads)
-        _in_place(x, lambda rows: run_on_rows(_transform_rows, rows.shape[0], threads, rows))
+        _in_place(x, lambda rows: run_on_rows(fwht_rows, rows.shape[0], threads, rows))
     return x
 
 
@@ -441,6 +386,6 @@ def fwht_halving(
         threads = _threads_for(x, n_threads)
         _in_place(
             x,
-            lambda rows: run_on_rows(_transform_rows_halving, rows.shape[0], threads, rows, shifts),
+            lambda rows: run_on_rows(fwht_rows_halving, rows.shape[0], threads, rows, shifts),
         )
     return x

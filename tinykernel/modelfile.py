@@ -628,7 +628,7 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("local", _or_none(_part(LocalStage))),
     },
     "LocalStage": {
-        **_each("height width channels level_shift average padding", _scalar(int)),
+        **_each("height width channels level_shift average padding hop", _scalar(int)),
         **_each("cells", _all(_scalar(int))),
         **_each("scaler", _part(InputScaler)),
         **_each("mix", _array(2, "int8")),

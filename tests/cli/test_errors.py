@@ -83,7 +83,7 @@ def test_completion(monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     result = run("--show-completion", "bash")
     assert "complete" in result.stdout, result.output
-    from tinykernel.cli._options import complete_target
+    from tinykernel.cli.common.options import complete_target
 
     assert [name for name, _ in complete_target("esp32")] == ["esp32", "esp32s3", "esp32c3"]
 

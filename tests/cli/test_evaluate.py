@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
+from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import load
 from tinykernel.modelfile import about
 
@@ -33,7 +36,7 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_shows_a_rare_class_that_is_missed(rare):
-    """95 % of a set with a 3 % class look good; the output of train says what is missed."""
+    """An accuracy of 97 % with a 3 % class looks good; the output says what is missed."""
     said = (rare / "said.txt").read_text()
     found = run("evaluate", rare / "p.tkm", rare / "pump.csv", "--json")
     judged = json.loads(found.stdout)
@@ -41,7 +44,7 @@ def test_train_shows_a_rare_class_that_is_missed(rare):
     right, rows = judged["confusion"][at][at], judged["counts"][at]
     assert judged["accuracy"] > 0.9
     assert right / rows < 0.5
-    assert f"fault: {right} of {rows} rows" in said
+    assert f"fault, {right} of {rows} rows" in said
     assert judged["baselines"]["majority"]["as_good"]
     assert "always answering 'ok'" in said
     assert "label 'fault' is rare, 3.1 % of the training rows" in said
@@ -124,3 +127,15 @@ def test_a_model_remembers_its_training(tmp_path):
     assert "cortex-m0plus" in shown
     assert "digests" not in shown
     assert load(model).quantize().fingerprint()[:16] in shown
+
+
+@pytest.mark.slow
+def test_the_session_in_the_documentation(tmp_path):
+    """Who follows docs/judging.md sees what it shows: the accuracy of 97 % that finds no fault."""
+    page = ROOT / "docs" / "judging.md"
+    made = blocks(page, "python")[0].text
+    subprocess.run([sys.executable, "-c", made], cwd=tmp_path, check=True)
+    for block in blocks(page, "console"):
+        for shown in commands(block):
+            got = run_shell(shown.command, tmp_path)
+            assert not difference(list(shown.output), got)

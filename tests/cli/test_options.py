@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.tools import failed, run
 from tinykernel import TinykernelError
-from tinykernel.cli._options import check_output_file, check_output_folder
+from tinykernel.cli.common.options import check_output_file, check_output_folder
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 

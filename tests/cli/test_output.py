@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinykernel.cli._output import print_pairs, print_table
+from tinykernel.cli.common.output import print_pairs, print_table
 
 
 def test_a_piped_table_neither_wraps_nor_trails_blanks(capsys: pytest.CaptureFixture[str]) -> None:

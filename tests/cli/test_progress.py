@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinykernel.cli._progress import PlainLines
+from tinykernel.cli.common.progress import PlainLines
 from tinykernel.progress import Progress
 
 

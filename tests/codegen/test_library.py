@@ -266,11 +266,12 @@ def test_arduino_sketch_on_a_microcontroller(
 
 
 def arduino(
-    library: Path, folder: Path, gcc: str, gxx: str, flags: list[str], start: list[Path]
-) -> Path:
-    """Build the example as Arduino does: Arduino.h before the sketch, then all C of the sketch's
-    folder and of src/ of the library; return the program."""
-    sketch = library / "examples" / "SelfTest"
+    library: Path, folder: Path, gcc: str, gxx: str, flags: list[str], start: list[Path],
+    sketch: Path | None = None,
+) -> Path:  # fmt: skip
+    """Build a sketch, SelfTest by default, as Arduino does: Arduino.h before the sketch, then all C
+    of its folder and of src/ of the library; return the program."""
+    sketch = sketch or library / "examples" / "SelfTest"
     boards = resources.folder("firmware") / "boards"
     headers = [f"-I{path}" for path in (OFFLINE / "arduino", library / "src", sketch, boards)]
     sources = [*sketch.glob("*.c"), *(library / "src").glob("*.c")]
@@ -282,7 +283,7 @@ def arduino(
         run([gcc, *compile_only, *strict, source, "-o", objects[-1]], folder)
     plus = [gxx, *compile_only, "-std=gnu++11", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra"]
     run([*plus, OFFLINE / "arduino" / "arduino.cpp", "-o", folder / "core.o"], folder)
-    run([*plus, "-Werror", "-include", "Arduino.h", "-x", "c++", sketch / "SelfTest.ino",
+    run([*plus, "-Werror", "-include", "Arduino.h", "-x", "c++", sketch / f"{sketch.name}.ino",
          "-o", folder / "sketch.o"], folder)  # fmt: skip
     run([gxx, *flags, *objects, folder / "core.o", folder / "sketch.o", "-o", folder / "program"],
         folder)  # fmt: skip

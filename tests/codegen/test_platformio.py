@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export
 
 PLATFORM = Path(__file__).parent / "platform_offline"
-SCONS = "4.41101.0"  # what PlatformIO calls SCons 4.11.1
 
 # Target, framework, family of the start-up code, machine.
 PROJECTS = [
@@ -30,34 +28,14 @@ PROJECTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def core_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a PlatformIO core folder that holds SCons, so that nothing is downloaded."""
-    core = tmp_path_factory.mktemp("platformio")
-    package = core / "packages" / "tool-scons"
-    package.mkdir(parents=True)
-    (package / "scons.py").write_text("import SCons.Script\n\nSCons.Script.main()\n")
-    (package / "package.json").write_text(json.dumps({"name": "tool-scons", "version": SCONS}))
-    spec = {"owner": "platformio", "id": None, "name": "tool-scons", "requirements": None,
-            "uri": None}  # fmt: skip
-    description = {"type": "tool", "name": "tool-scons", "version": SCONS, "spec": spec}
-    (package / ".piopm").write_text(json.dumps(description))
-    (package / ".piokeep").write_text("")
-    return core
-
-
 @pytest.fixture
 def pio(
-    core_folder: Path, require_tool: Callable[[str], Any]
+    platformio_offline: dict[str, str], require_tool: Callable[[str], Any]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs PlatformIO in a folder, without network."""
     require_tool("SCons")
     program = require_tool("pio")
-    environment = os.environ | {
-        "PLATFORMIO_CORE_DIR": str(core_folder),
-        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
-        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
-    }
+    environment = os.environ | platformio_offline
 
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -68,10 +46,8 @@ def pio(
     return run
 
 
-def offline_project(folder: Path, target: str, framework: str, family: str, machine: str) -> None:
-    """Export a project and change nothing but where its platform comes from, and add QEMU."""
-    model = random_model(1, n_classes=4, raw_dtype="float32")
-    export(model, target, folder, name="gesture", framework=framework)
+def emulated(folder: Path, family: str, machine: str) -> None:
+    """Put the platform into a project, and what a program needs in an emulator."""
     shutil.copytree(PLATFORM, folder / "platform_offline")
     boards = resources.folder("firmware") / "boards"
     (folder / "emulated").mkdir()
@@ -84,6 +60,14 @@ def offline_project(folder: Path, target: str, framework: str, family: str, mach
     ):
         script = script.replace(f"@{name}@", hex(value))
     (folder / "board.ld").write_text(script)
+
+
+def offline_project(folder: Path, target: str, framework: str, family: str, machine: str) -> None:
+    """Export a project and change nothing but where its platform comes from, and add QEMU."""
+    model = random_model(1, n_classes=4, raw_dtype="float32")
+    export(model, target, folder, name="gesture", framework=framework)
+    emulated(folder, family, machine)
+    row = MACHINES[machine]
     ini = folder / "platformio.ini"
     text = re.sub(r"(?m)^platform = .*$", "platform = symlink://./platform_offline",
                   ini.read_text(), count=1)  # fmt: skip

@@ -322,7 +322,7 @@ def test_missing_files(tmp_path):
     assert "no such file" in refused(tmp_path / "none.npz")
     assert "folder" in refused(tmp_path)
     (tmp_path / "a.xls").write_text("")
-    assert ".npz, .npy, .csv, .parquet" in refused(tmp_path / "a.xls")
+    assert ".npz, .npy, .csv, .tsv, .parquet" in refused(tmp_path / "a.xls")
 
 
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinite")])

@@ -96,6 +96,7 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     _project(tmp_path, kind)
     finished = subprocess.run(
         [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
+         "--platform=unix32", "-DINT_MAX=2147483647",
          "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
             "--inline-suppr",
          f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",

@@ -18,6 +18,7 @@ from tests.random_models import local_model, random_raw, random_signal_stage, ra
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms, write_sources
 from tinykernel.codegen.packing import pack
+from tinykernel.codegen.projects import export, generated_inputs
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
@@ -158,6 +159,24 @@ def test_random_signals(require_tool: Callable[[str], str], data: st.DataObject)
     assert verify(model, random_raw(model, 2, 5), flags=["-O1"]).first_difference is None
 
 
+def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """The program of an export streams its vectors, and prints PASS and the decisions."""
+    gcc = require_tool("gcc")
+    model = ALL["signal, averaged"]()
+    export(model, "host", tmp_path / "project", name="gesture")
+    folders = {path.parent for path in (tmp_path / "project").rglob("*.h")}
+    sources = [str(path) for path in (tmp_path / "project" / "src").glob("*.c")]
+    subprocess.run(
+        [gcc, "-std=c99", *WARNINGS, *(f"-I{folder}" for folder in sorted(folders)), *sources,
+         "-o", str(tmp_path / "program")], check=True,
+    )  # fmt: skip
+    text = subprocess.run([str(tmp_path / "program")], capture_output=True, text=True).stdout
+    rows = entry_rows(model, generated_inputs(model))
+    labels = expected_values(model, rows)["stream"][:, -1]
+    assert "PASS: 8 vectors" in text
+    assert f"DECISIONS: {' '.join(str(label) for label in labels)}\n" in text
+
+
 def test_cells_that_no_kernel_serves_are_refused() -> None:
     """A word holds the cells across: other numbers of cells have no C, and are named."""
     with pytest.raises(TinykernelError, match="no C for 1 cells across"):
@@ -191,7 +210,8 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     cppcheck = require_tool("cppcheck")
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
     finished = subprocess.run(
-        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1", "--inline-suppr",
+        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
+         "--platform=unix32", "-DINT_MAX=2147483647", "--inline-suppr",
          "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
          f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
          str(tmp_path / "src" / "gesture.c")],

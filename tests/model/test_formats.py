@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.model.models import make_machine, make_model
+from tests.random_models import make_machine, make_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 
 _TURN = 2 * np.pi
 

@@ -8,14 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.model.models import (
-    make_model,
-    models,
-    quantized_inputs,
-    raw_inputs,
-    slow_quantize,
-    slow_scores,
-)
+from tests.model.slow import slow_quantize, slow_scores
+from tests.random_models import make_model, models, random_quantized, random_raw
 from tinykernel.errors import TinykernelError
 from tinykernel.model import InputScaler, IntegerModel
 from tinykernel.model.permutation import Permutation
@@ -27,7 +21,7 @@ seeds = st.integers(0, 2**32 - 1)
 @given(models(), seeds)
 def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None:
     """The compiled scores are those of the specification in unbounded integers."""
-    q = quantized_inputs(model, seed)
+    q = random_quantized(model, seed, 3)
     expected = [slow_scores(model, row) for row in q]
     assert_array_equal(model.features_quantized(q), [z for z, _ in expected])
     scores = model.scores_quantized(q)
@@ -39,7 +33,7 @@ def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None
 @given(models(), seeds)
 def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> None:
     """Raw values of every type are quantized as specified: NaN, infinities, ends of the type."""
-    raw = raw_inputs(model, seed)
+    raw = random_raw(model, seed, 3)
     q = model.quantize_inputs(raw)
     assert q.dtype == model.input_dtype
     assert_array_equal(q, [slow_quantize(model, row) for row in raw])
@@ -50,7 +44,7 @@ def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> 
 @given(models(), seeds)
 def test_result_does_not_depend_on_other_rows(model: IntegerModel, seed: int) -> None:
     """A row gives the same scores alone, among others and in Fortran order, as on the chip."""
-    q = quantized_inputs(model, seed, rows=50)
+    q = random_quantized(model, seed, 50)
     together = model.scores_quantized(np.asfortranarray(q))
     assert_array_equal(together[7:8], model.scores_quantized(q[7:8]))
     assert model.scores_quantized(q[:0]).shape == (0, model.n_classes)
@@ -65,7 +59,7 @@ def test_constant_features_are_ignored_through_both_entries() -> None:
     scaler = InputScaler("uint8", 8, [0], multiplier, [255])
     sign = np.where(multiplier > 0, 1, 0)
     model = dataclasses.replace(model, scaler=scaler, sign=sign)
-    q = quantized_inputs(model, 1)
+    q = random_quantized(model, 1, 3)
     other = q.copy()
     other[:, ::2] = 55
     assert_array_equal(model.scores_quantized(q), model.scores_quantized(other))
@@ -217,6 +211,6 @@ def test_wrong_inputs_are_refused() -> None:
 def test_large_inputs_run_in_threads_with_the_same_result() -> None:
     """Enough rows for several threads give what few rows give."""
     model = make_model(11)
-    q = quantized_inputs(model, 0, rows=20000)
+    q = random_quantized(model, 0, 20000)
     scores = model.scores_quantized(q)
     assert_array_equal(scores[-5:], model.scores_quantized(q[-5:]))

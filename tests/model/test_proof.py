@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
-from tests.model.models import make_model, models, quantized_inputs, slow_rows
+from tests.model.slow import slow_rows
+from tests.random_models import make_model, models, random_quantized
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, Range, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import _bound_first, _bound_second
-from tinykernel.model.rounding import mean_rounding_errors
+from tinykernel.model.quantization.rounding import mean_rounding_errors
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -83,7 +84,7 @@ def test_no_value_leaves_its_range(model: IntegerModel, seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = _unrounded_rows(model).reshape(-1, model.n_features)
     worst = _worst_inputs(model, rows[rng.integers(0, len(rows), 20)])
-    worst = np.concatenate([worst, ~worst, quantized_inputs(model, seed, 20)])
+    worst = np.concatenate([worst, ~worst, random_quantized(model, seed, 20)])
     first, product, second = _all_values(model, worst)
     proof = _prove(model)
     proved = [*proof.first, proof.product, *proof.second]
@@ -110,7 +111,7 @@ def test_bounds_are_attained_up_to_rounding(model: IntegerModel, seed: int) -> N
 @given(models(), seeds)
 def test_rounding_errors_stay_in_their_interval(model: IntegerModel, seed: int) -> None:
     """The difference to the transforms without rounding is inside the proved error interval."""
-    q = quantized_inputs(model, seed, 10)
+    q = random_quantized(model, seed, 10)
     *_, second = _all_values(model, q)
     bound = _prove(model).second[-1]
     u = np.maximum(q.astype(np.int64), -32767)

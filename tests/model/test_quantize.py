@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.model.models import make_machine
+from tests.random_models import make_machine
 from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 
 RAW = ["float32", "uint8", "int8", "uint16", "int16", "int32"]
 

@@ -8,15 +8,14 @@ from sklearn.datasets import load_digits, load_iris
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError
-from tinykernel.model.quantize_inputs import quantize_scaler
-from tinykernel.training.augment import Augmentation, affine_moves, vary_windows
-from tinykernel.training.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
+from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
-from tinykernel.training.plan import plan, size_of
-from tinykernel.training.readout import LinearLearner, LinearRecipe, round_linear
-from tinykernel.training.signals import SignalPlan, SignalPool
 
 
 @pytest.fixture(scope="module")
@@ -197,20 +196,6 @@ def test_variation_of_inputs():
     assert affine_moves(Augmentation(), 5, (8, 8), rng).size == 0
     moves = affine_moves(Augmentation(affine=1.0), 500, (28, 28), rng)
     assert np.abs(moves.mean(axis=0) - [1, 0, 0, 0, 1, 0]).max() < 0.3
-
-
-def test_a_plan_uses_up_its_bytes():
-    """Protects the sizes that a budget is planned with."""
-    for shape, n_outputs in (((28, 28, 1), 10), ((128, 6), 6), ((8, 8, 1), 1)):
-        for size in (700, 2900, 14000):
-            chosen = plan(shape, n_outputs, size)
-            n, bits = chosen["n_kernels"], chosen["linear"]
-            assert size_of(shape, n_outputs, n, bits) <= size
-            assert n == 1024 or size_of(shape, n_outputs, n + 1, bits) > size
-    fast = plan((28, 28, 1), 10, 14000, instructions=300_000)
-    assert fast["n_kernels"] < plan((28, 28, 1), 10, 14000)["n_kernels"]
-    with pytest.raises(TinykernelError, match="too few"):
-        plan((28, 28, 1), 10, 50)
 
 
 @pytest.mark.parametrize(

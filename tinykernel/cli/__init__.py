@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli._errors import FAILED, INTERRUPTED, ErrorGroup, fail
-from tinykernel.cli._output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.bench import bench_command
+from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail
+from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.evaluate import evaluate_command
 from tinykernel.cli.export import export_command

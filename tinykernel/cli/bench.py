@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli._options import (
+from tinykernel.cli.common.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
     expand_targets,
 )
-from tinykernel.cli._output import print_json, print_table
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import print_json, print_table
+from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli._errors import FAILED, fail
-from tinykernel.cli._options import ForceOption, JsonOption, QuietOption, check_output_folder
-from tinykernel.cli._output import percent, print_json, size
-from tinykernel.cli._progress import showing_progress
+from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.options import ForceOption, JsonOption, QuietOption, check_output_folder
+from tinykernel.cli.common.output import percent, print_json, size
+from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.export import write_project
 from tinykernel.cli.report import print_report
 from tinykernel.cli.train import accuracies, summary

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli._judging import print_all, seen_in_words
-from tinykernel.cli._options import (
+from tinykernel.cli.common.judging import print_all, seen_in_words
+from tinykernel.cli.common.options import (
     LARGEST_SEED,
     DataArgument,
     GroupsOption,
@@ -16,8 +16,8 @@ from tinykernel.cli._options import (
     ModelArgument,
     QuietOption,
 )
-from tinykernel.cli._output import print_json, print_pairs
-from tinykernel.cli._remembered import Names, Remembered, remembered
+from tinykernel.cli.common.output import print_json, print_pairs
+from tinykernel.cli.common.remembered import Names, Remembered, remembered
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tinykernel.cli._options import (
+from tinykernel.cli.common.options import (
     ForceOption,
     GroupsOption,
     JsonOption,
@@ -16,10 +16,11 @@ from tinykernel.cli._options import (
     QuietOption,
     check_output_folder,
     complete_target,
+    recordings_for,
     rows_for,
 )
-from tinykernel.cli._output import print_json, print_pairs, size
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.cli.common.remembered import remembered
 
 __all__ = ["export_command", "write_project"]
 
@@ -100,8 +101,16 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        rows = rows_for(model, integer, data, **memory.names(data, label, groups))
-        vectors = rows.X[:_VECTORS]
+        named = memory.names(data, label, groups)
+        cut = recordings_for(
+            model, integer, data, label=named["label"], groups=named["groups"], mixed="majority"
+        )
+        if cut is None:
+            vectors = rows_for(model, integer, data, **named).X[:_VECTORS]
+        else:
+            from tinykernel.data.signals import stretch
+
+            vectors = stretch(cut, _VECTORS)
     result = write_project(
         integer,
         row,

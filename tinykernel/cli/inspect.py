@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli._options import JsonOption, ModelArgument
-from tinykernel.cli._output import percent, print_json, print_pairs, print_table, size
+from tinykernel.cli.common.options import JsonOption, ModelArgument
+from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel

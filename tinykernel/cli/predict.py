@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli._judging import print_all, seen_in_words
-from tinykernel.cli._options import (
+from tinykernel.cli.common.judging import print_all, seen_in_words
+from tinykernel.cli.common.options import (
     GroupsOption,
     JsonOption,
     LabelOption,
@@ -20,8 +20,8 @@ from tinykernel.cli._options import (
     check_output_file,
     rows_for,
 )
-from tinykernel.cli._output import percent, print_json, print_table
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import percent, print_json, print_table
+from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

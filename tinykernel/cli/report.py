@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli._errors import FAILED, fail
-from tinykernel.cli._options import (
+from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.options import (
     BudgetOption,
     JsonOption,
     ModelArgument,
@@ -17,8 +17,8 @@ from tinykernel.cli._options import (
     check_output_file,
     expand_targets,
 )
-from tinykernel.cli._output import print_json, print_table, size
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli._options import JsonOption
-from tinykernel.cli._output import print_json, print_table, size
+from tinykernel.cli.common.options import JsonOption
+from tinykernel.cli.common.output import print_json, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.codegen.targets import Target

@@ -6,13 +6,14 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli._judging import evaluation_in_words, print_classes, print_verdict
-from tinykernel.cli._options import (
+from tinykernel.cli.common.judging import evaluation_in_words, print_classes, print_verdict
+from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
     BudgetOption,
@@ -23,9 +24,9 @@ from tinykernel.cli._options import (
     TargetOption,
     check_output_file,
 )
-from tinykernel.cli._output import percent, print_json, print_pairs, size
-from tinykernel.cli._progress import showing_progress
-from tinykernel.cli._remembered import about_training
+from tinykernel.cli.common.output import percent, print_json, print_pairs, size
+from tinykernel.cli.common.progress import showing_progress
+from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.predict import in_batches
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.data.recordings import Windows
+    from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
@@ -47,6 +49,7 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
     "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
+    "input_type",
 )  # fmt: skip
 _RECORDINGS = "Recordings"
 _COLUMNS = ("label", "groups", "inputs", "drop")
@@ -126,6 +129,45 @@ def train_command(
     ] = 0,
     budget: BudgetOption = None,
     target: TargetOption = "cortex-m4",
+    inputs: Annotated[
+        list[str] | None,
+        _option(
+            None,
+            "--inputs",
+            "columns that are inputs, of tables and of recordings, parted by commas",
+            callback=_columns,
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        _option(
+            None,
+            "--drop",
+            "columns that are no inputs: an id, a time",
+            callback=_columns,
+            metavar="COLUMNS",
+        ),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        _option(
+            None,
+            "--missing",
+            "rows that lack a value: drop leaves them out, median fills them, as your firmware "
+            "must then. Windows of recordings: drop, or error (the default)",
+            metavar="drop|median|error",
+        ),
+    ] = None,
+    input_type: Annotated[
+        str | None,
+        _option(
+            None,
+            "--input-type",
+            "what the firmware takes: uint8, int8, uint16, int16, int32 or float32",
+            metavar="TYPE",
+        ),
+    ] = None,
     method: Annotated[
         str, _option(None, "--method", "learned or paper", metavar="NAME")
     ] = "learned",
@@ -277,26 +319,6 @@ def train_command(
             metavar="TIME",
         ),
     ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        _option(
-            _RECORDINGS,
-            "--inputs",
-            "columns to take, of recordings and of tables; separate them by commas",
-            callback=_columns,
-            metavar="COLUMNS",
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        _option(
-            _RECORDINGS,
-            "--drop",
-            "columns to leave out, of recordings and of tables",
-            callback=_columns,
-            metavar="COLUMNS",
-        ),
-    ] = None,
     rate: Annotated[
         float | None,
         _option(_RECORDINGS, "--rate", "samples a second, where no file tells it", metavar="HZ"),
@@ -314,15 +336,6 @@ def train_command(
             "--mixed",
             "windows of several labels: drop (the default) or majority",
             metavar="drop|majority",
-        ),
-    ] = None,
-    missing: Annotated[
-        str | None,
-        _option(
-            _RECORDINGS,
-            "--missing",
-            "windows with missing values: error (the default) or drop",
-            metavar="error|drop",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -352,7 +365,7 @@ def train_command(
     # The name of each other option is that of a parameter of the classifier.
     parameters = {name: value for name, value in ctx.params.items() if name not in _OTHERS}
     parameters |= {"random_state": seed, "validation_fraction": share}
-    dataset, cut, about = _dataset(ctx.params, parameters)
+    dataset, cut, kept = _dataset(ctx.params, parameters)
     hint = _shape_hint(dataset, ctx.params)
     if hint and not quiet:
         typer.echo(f"hint: {hint}", err=True)  # before the long training
@@ -360,13 +373,13 @@ def train_command(
     if validation is not None and share is None:
         if cut is not None:
             raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
-        extra = _validation_rows(validation, label, groups, dataset)
+        extra = _validation_rows(validation, label, groups, dataset, _selection(ctx.params))
     by_group = groups is not None or cut is not None
     trained = _train(dataset, parameters, budget, target, by_group, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
              "class_weight": class_weight}  # fmt: skip
-    about |= about_training(trained, dataset, target, given)
+    about = about_training(trained, dataset, target, given | kept)
     result = summary(trained, dataset) | _save(trained, output, about)
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
@@ -394,27 +407,33 @@ def _dataset(
     from tinykernel.data.load import load_data
     from tinykernel.data.signals import is_recording, load_recordings
 
-    data, columns = options["data"], {name: options[name] for name in _COLUMNS}
-    columns["drop"] = columns["drop"] or ()
+    data = options["data"]
     split = {"test_size": options["test_size"], "seed": options["seed"]}
     if options["window"] is not None or is_recording(data):
-        for name in ("window_shape", "image_shape"):
+        for name in ("window_shape", "image_shape", "input_type"):
             if options[name] is not None:
                 hint = f"--{name.replace('_', '-')}"
                 raise typer.BadParameter("not for recordings", param_hint=hint)
-        how = {name: options[name] for name in ("window", "hop", "rate", "time")}
-        how |= {"mixed": options["mixed"] or "drop", "missing": options["missing"] or "error"}
-        dataset, cut, about = load_recordings(data, **columns, **how, **split)
+        _check_missing(options["missing"], ("drop", "error"), "windows of recordings")
+        how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
+        how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
+                "missing": options["missing"] or "error"}  # fmt: skip
+        dataset, cut, kept = load_recordings(data, **how, **split)
         parameters["hop"] = cut.hop
-        return dataset, cut, about
-    for name in ("rate", "time", "mixed", "missing"):
+        return dataset, cut, kept
+    for name in ("rate", "time", "mixed"):
         if options[name] is not None:
             raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
     if options["hop"] is not None:
         parameters["hop"] = _hop_of_rows(options)
-    dataset = load_data(data, **columns, **split)
-    chosen = options["inputs"] is not None or options["drop"] is not None
-    return dataset, None, {"inputs": list(dataset.columns or ())} if chosen else {}
+    selection = _selection(options)
+    dataset = load_data(
+        data, label=options["label"], groups=options["groups"], selection=selection,
+        input_type=options["input_type"], **split,
+    )  # fmt: skip
+    inputs = dataset.columns if selection.names_columns else None
+    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
+    return dataset, None, kept
 
 
 def _hop_of_rows(options: Mapping[str, Any]) -> int:
@@ -450,10 +469,9 @@ def _shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
 
 def _one_unit(X: NDArray[Any]) -> bool:
     """Whether all inputs are of one unit, as the trainer sees it."""
-    from tinykernel.training.inputs import choose_scaling
+    from tinykernel.model.scaling import choose_scope
 
-    raw_dtype = "float32" if X.dtype.kind == "f" else "int32"
-    return choose_scaling(X[:20000], raw_dtype, "auto", "auto")[1].scale.size == 1
+    return choose_scope(X, "auto") == "global"
 
 
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
@@ -578,6 +596,11 @@ def _evaluation(
 def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None) -> None:
     """Print the training, and what the model gets right and wrong on the test rows."""
     print_pairs(_in_words(result, dataset))
+    for note in dataset.notes:
+        typer.echo(f"note: {note}")
+    if dataset.medians is not None:
+        typer.echo("note: your firmware must put the same medians in the place of missing values; "
+                   "tinykernel inspect lists them")  # fmt: skip
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_pairs(evaluation_in_words(found))
@@ -614,14 +637,36 @@ def _share(validation: str | None) -> float | None:
     return share
 
 
-def _validation_rows(file: str, label: str | None, groups: str | None, dataset: Dataset) -> Rows:
+def _selection(options: Mapping[str, Any]) -> Selection:
+    """Return what is taken of a table."""
+    from tinykernel.data.selection import Selection
+
+    inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
+    _check_missing(missing, ("drop", "median"), "rows of tables and arrays")
+    return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
+
+
+def _check_missing(missing: str | None, allowed: tuple[str, ...], what: str) -> None:
+    """Refuse a value of --missing that the kind of data does not have."""
+    if missing is not None and missing not in allowed:
+        raise typer.BadParameter(
+            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
+        )
+
+
+def _validation_rows(
+    file: str, label: str | None, groups: str | None, dataset: Dataset, selection: Selection
+) -> Rows:
     from tinykernel.data.load import load_rows
     from tinykernel.errors import TinykernelError
 
     classes = sorted(set(dataset.y_train.tolist()))
+    inputs = dataset.columns if selection.names_columns else None
+    same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
     rows = load_rows(
         file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns, classes=classes,
+        selection=same,
     )  # fmt: skip
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli._errors import FAILED, fail
-from tinykernel.cli._judging import evaluation_in_words, seen_in_words
-from tinykernel.cli._options import (
+from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.judging import evaluation_in_words, seen_in_words
+from tinykernel.cli.common.options import (
     LARGEST_SEED,
     GroupsOption,
     JsonOption,
@@ -19,8 +19,8 @@ from tinykernel.cli._options import (
     expand_targets,
     rows_for,
 )
-from tinykernel.cli._output import percent, print_json, print_pairs, print_table
-from tinykernel.cli._remembered import remembered
+from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
+from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows

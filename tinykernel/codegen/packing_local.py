@@ -229,24 +229,26 @@ def _pack_signal(model: IntegerModel, stage: LocalStage) -> PackedLocal:
         )  # fmt: skip
         order_words = -(-stage.n_counts * size // 4)
     state_words = (
-        6 + windows + -(-stage.channels // 2) + -(-ring * stage.mix.shape[0] // 2)
+        7 + windows + -(-stage.channels // 2) + -(-ring * stage.mix.shape[0] // 2)
         + -(-stage.n_kernels * size // 4) + windows * -(-stage.n_counts * size // 4)
     )  # fmt: skip
     return PackedLocal(parts, 0, order_words, state_words)
 
 
 def _dilation_table(stage: LocalStage, dilations: NDArray[np.uint8]) -> Table:
-    """Return dilation, kernels, and the rows at which cells begin and end, for each dilation."""
+    """Return dilation, kernels, and the rows at which cells begin, for each dilation."""
     rows = []
     for dilation in dilations.astype(int).tolist():
         span = 8 * dilation
         positions = stage.rows - span
-        ends = [-(-cell * positions // stage.cells[0]) for cell in range(stage.cells[0] + 1)]
-        rows.append([dilation, int(np.sum(stage.dilation == dilation)), *(span + e for e in ends)])
+        begins = [-(-cell * positions // stage.cells[0]) for cell in range(stage.cells[0])]
+        rows.append(
+            [dilation, int(np.sum(stage.dilation == dilation)), *(span + row for row in begins)]
+        )
     values = np.array(rows)
     return Table("tk_dilations", smallest_type(values), values.ravel(), "transform",
-                 "Dilations: rows between taps, kernels, rows of a window where cells begin and "
-                 "end.", per_row=values.shape[1])  # fmt: skip
+                 "Dilations: rows between taps, kernels, rows of a window where cells begin.",
+                 per_row=values.shape[1])  # fmt: skip
 
 
 def _group_table(stage: LocalStage, dilations: NDArray[np.uint8]) -> Table:

@@ -307,7 +307,7 @@ def render_project(
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
-    if rows.ndim != 2 or rows.shape[0] == 0:
+    if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
     sources = render_sources(integer_model, name)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)

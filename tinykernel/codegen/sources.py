@@ -146,7 +146,8 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
     TinykernelError
         As for `render_vectors`.
     """
-    context = {"name": name, "NAME": name.upper()}
+    streams = model.local is not None and model.local.hop > 0
+    context = {"name": name, "NAME": name.upper(), "streams": streams}
     return {
         **render_vectors(model, name, X),
         f"include/{name}_selftest.h": _render("selftest.h", context),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.formats import Part
+from tinykernel.data.selection import gaps_in_words
 from tinykernel.errors import TinykernelError
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "at_least_two_classes",
     "check_columns",
     "checked_part",
+    "fill_gaps",
     "needed_labels",
     "same_kind",
     "shown",
+    "without_gaps",
 ]
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -28,7 +31,9 @@ _LARGEST_LABEL = 2.0**53  # up to here floats are exact integers
 _ROWS_AT_ONCE = 16384
 
 
-def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -> Part:
+def checked_part(
+    part: Part, *, n_features: int | None = None, like: str = "", gaps: bool = False
+) -> Part:
     """Check a part and bring it into one form.
 
     Parameters
@@ -39,6 +44,8 @@ def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -
         The width that the rows must have.
     like : str
         What has that width, for the message.
+    gaps : bool
+        Whether values may be missing, that is NaN.
 
     Returns
     -------
@@ -67,13 +74,48 @@ def checked_part(part: Part, *, n_features: int | None = None, like: str = "") -
     if n_features is not None and X.shape[1] != n_features:
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
-    _all_representable(part, X)
+    _all_representable(part, X, gaps)
     y = None if part.y is None else _clean_labels(part, part.y)
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1
             raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
     return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
+
+
+def without_gaps(part: Part) -> tuple[Part, str]:
+    """Leave out the rows of a checked part that lack a value, and say in words how many."""
+    if part.X.dtype.kind != "f":
+        return part, ""
+    gaps = np.isnan(part.X)
+    kept = ~gaps.any(axis=1)
+    if kept.all():
+        return part, ""
+    if not kept.any():
+        raise TinykernelError(f"{part.file}: every row lacks a value; fill them with the median")
+    y, group = (None if array is None else array[kept] for array in (part.y, part.group))
+    lines = None if part.lines is None else np.asarray(part.lines)[kept].tolist()
+    smaller = Part(part.file, part.name, part.X[kept], y, group, part.columns, lines)
+    return smaller, f"{gaps_in_words(gaps, part.columns)}: these rows are left out"
+
+
+def fill_gaps(
+    X: NDArray[Any], medians: NDArray[Any], file: object, columns: Sequence[str] | None
+) -> tuple[NDArray[Any], str]:
+    """Put medians in the place of NaN, and say in words how many."""
+    if X.dtype.kind != "f":
+        return X, ""
+    gaps = np.isnan(X)
+    if not gaps.any():
+        return X, ""
+    if len(medians) != X.shape[1]:
+        raise TinykernelError(f"{file}: {len(medians)} medians for {X.shape[1]} inputs")
+    empty = np.flatnonzero(gaps.any(axis=0) & np.isnan(medians))
+    if empty.size:
+        name = columns[empty[0]] if columns is not None else int(empty[0])
+        raise TinykernelError(f"{file}: column {name!r} has no value in training; --drop it")
+    filled = np.where(gaps, medians.astype(X.dtype), X)
+    return filled, f"{gaps_in_words(gaps, columns)}: filled with the medians of the training rows"
 
 
 def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
@@ -106,7 +148,7 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
             )
 
 
-def _all_representable(part: Part, X: NDArray[Any]) -> None:
+def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
     """Refuse the first value that is NaN, infinite or beyond what the firmware's types hold."""
     if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
         return
@@ -114,12 +156,16 @@ def _all_representable(part: Part, X: NDArray[Any]) -> None:
     for first in range(0, len(X), _ROWS_AT_ONCE):
         rows = X[first : first + _ROWS_AT_ONCE]
         good = (rows >= low) & (rows <= high)  # False for NaN
+        if gaps:
+            good |= np.isnan(rows)
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
             value = rows[row, column]
             where = f"{part.file}: {part.place(first + row, column)}"
             if np.isnan(value):
-                raise TinykernelError(f"{where} is NaN; fill the gap or remove the row")
+                raise TinykernelError(
+                    f"{where} is NaN; fill the gap or remove the row (train: --missing)"
+                )
             if np.isinf(value):
                 raise TinykernelError(f"{where} is infinite; correct it or remove the row")
             kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"

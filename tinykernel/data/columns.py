@@ -125,7 +125,9 @@ def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
 
 
 def _suspicion(values: NDArray[Any], name: str) -> str | None:
-    """Say in words why a column is no input, or None."""
+    """Say in words why a column is no input, or None; missing values do not count."""
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
     n = len(values)
     if values.dtype.kind not in "iuf" or n < _FEW:
         return None

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from tinykernel.data.selection import MISSING, Selection
 from tinykernel.errors import TinykernelError
 
 __all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts"]
@@ -107,8 +108,7 @@ def read_parts(
     labels_needed: bool,
     n_features: int | None = None,
     groups: str | None = None,
-    inputs: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
+    selection: Selection | None = None,
 ) -> Parts:
     """Read a data file by its suffix.
 
@@ -125,10 +125,8 @@ def read_parts(
         called ``class`` has it as its labels or as a feature.
     groups : str, optional
         The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
-    inputs : sequence of str, optional
-        The columns of a table to take, in this order; all but labels and groups by default.
-    drop : sequence of str
-        Columns of a table to leave out.
+    selection : Selection, optional
+        Which columns are inputs, and whether values may be missing (NaN).
 
     Returns
     -------
@@ -140,14 +138,15 @@ def read_parts(
         If the file cannot be read or does not hold what is needed.
     """
     suffix = path.suffix.lower()
-    if suffix in (".npz", ".npy") and (inputs is not None or drop):
-        raise TinykernelError(f"{path}: has no names of columns to choose by --inputs or --drop")
+    selection = selection or Selection()
+    if selection.names_columns and suffix in (".npz", ".npy"):
+        raise TinykernelError(f"{path}: only tables have columns that --inputs and --drop can name")
     try:
         if suffix == ".npz":
             return _read_npz(path, label, groups)
         if suffix == ".npy":
             return _read_npy(path, label, labels_needed, groups)
-        chooser = _ColumnChooser(path, label, labels_needed, n_features, groups, inputs, drop)
+        chooser = _ColumnChooser(path, label, labels_needed, n_features, groups, selection)
         if suffix in _TEXTS:
             return Parts(_read_csv(path, chooser), None)
         if suffix == ".parquet":
@@ -326,33 +325,17 @@ class _ColumnChooser:
     needed: bool
     n_features: int | None
     groups: str | None = None
-    inputs: Sequence[str] | None = None
-    drop: Sequence[str] = ()
+    selection: Selection = field(default_factory=Selection)
 
-    def taken(self, columns: Sequence[str], *others: int | None) -> list[int]:
-        """Return the positions of the inputs, in their order; `others` are labels and groups."""
-        for name in self.drop:
-            self._named(name, columns)
-        if self.inputs is None:
-            left = (i for i, name in enumerate(columns) if name not in self.drop)
-            return [i for i in left if i not in others]
-        found = [self._named(name, columns) for name in self.inputs if name not in self.drop]
-        if len(set(found)) < len(found):
-            raise TinykernelError("--inputs names a column twice")
-        if set(found) & set(others):
-            name = next(columns[i] for i in found if i in others)
-            raise TinykernelError(f"{self.path}: column {name!r} holds labels or groups; it cannot "
-                                  "be an input")  # fmt: skip
-        return found
-
-    def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None]:
-        """Return the positions of labels and groups, or None where there are none."""
+    def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None, list[int]]:
+        """Return the positions of labels and groups, None where there are none, and of inputs."""
         group = None if self.groups is None else self._named(self.groups, columns)
         label = self._label(columns, group)
         if group is not None and label == group:
             raise TinykernelError(f"{self.path}: column {self.groups!r} cannot be both label "
                                   "and group")  # fmt: skip
-        return label, group
+        others = [position for position in (label, group) if position is not None]
+        return label, group, self.selection.positions(self.path, columns, others)
 
     def _named(self, name: str, columns: Sequence[str]) -> int:
         if columns.count(name) != 1:
@@ -365,8 +348,13 @@ class _ColumnChooser:
     def _label(self, columns: Sequence[str], group: int | None) -> int | None:
         if self.label is not None:
             return self._named(self.label, columns)
-        found = [i for i, name in enumerate(columns) if name.lower() in LABEL_NAMES and i != group]
-        if not self.needed and self.n_features == len(columns) - (group is not None):
+        taken = {*self.selection.drop, *(self.selection.inputs or ())}
+        found = [
+            i for i, name in enumerate(columns)
+            if name.lower() in LABEL_NAMES and i != group and name not in taken
+        ]  # fmt: skip
+        width = len(columns) - (group is not None) - len(self.selection.drop)
+        if not self.needed and self.selection.inputs is None and self.n_features == width:
             return None
         if len(found) == 1:
             return found[0]
@@ -383,14 +371,19 @@ def _shown(columns: Sequence[str]) -> str:
     return ", ".join(columns[:12]) + more
 
 
+def _delimiter(path: Path) -> str:
+    """Return what the first line of a text file parts its columns with."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        first = stream.readline()
+    return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+
+
 def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every line that is not blank, the header first."""
     try:
-        first = stream.readline()
-        marks = ("\t",) if path.suffix.lower() == ".tsv" else (",", ";", "\t")
-        delimiter = next((mark for mark in marks if mark in first), marks[0])
-        stream.seek(0)
-        reader = csv.reader(stream, delimiter=delimiter)
+        reader = csv.reader(stream, delimiter=_delimiter(path))
         last = 0
         for cells in reader:
             if any("\n" in cell or "\r" in cell for cell in cells):
@@ -442,13 +435,13 @@ def _is_number(text: str) -> bool:
 
 
 def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
-    values, lines, labels, groups = _Numbers(), array("q"), list[str](), list[str]()
+    lines, labels, groups = array("q"), list[str](), list[str]()
+    values = _Numbers(may_have_commas=_delimiter(path) != ",")
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = _csv_rows(path, stream)
         names = _header(path, rows)
-        at, group_at = chooser.positions(names)
-        taken = chooser.taken(names, at, group_at)
-        columns = tuple(names[i] for i in taken)
+        at, group_at, inputs = chooser.positions(names)
+        columns = tuple(names[i] for i in inputs)
         for line, cells in rows:
             place = f"{path}: row {len(lines) + 1} (line {line})"
             if len(cells) != len(names):
@@ -462,10 +455,10 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
                 kept.append(texts[i].strip())
                 if not kept[-1]:
                     raise TinykernelError(f"{place}, column {names[i]!r}: the {kind} is missing")
-            cells = [texts[i] for i in taken]
+            cells = [texts[i] for i in inputs]
+            if chooser.selection.missing is not None:
+                cells = ["nan" if cell.strip().lower() in MISSING else cell for cell in cells]
             try:
-                if "_" in "".join(cells):  # Python takes 1_000 for a number
-                    raise ValueError
                 values.extend(cells)
             except ValueError:
                 raise TinykernelError(_not_a_number(place, columns, cells)) from None
@@ -479,11 +472,26 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
 class _Numbers:
     """Collects cells as integers for as long as every one is an integer, then as floats."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_have_commas: bool) -> None:
         self.values: array[Any] = array("q")
+        self.may_have_commas = may_have_commas
+        self.points, self.commas = False, False
 
     def extend(self, cells: list[str]) -> None:
-        """Append the numbers of one row; ValueError if a cell is not a number."""
+        """Append the numbers of one row; ValueError if a cell is not a number.
+
+        A comma is the decimal sign where no number of the file has a point: 1,234 and 1.234 in one
+        file may be a thousand.
+        """
+        text = "".join(cells)
+        self.points |= "." in text
+        self.commas |= "," in text
+        if "_" in text:  # Python takes 1_000 for a number
+            raise ValueError
+        if self.commas and (self.points or not self.may_have_commas):
+            raise ValueError
+        if self.commas:
+            cells = [cell.replace(",", ".") for cell in cells]
         if self.values.typecode == "q":
             before = len(self.values)
             try:
@@ -495,9 +503,17 @@ class _Numbers:
 
 
 def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> str:
-    column, cell = next((n, c) for n, c in zip(columns, cells, strict=True) if not _is_number(c))
+    pairs = list(zip(columns, cells, strict=True))
+    worst = sorted(pairs, key=lambda pair: _is_number(pair[1].replace(",", ".", 1)))
+    wrong = ((name, cell) for name, cell in worst if not _is_number(cell) or "," in cell)
+    column, cell = next(wrong, ("", ""))
+    if not column:
+        return f"{place}: has decimal points where other rows have decimal commas; use one of them"
     if not cell.strip():
-        return f"{place}, column {column!r}: the value is missing; fill it or remove the row"
+        return (
+            f"{place}, column {column!r}: the value is missing; fill it or remove the row (train: "
+            "--missing drop or median)"
+        )
     if len(cell) > 40:
         cell = cell[:37] + "..."
     return f"{place}, column {column!r}: {cell!r} is not a number"
@@ -532,21 +548,18 @@ def _read_parquet(path: Path, chooser: _ColumnChooser) -> Part:
 def _table_part(path: Path, table: Any, chooser: _ColumnChooser) -> Part:
     """Turn a table of pyarrow into a part."""
     names = [name for name in table.column_names if name != "__index_level_0__"]
-    at, group_at = chooser.positions(names)
-    columns = tuple(names[i] for i in chooser.taken(names, at, group_at))
-    arrays: dict[str, NDArray[Any]] = {}
-    others = [names[i] for i in (at, group_at) if i is not None]
-    for name in (*columns, *others):
-        column = table.column(name)
-        if column.null_count:
+    at, group_at, inputs = chooser.positions(names)
+    columns = tuple(names[i] for i in inputs)
+
+    def read(i: int) -> NDArray[Any]:
+        name, column = names[i], table.column(names[i])
+        if column.null_count and (i not in inputs or chooser.selection.missing is None):
             row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
             raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
-        if name in columns:
-            arrays[name] = _numbers(path, name, column)
-        else:
-            arrays[name] = _names(path, name, column)
-    y, group = (None if i is None else arrays[names[i]] for i in (at, group_at))
-    features = [arrays[name] for name in columns]
+        return (_numbers if i in inputs else _names)(path, name, column)
+
+    y, group = (None if i is None else read(i) for i in (at, group_at))
+    features = [read(i) for i in inputs]
     X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
     return Part(path, "", X, y, group, columns=columns)
 
@@ -564,6 +577,8 @@ def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
         raise TinykernelError(
             f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind})"
         )
+    if column.null_count:
+        column = column.cast(pa.float64())
     return np.asarray(column.to_numpy())
 
 

@@ -15,18 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import check_choice
 from tinykernel.data.checks import (
     as_classes,
     at_least_two_classes,
     check_columns,
     checked_part,
+    fill_gaps,
     needed_labels,
     same_kind,
     shown,
+    without_gaps,
 )
 from tinykernel.data.columns import suspicious_inputs
-from tinykernel.data.formats import Part, read_parts
+from tinykernel.data.formats import Part, names_in, read_parts
+from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
+from tinykernel.model.scaler import RAW_DTYPES
 
 __all__ = ["Dataset", "Rows", "find_data", "load_data", "load_rows", "split_data"]
 
@@ -53,6 +58,10 @@ class Dataset:
         Names of the features of a table, or of the channels of recordings.
     shape : tuple of int or None
         Of one input in the file, where it is known.
+    notes : tuple of str
+        What was done to the values, and what smaller type would hold them; one line each.
+    medians : tuple of float or None
+        What missing values were filled with, one an input; None where that was not asked for.
     """
 
     X_train: NDArray[Any]
@@ -65,6 +74,8 @@ class Dataset:
     group_test: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None
     shape: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+    medians: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +140,10 @@ def load_data(
     *,
     label: str | None = None,
     groups: str | None = None,
-    inputs: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
     test_size: float = 0.2,
     seed: int = 0,
+    selection: Selection | None = None,
+    input_type: str | None = None,
 ) -> Dataset:
     r"""Load a data file to train on, and keep rows aside to test on.
 
@@ -141,14 +152,16 @@ def load_data(
                   ``group_train, group_test`` or ``group``
     ``.npy``      ``NAME_X.npy`` beside ``NAME_y.npy``, or with `label` the file of labels;
                   ``X_train.npy`` takes ``X_test.npy`` as its test part where that exists
-    ``.csv``      a header and one column of labels
+    ``.csv``      a header and one column of labels; ``.tsv`` the same with tabs. Where columns are
+                  not parted by commas, numbers may have decimal commas
     ``.parquet``  the same; needs pyarrow
     ============  ===================================================================
 
     A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
     test_size=test_size, stratify=y, random_state=seed)``, so that anyone can repeat the split.
     Where that would be fewer test rows than classes, as many rows as classes are kept aside.
-    Arrays of more than two dimensions (images) are flattened in row-major order.
+    Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
+    numbers holds integers, even where they are written as 3.0.
 
     Parameters
     ----------
@@ -163,16 +176,16 @@ def load_data(
         that tells which person, record or batch a row belongs to. A file without a test part is
         then split by whole groups, of ``StratifiedGroupKFold(round(1 / test_size), shuffle=True,
         random_state=seed)`` the first part.
-    inputs : sequence of str, optional
-        The columns of a table to take as inputs, in this order; by default all that are left.
-        Columns that look like times, counters or identifiers are refused unless they stand here.
-    drop : sequence of str
-        Columns of a table to leave out.
     test_size : float, default=0.2
         Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
         With 0 all rows are for training and `X_test` is None.
     seed : int, default=0
         Decides which rows are kept aside.
+    selection : Selection, optional
+        Which columns of a table are inputs, and what becomes of missing values. Columns that look
+        like times, counters or identifiers are refused unless its `inputs` name them.
+    input_type : str, optional
+        Of the inputs, e.g. ``"uint8"``; every value must fit. By default as in the file.
 
     Returns
     -------
@@ -199,26 +212,32 @@ def load_data(
     file = find_data(path)
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
-    parts = read_parts(
-        file, label=label, labels_needed=True, groups=groups, inputs=inputs, drop=drop
-    )
+    selection = selection or Selection()
+    parts = read_parts(file, label=label, labels_needed=True, groups=groups, selection=selection)
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
-    train = checked_part(parts.train)
+    may_lack = selection.missing is not None
+    train, left_out = checked_part(parts.train, gaps=may_lack), ""
+    if selection.missing == "drop":
+        train, left_out = without_gaps(train)
     X, y = train.X, needed_labels(train)
     at_least_two_classes(train, y)
-    if inputs is None and train.columns is not None:
+    if selection.inputs is None and train.columns is not None:
         _refuse_suspicious(train)
-    shape = parts.train.X.shape[1:]
     if parts.test is not None:
         test = checked_part(
-            parts.test, n_features=X.shape[1], like=train.name or "the training part"
+            parts.test, n_features=X.shape[1], like=train.name or "the training part", gaps=may_lack
         )
+        if selection.missing == "drop":
+            test, _ = without_gaps(test)
         y_test = needed_labels(test)
         same_kind(train, test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
-        return Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group, shape=shape)
-    return replace(_split(train, y, test_size, seed, by_group=groups is not None), shape=shape)
+        found = Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
+    else:
+        found = _split(train, y, test_size, seed, by_group=groups is not None)
+    found = replace(found, shape=parts.train.X.shape[1:], notes=(left_out,) if left_out else ())
+    return _typed(_filled(found, selection), input_type)
 
 
 def _refuse_suspicious(part: Part) -> None:
@@ -229,6 +248,59 @@ def _refuse_suspicious(part: Part) -> None:
             f"{part.file}: the column {name!r} {reason}; leave it out with --drop {name}, or ask "
             "for it with --inputs"
         )
+
+
+def _filled(data: Dataset, selection: Selection) -> Dataset:
+    """Fill gaps with the medians of the training rows, where that is asked for."""
+    if selection.missing != "median":
+        return data
+    medians = medians_of(data.X_train)
+    X, note = fill_gaps(data.X_train, medians, data.source, data.columns)
+    X_test = data.X_test
+    if X_test is not None:
+        X_test, of_test = fill_gaps(X_test, medians, data.source, data.columns)
+        note = "; ".join(
+            f"{part} rows: {said}" for part, said in (("training", note), ("test", of_test)) if said
+        )
+    notes = (*data.notes, note) if note else data.notes
+    return replace(data, X_train=X, X_test=X_test, notes=notes, medians=tuple(medians.tolist()))
+
+
+def _typed(data: Dataset, input_type: str | None) -> Dataset:
+    """Give the inputs the type that is asked for, or say which smaller one would hold them."""
+    parts = [data.X_train] if data.X_test is None else [data.X_train, data.X_test]
+    ranges = [whole_numbers(X) for X in parts]
+    known = [found for found in ranges if found is not None]
+    low, high = min((r[0] for r in known), default=0), max((r[1] for r in known), default=0)
+    is_whole = len(known) == len(parts)
+    if input_type is not None:
+        check_choice("input type", input_type, RAW_DTYPES)
+        limits = None if input_type == "float32" else np.iinfo(input_type)
+        if limits is not None and not (is_whole and limits.min <= low and high <= limits.max):
+            what = f"whole numbers from {low} to {high}" if is_whole else "not all whole numbers"
+            raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
+    elif is_whole and data.columns is not None and data.X_train.dtype.kind == "f":
+        input_type = "int64"  # a table of 3.0 and 4.0
+    if input_type is not None:
+        parts = [X.astype(input_type) for X in parts]
+        X_test = None if data.X_test is None else parts[1]
+        data = replace(data, X_train=parts[0], X_test=X_test)
+    note = _smaller_type(data.X_train, low, high) if is_whole else ""
+    return replace(data, notes=(*data.notes, note)) if note else data
+
+
+def _smaller_type(X: NDArray[Any], low: int, high: int) -> str:
+    """Say in one line which type takes fewer bytes for the same whole numbers."""
+    taken = min(X.dtype.itemsize, 4)  # the firmware knows nothing wider
+    name = smallest_type(low, high)
+    saved = (taken - np.dtype(name).itemsize) * X.shape[1]
+    if saved <= 0:
+        return ""
+    kind = "float32" if X.dtype.kind == "f" else "int32" if taken == 4 else X.dtype.name
+    return (
+        f"the {X.shape[1]} inputs are whole numbers from {low} to {high}: --input-type {name} "
+        f"saves {saved} B of {taken * X.shape[1]} B in every row that the firmware takes as {kind}"
+    )
 
 
 def split_data(
@@ -275,9 +347,9 @@ def load_rows(
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
-    inputs: Sequence[str] | None = None,
     test_size: float | None = None,
     seed: int = 0,
+    selection: Selection | None = None,
 ) -> Rows:
     """Load rows to run a finished model on: the test part of the file, else all its rows.
 
@@ -297,13 +369,13 @@ def load_rows(
         order, is refused.
     classes : sequence, optional
         The classes of the model. Number labels are turned into text where these are text.
-    inputs : sequence of str, optional
-        The columns of a table to take, where a model was trained on some of them.
     test_size : float, optional
         For a file without a test part: only the rows that `load_data` keeps aside for the same
         `groups`, `test_size` and `seed`. All rows by default.
     seed : int, default=0
         See `test_size`.
+    selection : Selection, optional
+        As in the training, with its medians.
 
     Returns
     -------
@@ -318,17 +390,21 @@ def load_rows(
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
     file = find_data(path)
+    # An array of groups is needed for a split only; a column must be told from the inputs.
+    is_table = file.suffix.lower() not in (".npz", ".npy")
+    if test_size is None and not is_table and groups not in names_in(file):
+        groups = None
     parts = read_parts(
         file,
         label=label,
         labels_needed=False,
-        n_features=n_features if inputs is None else None,
+        n_features=n_features,
         groups=groups,
-        inputs=inputs,
+        selection=selection,
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part = checked_part(part, n_features=n_features, like="the model")
+    part = _complete(part, n_features, selection or Selection())
     check_columns(part, feature_names)
     X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
@@ -342,6 +418,19 @@ def load_rows(
     if y is not None and classes is not None:
         y = as_classes(part, y, classes)
     return Rows(X, y, file.name, which, group)
+
+
+def _complete(part: Part, n_features: int | None, selection: Selection) -> Part:
+    """Check rows for a finished model, without those that lack a value or with medians there."""
+    may_lack = selection.missing is not None
+    part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack)
+    if selection.missing == "drop":
+        return without_gaps(part)[0]
+    if selection.missing == "median":
+        medians = np.array(selection.medians or (), dtype=np.float64)
+        X, _ = fill_gaps(part.X, medians, part.file, part.columns)
+        return replace(part, X=X)
+    return part
 
 
 # ---------------------------------------------------------------------------------------- split

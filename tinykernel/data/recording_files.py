@@ -128,7 +128,7 @@ def _positions(chooser: _ColumnChooser, names: Sequence[str]) -> tuple[int | Non
     """Return where labels and groups stand; labels that are not needed may be missing."""
     if not chooser.needed and chooser.label is not None and chooser.label not in names:
         chooser = _ColumnChooser(chooser.path, None, False, None, chooser.groups)
-    return chooser.positions(names)
+    return chooser.positions(names)[:2]
 
 
 # ----------------------------------------------------------------------------------- text tables

@@ -29,11 +29,12 @@ __all__ = [
     "load_recordings",
     "remembered",
     "signal_rows",
+    "stretch",
     "takes_recordings",
 ]
 
-_ALWAYS = (".wav", ".tsv")
-_TABLES = (".csv", ".parquet")
+_SOUND = ".wav"
+_TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class Cutting:
 
 
 def is_recording(path: str | Path) -> bool:
-    """Whether a path can only mean recordings: a folder, a sound, a .tsv."""
+    """Whether a path can only mean recordings: a folder, a sound."""
     given = Path(path)
-    if given.suffix.lower() in _ALWAYS or given.is_dir():
+    if given.suffix.lower() == _SOUND or given.is_dir():
         return True
     shared = os.environ.get("TINYKERNEL_DATA")
     alone = not given.exists() and given.name == str(given)
@@ -187,6 +188,26 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     y = None if cut.y is None else cut.y[test]
     where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
     return Rows(cut.X[test], y, cut.source, where)
+
+
+def stretch(cut: Windows, n: int) -> NDArray[Any]:
+    """Return n windows that follow each other without a gap, where there are most labels.
+
+    Side by side they are a piece of a recording, or windows one after the other where no such piece
+    is long enough.
+    """
+    window = cut.X.shape[1]
+    place = {key: i for i, key in enumerate(zip(cut.segments, cut.starts, strict=True))}
+    best, most = np.arange(min(n, len(cut.X))), 0
+    for segment, start in place:
+        found = [place.get((segment, start + k * window)) for k in range(n)]
+        if None in found:
+            continue
+        rows = np.array(found)
+        labels = 1 if cut.y is None else len(np.unique(cut.y[rows]))
+        if labels > most:
+            best, most = rows, labels
+    return cut.X[best]
 
 
 def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -> bool:

@@ -38,6 +38,9 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
     tables = {table.name for table in packed.tables}
+    local = model.local
+    if local is not None or not model.n_blocks:
+        return _local_properties(model, value)
     stages = model.log2_dimension
     first, second = sum(model.halve_first), sum(model.halve_second)
     properties: dict[str, float] = {
@@ -71,11 +74,35 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "halving second": second,
         "all halve second": second == stages,
         "no halving second": second == 0,
+        "linear part beside components": model.linear is not None,
     }
     for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts", "tk_words",
                  "tk_scales", "tk_tails"):  # fmt: skip
         kind = "float" if model.scaler.is_float else "integer"
         properties[f"table {name} {kind}"] = name in tables
+    return {name: float(number) for name, number in properties.items() if number}
+
+
+def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, float]:
+    """List the same for models without components or with a local stage."""
+    stage = model.local
+    kind = "table" if stage is None else "signal" if stage.is_signal else "image"
+    properties: dict[str, float] = {
+        f"{kind}, components": model.n_blocks > 0,
+        f"{kind}, no components": model.n_blocks == 0,
+        f"{kind}, raw {model.raw_dtype}": 1,
+        f"{kind}, 16-bit inputs": model.scaler.bits == 16,
+        f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
+        "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
+        "two classes": model.n_classes == 2,
+    }
+    if stage is not None:
+        properties |= {
+            f"{kind}, averaged": stage.average == 2,
+            f"{kind}, {value['TK_LOCAL_TERMS']} terms": 1,
+            f"{kind}, wide counts": stage.count_dtype == "uint16",
+            f"{kind}, lanes {value.get('TK_LOCAL_LANES', '')}": 1,
+        }
     return {name: float(number) for name, number in properties.items() if number}
 
 
@@ -92,6 +119,12 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
             "the target in benchmarks/code_size.py"
         )
     properties = code_properties(model)
+    for name in properties:
+        if (", " in name or "linear part" in name) and name not in measured["code"]:
+            raise TinykernelError(
+                f"the code of models like this one ({name}) was not measured for target "
+                f"{row.name}; install a compiler for it"
+            )
     packed = pack(model)
     parts = dict.fromkeys(FLASH_PARTS, 0) | packed.table_bytes()
     for part in ("code", "library"):

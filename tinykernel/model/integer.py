@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +28,7 @@ __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
 _ROWS_AT_ONCE = 8192
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel:
     """A binary-feature kernel classifier in integer arithmetic: the firmware, as data.
 
@@ -321,6 +322,7 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
+        self._check_columns(X)
         if self.local is not None:
             return self.local.as_raw(X)
         raw = self.scaler.as_raw(X)
@@ -344,9 +346,28 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
+        self._check_columns(X)
         if self.local is not None:
             return self.scaler.quantize(self.local.counts(X))
         return self.scaler.quantize(self.as_raw(X))
+
+    def _check_columns(self, X: object) -> None:
+        """Refuse a DataFrame whose columns are not the inputs, in their order."""
+        columns = getattr(X, "columns", None)
+        if self.feature_names is None or columns is None:
+            return
+        names = [str(name).strip() for name in columns]
+        if names == list(self.feature_names):
+            return
+        if sorted(names) == sorted(self.feature_names):
+            problem = "are in another order"
+        else:
+            lacking = [name for name in self.feature_names if name not in names]
+            problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
+        raise TinykernelError(
+            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}, "
+            "X[list(model.feature_names)]"
+        )
 
     def _check_rows(self, rows: NDArray[Any]) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
@@ -441,6 +462,7 @@ class IntegerModel:
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
+        self._check_columns(X)
         rows = np.asarray(X)
         parts = [
             self.scores_quantized(self.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
@@ -476,6 +498,53 @@ class IntegerModel:
         """
         labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
         return labels
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy, 0 to 1; `tinykernel.evaluate` tells more.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            True labels.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TinykernelError
+            If the numbers of rows and labels differ, or there are none.
+        """
+        labels, true = self.predict(X), np.asarray(y)
+        if true.shape != labels.shape or not true.size:
+            raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+        return float(np.mean(labels == true))
+
+    # -- display ------------------------------------------------------------------------------
+
+    def _facts(self) -> dict[str, str]:
+        """Return what tells models apart, in words."""
+        labels = ", ".join(map(repr, self.classes[:6])) + (", ..." if self.n_classes > 6 else "")
+        return {
+            "inputs": f"{self.n_inputs} x {self.raw_dtype}",
+            "components": str(self.n_components),
+            "classes": f"{self.n_classes} ({labels})",
+            "fingerprint": self.fingerprint()[:16],
+        }
+
+    def __repr__(self) -> str:
+        """Say in one line what it is; its fields are hundreds of numbers."""
+        return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks."""
+        rows = "".join(
+            f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
+            for key, text in self._facts().items()
+        )
+        return f"<table><caption>IntegerModel</caption>{rows}</table>"
 
 
 # -- checks: each returns the fields that it has brought into their final form ------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,16 @@ from tinykernel.hadamard import fwht
 from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
+from tinykernel.model.pipelines import fold, is_pipeline
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantize_inputs import QuantizedInputs, quantize_scaler
-from tinykernel.model.quantize_windows import (
+from tinykernel.model.quantization.inputs import QuantizedInputs, quantize_scaler
+from tinykernel.model.quantization.rounding import mean_rounding_errors
+from tinykernel.model.quantization.windows import (
     LARGEST_SCALE,
     STEPS_PER_TURN,
     QuantizedWindows,
     quantize_windows,
 )
-from tinykernel.model.rounding import mean_rounding_errors
 
 __all__ = ["as_integer_model", "quantize", "snap_windows"]
 
@@ -57,8 +59,13 @@ class _Outputs:
     linear_multiplier: NDArray[np.int32] | None = None
 
 
-def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = None) -> IntegerModel:
+def quantize(
+    machine: KernelMachine | Any, feature_names: tuple[str, ...] | None = None
+) -> IntegerModel:
     """Turn a float machine into the integer model that the firmware computes.
+
+    Anything else that `as_integer_model` takes may be given, too: a fitted classifier, or a fitted
+    Pipeline that ends in one.
 
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
     rows whose feature never changes become part of the class offsets.
@@ -74,9 +81,9 @@ def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = Non
 
     Parameters
     ----------
-    machine : KernelMachine
+    machine : KernelMachine, or fitted classifier or Pipeline
     feature_names : tuple of str, optional
-        What the inputs are; the model remembers it.
+        What the inputs are; the model remembers it. Classifiers know them by themselves.
 
     Returns
     -------
@@ -102,6 +109,9 @@ def quantize(machine: KernelMachine, feature_names: tuple[str, ...] | None = Non
     >>> quantize(machine).predict([[3], [250]]).tolist()
     ['off', 'on']
     """
+    if not isinstance(machine, KernelMachine):
+        model = as_integer_model(machine)
+        return model if feature_names is None else replace(model, feature_names=feature_names)
     _check(machine)
     weighed = np.any(machine.weights != 0, axis=0).reshape(machine.diagonal.shape)
     inputs = _quantize_inputs(machine, weighed)
@@ -178,7 +188,9 @@ def as_integer_model(obj: object) -> IntegerModel:
 
     Parameters
     ----------
-    obj : IntegerModel, KernelMachine or fitted TernaryKernelClassifier
+    obj : IntegerModel, KernelMachine, fitted TernaryKernelClassifier, or Pipeline that ends in one
+        Scaling and column selection before the classifier become part of the model, which then
+        takes the selected columns as float32; see `tinykernel.model.pipelines.fold`.
 
     Returns
     -------
@@ -187,10 +199,12 @@ def as_integer_model(obj: object) -> IntegerModel:
     Raises
     ------
     TinykernelError
-        If `obj` is something else.
+        If `obj` is something else, or a Pipeline has a step that cannot be folded, which is named.
     """
     if isinstance(obj, KernelMachine):
         return quantize(obj)
+    if is_pipeline(obj):
+        return fold(obj, as_integer_model(obj.steps[-1][1]))  # type: ignore[attr-defined]
     # By method, because the estimator lies above this package.
     model = obj.quantize() if hasattr(obj, "quantize") else obj
     if isinstance(model, IntegerModel):

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import fwht_row_halving, run_on_rows, useful_threads
+from tinykernel.hadamard import LANES, fwht_rows_halving, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
@@ -18,22 +18,25 @@ __all__ = ["dots", "run"]
 
 @njit(cache=True, nogil=True)
 def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
-    """Step 2: ``mixed = P H B q``; `u` is scratch."""
-    n = q.shape[0]
-    for i in range(n):
-        u[i] = np.int16(sign[i] * max(np.int32(q[i]), np.int32(-32767)))
-    u[n:] = 0
-    fwht_row_halving(u, shifts)
-    for j in range(gather.shape[0]):
-        mixed[j] = u[gather[j]]
+    """Step 2 for some rows: ``mixed = P H B q``; `u` is scratch."""
+    n = q.shape[1]
+    u[:, n:] = 0
+    for k in range(q.shape[0]):
+        for i in range(n):
+            u[k, i] = np.int16(sign[i] * max(np.int32(q[k, i]), np.int32(-32767)))
+    fwht_rows_halving(0, q.shape[0], u, shifts)
+    for k in range(q.shape[0]):
+        for j in range(gather.shape[0]):
+            mixed[k, j] = u[k, gather[j]]
 
 
 @njit(cache=True, nogil=True)
 def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     """Step 3 for one block: ``v = H G mixed``."""
-    for j in range(v.shape[0]):
-        v[j] = np.int16((np.int32(diagonal[j]) * np.int32(mixed[j])) >> shift)
-    fwht_row_halving(v, shifts)
+    for k in range(v.shape[0]):
+        for j in range(v.shape[1]):
+            v[k, j] = np.int16((np.int32(diagonal[j]) * np.int32(mixed[k, j])) >> shift)
+    fwht_rows_halving(0, v.shape[0], v, shifts)
 
 
 @njit(cache=True, nogil=True)
@@ -62,21 +65,26 @@ def _run_rows(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     d = diagonal.shape[1]
     p = scale.shape[0]
-    u = np.empty(d, dtype=np.int16)
-    v = np.empty(d, dtype=np.int16)
-    mixed = np.empty(d, dtype=np.int16)
-    z = np.empty(p, dtype=np.int8)
-    for i in range(begin, end):
-        _mix(inputs[i], sign, gather, first, u, mixed)
+    u = np.empty((LANES, d), dtype=np.int16)
+    v = np.empty((LANES, d), dtype=np.int16)
+    mixed = np.empty((LANES, d), dtype=np.int16)
+    z = np.empty((LANES, p), dtype=np.int8)
+    for group in range(begin, end, LANES):
+        n = min(LANES, end - group)
+        _mix(inputs[group : group + n], sign, gather, first, u[:n], mixed[:n])
         for block in range(diagonal.shape[0]):
-            _project(mixed, diagonal[block], product_shift, second, v)
+            _project(mixed[:n], diagonal[block], product_shift, second, v[:n])
             a, b = block_ends[block], block_ends[block + 1]
-            _compare(v, rows[a:b], scale[a:b], start[a:b], width[a:b], phase_shift, z[a:b])
-        if bits.shape[0]:
-            for r in range(p):
-                bits[i, r] = z[r] != 0
-        if sums.shape[0]:
-            _weigh(z, weights, sums[i])
+            for k in range(n):
+                _compare(
+                    v[k], rows[a:b], scale[a:b], start[a:b], width[a:b], phase_shift, z[k, a:b]
+                )
+        for k in range(n):
+            if bits.shape[0]:
+                for r in range(p):
+                    bits[group + k, r] = z[k, r] != 0
+            if sums.shape[0]:
+                _weigh(z[k], weights, sums[group + k])
 
 
 @njit(cache=True, nogil=True)

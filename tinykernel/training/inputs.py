@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_first_schedule
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling, choose_scope
 

@@ -40,6 +40,7 @@ __all__ = [
     "forward_group",
     "forward_group_stored",
     "gather_group",
+    "hash_keep",
     "inlined",
     "store_group",
 ]
@@ -133,7 +134,7 @@ def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
+def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
     """Multiply z by the dropout mask of component j; counter-based, so that it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
@@ -214,7 +215,7 @@ def forward_group(  # type: ignore[no-untyped-def]
                 for k in range(i * LANES, (i + 1) * LANES):
                     tile[k] = _ONE if tile[k] > 0 else -_ONE
                 if threshold > 0:
-                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
@@ -254,7 +255,7 @@ def forward_group_stored(  # type: ignore[no-untyped-def]
                         turns -= _ONE
                     tile[i * LANES + k] = _ONE if turns < w else -_ONE
                 if threshold > 0:
-                    _hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
+                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
@@ -313,7 +314,7 @@ def backward_group(  # type: ignore[no-untyped-def]
                         + w3 * dsums[o + 3, k]
                     )
             if threshold > 0:
-                _hash_keep(dz, 0, seeds, j, threshold, inverse)
+                hash_keep(dz, 0, seeds, j, threshold, inverse)
             a = rate[j]
             c = centre[j]
             t = level[j]
@@ -339,7 +340,7 @@ def backward_group(  # type: ignore[no-untyped-def]
             d_centre[j] += sum_centre
             d_rate[j] += sum_rate
             if threshold > 0:
-                _hash_keep(z, 0, seeds, j, threshold, inverse)
+                hash_keep(z, 0, seeds, j, threshold, inverse)
             for o in range(n_outputs):
                 total = np.float32(0.0)
                 for k in range(lanes):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior
 from tinykernel.training.options import Recipe
-from tinykernel.training.readout import input_moments, round_linear
 from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.windows import (
@@ -273,7 +273,7 @@ class Learner:
         threshold = np.uint32(int(o.dropout * 2**32))
         gradients = self._gradients
         levels, worth = self._rounded_linear()
-        linear = levels * worth
+        linear, left_out = levels * worth, linear_dropout(self.inputs.shape[1])
 
         def part(slot: int) -> None:
             learn_slot(
@@ -282,6 +282,7 @@ class Learner:
                 w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
                 np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
                 self.inputs, linear, self._linear_mean, self._linear_unit,
+                np.uint32(int(left_out * 2**32)), np.float32(1 / (1 - left_out)),
                 *(g[slot] for g in gradients[:6]), gradients[7][slot], self._totals[slot],
             )  # fmt: skip
 

@@ -15,10 +15,10 @@ from tinykernel import progress
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner
+from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, linear_dropout
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import Recipe, parts_of
-from tinykernel.training.readout import LinearLearner, LinearRecipe
 
 __all__ = ["Trial", "TrialData", "choose_recipe"]
 
@@ -190,7 +190,10 @@ def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, f
     assert recipe.linear_bits is not None
     learner = LinearLearner(
         data.inputs[fold.inside], data.targets[fold.inside], data.weight[fold.inside],
-        LinearRecipe(recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed),
+        LinearRecipe(
+            recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed,
+            dropout=linear_dropout(data.inputs.shape[1]),
+        ),
     )  # fmt: skip
     run_epochs(learner, recipe.epochs, None, None, None)
     decisions = learner.decide(data.inputs[fold.outside])

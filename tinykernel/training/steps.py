@@ -12,9 +12,10 @@ from tinykernel.training.kernels import (
     forward_group,
     forward_group_stored,
     gather_group,
+    hash_keep,
     store_group,
 )
-from tinykernel.training.linear_kernels import gather_inputs, linear_backward, linear_forward
+from tinykernel.training.linear.kernels import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
@@ -27,6 +28,7 @@ def learn_slot(  # type: ignore[no-untyped-def]
     slot, n_slots, mixed, target, weight, n_real, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
     product, factors, start, width, mean, unit, inputs, linear, centre_q, worth_q,
+    threshold_q, inverse_q,
     d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, d_linear, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
@@ -67,6 +69,11 @@ def learn_slot(  # type: ignore[no-untyped-def]
             )  # fmt: skip
         if linear.shape[0] > 0:
             gather_inputs(inputs, rows[part], LANES, centre_q, worth_q, q)
+            if threshold_q > 0:
+                # Other numbers than those of the components.
+                flat = q.reshape(-1)
+                for i in range(linear.shape[0]):
+                    hash_keep(flat, i * LANES, seeds[part], m * d + i, threshold_q, inverse_q)
             linear_forward(q, linear, dots)
             sums[:n_real] += dots
         loss, d_scale = loss_group(

@@ -33,16 +33,16 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
 from tinykernel.training.folds import keep_aside, trial_folds
-from tinykernel.training.images import ImagePlan
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
-from tinykernel.training.local import fit_images, fit_linear, fit_signals
+from tinykernel.training.linear.readout import LinearRecipe
+from tinykernel.training.local.images import ImagePlan
+from tinykernel.training.local.signals import SignalPlan
+from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
-from tinykernel.training.readout import LinearRecipe
 from tinykernel.training.search import Trial, TrialData, choose_recipe
-from tinykernel.training.signals import SignalPlan
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.windows import Arithmetic

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht
-from tinykernel.model.quantize_windows import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
+from tinykernel.model.quantization.windows import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
 from tinykernel.training.layouts import Layout
 
 __all__ = [

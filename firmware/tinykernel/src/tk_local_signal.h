@@ -14,7 +14,7 @@
  *   TK_LOCAL_ORDER         1: count i of the model is tk_order[i] of those here, which are sorted
  *                          by dilation, then mixed channel; 0: it is count i
  *   tk_dilations[]         for each one: the dilation, its kernels, and how many rows of a window
- *                          there are when its first cell begins and when each of its cells ends
+ *                          there are when each of its cells begins, and the one before ends
  *   tk_groups[]            for each dilation and mixed channel: kernels
  *   tk_kernels[]           a word a kernel: a, b, c of 4 bits from the bottom; above 16 bits the
  *                          threshold. (9, 11, 11) is the sum of all, (10, 11, 11) the newest value
@@ -32,6 +32,7 @@ enum {
     TK_STATE_WAIT,     /* rows before the next window begins */
     TK_STATE_NEXT,     /* where that one will be */
     TK_STATE_FINISHED, /* window that is done */
+    TK_STATE_PENDING,  /* whether its last cells are still to be ended */
     TK_STATE_ODD,      /* whether a level waits for the other one of its average */
     TK_STATE_AGES      /* of the windows: rows so far */
 };
@@ -42,7 +43,7 @@ enum {
 #define TK_STATE_COUNTS  (TK_STATE_RUNNING + (TK_LOCAL_KERNELS * TK_LOCAL_COUNT_BYTES + 3u) / 4u)
 #define TK_STATE_WINDOW  ((TK_LOCAL_KERNELS * TK_LOCAL_CELLS * TK_LOCAL_COUNT_BYTES + 3u) / 4u)
 #define TK_STATE_WORDS   (TK_STATE_COUNTS + TK_LOCAL_WINDOWS * TK_STATE_WINDOW)
-#define TK_DILATION_ROW  (TK_LOCAL_CELLS + 3u)
+#define TK_DILATION_ROW  (TK_LOCAL_CELLS + 2u)
 
 /* An empty stream. */
 TK_INLINE void tk_local_init(uint32_t *state)
@@ -134,26 +135,39 @@ TK_SHARED const uint32_t *tk_local_respond(const uint32_t *kernel, tk_count_t *r
     return kernel;
 }
 
-/* Begin or end cells of a window that has `age` rows now; for kernels running[0] to end[-1], of
- * which the first has counts[0]. */
+/* Begin cells of a window that has `age` rows now, and end those before them; for kernels
+ * running[0] to end[-1], of which the first has counts[0]. The last cells end when they are asked
+ * for, so that no sample takes that long. */
 TK_INLINE void tk_local_cells(uint32_t d, uint32_t age, const tk_count_t *running,
                               const tk_count_t *end, tk_count_t *counts)
 {
     uint32_t cell;
-    for (cell = 0u; cell <= TK_LOCAL_CELLS; ++cell) {
+    for (cell = 0u; cell < TK_LOCAL_CELLS; ++cell) {
         if (tk_dilations[d * TK_DILATION_ROW + 2u + cell] == age) {
             const tk_count_t *count;
             tk_count_t *place = counts + cell;
             for (count = running; count != end; ++count) {
+#if TK_LOCAL_CELLS > 1u
                 if (cell != 0u) {
                     place[-1] = (tk_count_t)(*count - place[-1]);
                 }
-                if (cell != TK_LOCAL_CELLS) {
-                    *place = *count;
-                }
+#endif
+                *place = *count;
                 place += TK_LOCAL_CELLS;
             }
         }
+    }
+}
+
+/* End the last cells of a window. */
+TK_INLINE void tk_local_end(const uint32_t *state, tk_count_t *counts)
+{
+    const tk_count_t *running = (const tk_count_t *)(state + TK_STATE_RUNNING);
+    const tk_count_t *const end = running + TK_LOCAL_KERNELS;
+    tk_count_t *place = counts + (TK_LOCAL_CELLS - 1u);
+    while (running != end) {
+        *place = (tk_count_t)(*running++ - *place);
+        place += TK_LOCAL_CELLS;
     }
 }
 
@@ -216,6 +230,7 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
         uint32_t *const age = state + TK_STATE_AGES + i;
         if (*age != TK_LOCAL_ROWS && ++*age == TK_LOCAL_ROWS) {
             state[TK_STATE_FINISHED] = i;
+            state[TK_STATE_PENDING] = 1u;
             finished = 1;
         }
     }
@@ -225,10 +240,16 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
 /* The counts of the window that is done, in the order of the model; `ordered` may take them. */
 TK_INLINE const tk_count_t *tk_local_finished(uint32_t *state, uint32_t *ordered)
 {
-    const tk_count_t *const counts = tk_local_window_counts(state, state[TK_STATE_FINISHED]);
+    tk_count_t *const counts = tk_local_window_counts(state, state[TK_STATE_FINISHED]);
 #if TK_LOCAL_ORDER
     tk_count_t *const out = (tk_count_t *)ordered;
     uint32_t i;
+#endif
+    if (state[TK_STATE_PENDING] != 0u) {
+        state[TK_STATE_PENDING] = 0u;
+        tk_local_end(state, counts);
+    }
+#if TK_LOCAL_ORDER
     for (i = 0u; i < TK_FEATURES; ++i) {
         out[i] = counts[tk_order[i]];
     }

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice
 from tinykernel.errors import TinykernelError
-from tinykernel.hadamard import fwht_row, padded_dimension, run_on_rows, useful_threads
+from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 
@@ -21,27 +21,30 @@ _TURN = 2.0 * np.pi
 _DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}
 
 
-# --- compiled loops: one row at a time, so that its d values stay in the first-level cache ------
+# --- compiled loops: a few rows at a time, so that their values stay in the cache ----------------
 
 
 @njit(cache=True, nogil=True)
 def _mix(x, sign, order, buffer, mixed):  # type: ignore[no-untyped-def]
-    """Compute ``mixed = P H B x``, with x padded by zeros."""
-    for j in range(x.shape[0]):
-        buffer[j] = x[j] * sign[j]
-    for j in range(x.shape[0], buffer.shape[0]):
-        buffer[j] = 0
-    fwht_row(buffer)
-    for j in range(buffer.shape[0]):
-        mixed[j] = buffer[order[j]]
+    """Compute ``mixed = P H B x`` of some rows, with x padded by zeros."""
+    n = x.shape[1]
+    buffer[:, n:] = 0
+    for k in range(x.shape[0]):
+        for j in range(n):
+            buffer[k, j] = x[k, j] * sign[j]
+    fwht_rows(0, x.shape[0], buffer)
+    for k in range(x.shape[0]):
+        for j in range(order.shape[0]):
+            mixed[k, j] = buffer[k, order[j]]
 
 
 @njit(cache=True, nogil=True)
 def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
     """Compute ``buffer = H G mixed``."""
-    for j in range(buffer.shape[0]):
-        buffer[j] = mixed[j] * diagonal[j]
-    fwht_row(buffer)
+    for k in range(buffer.shape[0]):
+        for j in range(buffer.shape[1]):
+            buffer[k, j] = mixed[k, j] * diagonal[j]
+    fwht_rows(0, buffer.shape[0], buffer)
 
 
 # The two innermost loops take slices: an index that numba cannot see to be positive, such as
@@ -64,15 +67,17 @@ def _window_rows(  # type: ignore[no-untyped-def]
     Projections in float32, phases in float64, as in `KernelMachine.features`.
     """
     n_blocks, d = diagonal.shape
-    buffer = np.empty(d, np.float32)
-    mixed = np.empty(d, np.float32)
-    for i in range(begin, end):
+    buffer = np.empty((LANES, d), np.float32)
+    mixed = np.empty((LANES, d), np.float32)
+    for first in range(begin, end, LANES):
+        n = min(LANES, end - first)
         for block in range(n_blocks):
             if block < sign.shape[0]:
-                _mix(x[i], sign[block], order[block], buffer, mixed)
-            _project(mixed, diagonal[block], buffer)
-            part = out[i, block * d : (block + 1) * d]
-            _window_part(buffer, scale[block], start[block], width[block], part)
+                _mix(x[first : first + n], sign[block], order[block], buffer[:n], mixed[:n])
+            _project(mixed[:n], diagonal[block], buffer[:n])
+            for k in range(n):
+                part = out[first + k, block * d : (block + 1) * d]
+                _window_part(buffer[k], scale[block], start[block], width[block], part)
 
 
 @njit(cache=True, nogil=True)
@@ -85,14 +90,17 @@ def _scale_part(projected, scale, out):  # type: ignore[no-untyped-def]
 def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignore[no-untyped-def]
     """Write ``scale * (H G P H B x)``; all of one float dtype."""
     n_blocks, d = diagonal.shape
-    buffer = np.empty(d, x.dtype)
-    mixed = np.empty(d, x.dtype)
-    for i in range(begin, end):
+    buffer = np.empty((LANES, d), x.dtype)
+    mixed = np.empty((LANES, d), x.dtype)
+    for first in range(begin, end, LANES):
+        n = min(LANES, end - first)
         for block in range(n_blocks):
             if block < sign.shape[0]:
-                _mix(x[i], sign[block], order[block], buffer, mixed)
-            _project(mixed, diagonal[block], buffer)
-            _scale_part(buffer, scale[block], out[i, block * d : (block + 1) * d])
+                _mix(x[first : first + n], sign[block], order[block], buffer[:n], mixed[:n])
+            _project(mixed[:n], diagonal[block], buffer[:n])
+            for k in range(n):
+                part = out[first + k, block * d : (block + 1) * d]
+                _scale_part(buffer[k], scale[block], part)
 
 
 # --- drawing -------------------------------------------------------------------------------------

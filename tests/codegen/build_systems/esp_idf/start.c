@@ -20,5 +20,5 @@ void vTaskDelay(unsigned ticks)
 int main(void)
 {
     app_main();
-    return 1;
+    return 0;
 }

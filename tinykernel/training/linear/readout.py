@@ -25,7 +25,7 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
 from tinykernel.training.kernels import LANES
-from tinykernel.training.linear_kernels import (
+from tinykernel.training.linear.kernels import (
     gather_inputs,
     leave_out,
     linear_backward,
@@ -35,7 +35,14 @@ from tinykernel.training.loop import one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.steps import adam
 
-__all__ = ["LinearLearner", "LinearRecipe", "input_moments", "linear_model", "round_linear"]
+__all__ = [
+    "LinearLearner",
+    "LinearRecipe",
+    "input_moments",
+    "linear_dropout",
+    "linear_model",
+    "round_linear",
+]
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
@@ -78,6 +85,14 @@ class LinearRecipe:
     warm_up: float = 0.1
     seed: int = 0
     n_threads: int = 1
+
+
+def linear_dropout(n_inputs: int) -> float:
+    """Return which share of quantized inputs to leave out: none of few.
+
+    On dna (180 inputs, 2000 rows) 0.2 gives 3 points on rows held out, on HAR nothing.
+    """
+    return 0.2 if n_inputs >= 32 else 0.0
 
 
 def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, np.float32]:
@@ -183,6 +198,11 @@ class LinearLearner:
         """Return what sums are multiplied with."""
         return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
 
+    @property
+    def inverse_share(self) -> np.float32:
+        """One over the share of inputs that are kept."""
+        return np.float32(1 / (1 - self.recipe.dropout))
+
     def kept(self, n_rows: int) -> NDArray[np.uint32]:
         """Draw which inputs are left out: bit k of a word is for row k of a group."""
         if not self.recipe.dropout:
@@ -199,7 +219,7 @@ class LinearLearner:
         def part(slot: int) -> None:
             learn_rows(
                 slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.n_outputs, linear,
-                self.scale(), self.offset, self.mean, self.unit, keep,
+                self.scale(), self.offset, self.mean, self.unit, keep, self.inverse_share,
                 self.gradients[0][slot], self.gradients[1][slot], self.totals[slot],
             )  # fmt: skip
 
@@ -250,7 +270,7 @@ class LinearLearner:
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn_rows(  # type: ignore[no-untyped-def]
     slot, n_slots, inputs, rows, target, weight, n_real, linear, scale, offset, mean, unit, keep,
-    d_linear, d_offset, totals,
+    inverse, d_linear, d_offset, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
     n_inputs, n_outputs = linear.shape
@@ -264,7 +284,7 @@ def learn_rows(  # type: ignore[no-untyped-def]
         part = rows[group * LANES : (group + 1) * LANES]
         gather_inputs(inputs, part, LANES, mean, unit, f)
         if keep.shape[0] > 0:
-            leave_out(f, keep[group])
+            leave_out(f, keep[group], inverse)
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
             sums, scale, offset, target, weight, part, n_real, dsums, d_offset

@@ -13,18 +13,23 @@ from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantize_inputs import quantize_scaler
+from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
-from tinykernel.training.augment import Augmentation
 from tinykernel.training.folds import keep_aside
-from tinykernel.training.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.linear.readout import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    linear_model,
+)
+from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readout import LinearLearner, LinearRecipe, linear_model
-from tinykernel.training.signals import SignalPlan, SignalPool
 from tinykernel.training.trainset import TrainSet
 
 __all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan", "signal_plan"]
@@ -119,7 +124,7 @@ def image_plan(
         )
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
-        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 12,
+        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 14,
         average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15),
     )  # fmt: skip
 
@@ -197,7 +202,7 @@ def signal_plan(
     n = options.n_kernels or 256
     return SignalPlan(
         n_kernels=n, n_pool=max(1344, 2 * n), average=average, hop=options.hop,
-        linear=_recipe(options, n_rows, bits, 6),
+        linear=replace(_recipe(options, n_rows, bits, 6), decay=1e-4),
     )  # fmt: skip
 
 
@@ -245,7 +250,9 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
 
 def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
     """Train a linear part on the quantized inputs of plain rows."""
-    recipe = _recipe(options, len(data.X), bits, 10)
+    recipe = replace(
+        _recipe(options, len(data.X), bits, 25), dropout=linear_dropout(data.X.shape[1])
+    )
     rows = _split(data, options, recipe.seed)
     width, scaling = choose_scaling(
         rows.rows, data.raw_dtype, options.input_bits, options.scaler_scope

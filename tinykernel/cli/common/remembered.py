@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset
+    from tinykernel.data.selection import Selection
 
 __all__ = ["Names", "Remembered", "about_training", "remembered"]
 
 
 class Names(TypedDict):
-    """Columns that are no inputs, as `load_rows` takes them."""
+    """Which columns are what, as `load_rows` takes it."""
 
     label: str | None
     groups: str | None
+    selection: Selection
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Remembered:
     test_size: float | None = None
 
     def names(self, data: str, label: str | None, groups: str | None) -> Names:
-        """Return `label` and `groups`: as given, else as remembered where the file has them.
+        """Return label and groups, as given, else as remembered where the file has them.
+
+        The inputs and what becomes of missing values are always those of the training.
 
         Parameters
         ----------
@@ -54,15 +58,31 @@ class Remembered:
         """
         from tinykernel.data.formats import names_in
         from tinykernel.data.load import find_data
+        from tinykernel.data.selection import Selection
         from tinykernel.data.signals import is_recording
 
         if is_recording(data):
-            return {"label": label, "groups": groups}
-        there = names_in(find_data(data))
+            return {"label": label, "groups": groups, "selection": Selection()}
+        file = find_data(data)
+        there = names_in(file)
         return {
             "label": label or (self.label if self.label in there else None),
             "groups": groups or (self.groups if self.groups in there else None),
+            "selection": self._selection(is_table=file.suffix.lower() not in (".npz", ".npy")),
         }
+
+    def _selection(self, *, is_table: bool) -> Selection:
+        from tinykernel.data.selection import Selection
+
+        inputs, medians = (self.everything.get(name) for name in ("inputs", "medians"))
+        missing = self.everything.get("missing")
+        is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
+        numbers = medians if isinstance(medians, list) else []
+        return Selection(
+            inputs=tuple(inputs) if is_named and inputs else None,
+            missing=missing if missing in ("drop", "median") else None,
+            medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
+        )
 
     def budget_for(self, target: str) -> int | None:
         """Return the budget in bytes where it is one for this target."""
@@ -123,4 +143,6 @@ def about_training(
     if memory is not None:
         found |= {"sizes": {"flash": memory.flash, "ram": memory.ram,
                             "measured": memory.compiler or memory.source}}  # fmt: skip
-    return {name: value for name, value in found.items() if value is not None}
+    plain = {name: list(value) if isinstance(value, tuple) else value
+             for name, value in found.items()}  # fmt: skip
+    return {name: value for name, value in plain.items() if value is not None}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tinykernel.training.kernels import LANES, inlined
 
 __all__ = ["gather_inputs", "leave_out", "linear_backward", "linear_forward"]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-def]
     """Copy n rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
     for lane in range(n):
@@ -42,9 +41,9 @@ def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
             d_linear[i, o] += total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def leave_out(f, keep):  # type: ignore[no-untyped-def]
-    """Set the inputs that are left out to their mean."""
+@inlined
+def leave_out(f, keep, inverse):  # type: ignore[no-untyped-def]
+    """Set the inputs that are left out to their mean, and give the others more weight."""
     for i in range(f.shape[0]):
         for lane in range(LANES):
-            f[i, lane] *= np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
+            f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))

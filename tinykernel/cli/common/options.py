@@ -14,6 +14,8 @@ from tinykernel.files import refuse_inputs, refuse_occupied
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
+    from tinykernel.data.recordings import Windows
+    from tinykernel.data.selection import Selection
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "check_output_folder",
     "complete_target",
     "expand_targets",
+    "recordings_for",
     "rows_for",
 ]
 
@@ -51,6 +54,7 @@ def _budget(text: str | int) -> int:
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
+    """Offer the names of targets to the shell."""
     from tinykernel.codegen.targets import TARGETS
 
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
@@ -162,6 +166,7 @@ def rows_for(
     *,
     label: str | None = None,
     groups: str | None = None,
+    selection: Selection | None = None,
     test_size: float | None = None,
     seed: int = 0,
 ) -> Rows:
@@ -170,11 +175,11 @@ def rows_for(
     Parameters
     ----------
     model : pathlib.Path
-        The model's file, which says how recordings were cut, or which columns were taken.
+        The model's file, which says how recordings were cut.
     integer : IntegerModel
     data : str
         File or folder.
-    label, groups, test_size, seed
+    label, groups, selection, test_size, seed
         As for `load_rows`.
 
     Returns
@@ -182,15 +187,11 @@ def rows_for(
     Rows
     """
     from tinykernel.data.load import load_rows
-    from tinykernel.data.signals import cut_for, remembered, signal_rows, takes_recordings
-    from tinykernel.modelfile import about
+    from tinykernel.data.signals import signal_rows
 
-    said = about(model)
-    cutting = remembered(said, integer)
-    if cutting is not None and takes_recordings(data, integer, said):
-        cut = cut_for(data, integer, cutting, label=label, groups=groups)
+    cut = recordings_for(model, integer, data, label=label, groups=groups)
+    if cut is not None:
         return signal_rows(cut, test_size, seed)
-    inputs = said.get("inputs")
     return load_rows(
         data,
         label=label,
@@ -198,10 +199,43 @@ def rows_for(
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
         classes=integer.classes,
-        inputs=list(map(str, inputs)) if isinstance(inputs, list) else None,
+        selection=selection,
         test_size=test_size,
         seed=seed,
     )
+
+
+def recordings_for(
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    mixed: str | None = None,
+) -> Windows | None:
+    """Cut recordings as those that a model was trained on; None where DATA are rows.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+    integer : IntegerModel
+    data : str
+    label, groups, mixed : str, optional
+        Instead of what training did.
+
+    Returns
+    -------
+    Windows or None
+    """
+    from tinykernel.data.signals import cut_for, remembered, takes_recordings
+    from tinykernel.modelfile import about
+
+    said = about(model)
+    cutting = remembered(said, integer)
+    if cutting is None or not takes_recordings(data, integer, said):
+        return None
+    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed)
 
 
 def check_output_file(

@@ -22,9 +22,9 @@ from tinykernel import progress
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
-from tinykernel.training.augment import Augmentation, vary_windows
+from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
+from tinykernel.training.local.augment import Augmentation, vary_windows
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.readout import LinearLearner, LinearRecipe
 
 __all__ = ["SignalPlan", "SignalPool"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinykernel.cli._errors import FAILED, fail
+from tinykernel.cli.common.errors import FAILED, fail
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from tinykernel.training.kernels import LANES, inlined
-from tinykernel.training.linear_kernels import leave_out, linear_backward, linear_forward
+from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 __all__ = ["count_images", "learn_images", "respond"]
@@ -217,7 +217,7 @@ def _backward(  # type: ignore[no-untyped-def]
         k0 += kn
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
     """Return the twelve dot products of three planes and four gradients."""
     a00 = a01 = a02 = a10 = a11 = a12 = np.float32(0)
@@ -249,7 +249,7 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
 def learn_images(  # type: ignore[no-untyped-def]
     slot, n_slots, images, moves, rows, geometry, target, weight, n_real,
     offsets, signs, base, places, thresholds, inverse, slope, cell, n_cells,
-    linear, scale, offset, mean, unit, multiplier, keep,
+    linear, scale, offset, mean, unit, multiplier, keep, inverse_share,
     d_taps, d_threshold, d_linear, d_offset, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
@@ -285,7 +285,7 @@ def learn_images(  # type: ignore[no-untyped-def]
                     level = (np.int64(counts[k, j, lane]) * multiplier) >> 16
                     f[i, lane] = (np.float32(level) - mean[i]) * unit
         if keep.shape[0] > 0:
-            leave_out(f, keep[group])
+            leave_out(f, keep[group], inverse_share)
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
             sums, scale, offset, target, weight, rows[first : first + LANES], n_real, dsums,
@@ -306,7 +306,8 @@ def learn_images(  # type: ignore[no-untyped-def]
                         d[lane] += v * dsums[o, lane]
                 if keep.shape[0] > 0:
                     for lane in range(LANES):
-                        d[lane] *= np.float32((keep[group, i] >> np.uint32(lane)) & np.uint32(1))
+                        bit = (keep[group, i] >> np.uint32(lane)) & np.uint32(1)
+                        d[lane] *= inverse_share * np.float32(bit)
         _backward(
             x.astype(np.float32), base, places, responses, cell, thresholds, inverse, slope,
             d_counts, g, d_taps, d_threshold,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tinykernel.cli._output import percent, print_pairs, print_table, size
+from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.evaluation import Baseline, Evaluation
@@ -48,7 +48,7 @@ def _least_found(found: Evaluation) -> str:
 
     at = int(np.nanargmin(found.recall))
     right, rows = int(found.confusion[at, at]), int(found.counts[at])
-    return f"{found.classes[at]}: {right} of {rows} rows, {percent(float(found.recall[at]))}"
+    return f"{found.classes[at]}, {right} of {rows} rows ({percent(float(found.recall[at]))})"
 
 
 def print_classes(found: Evaluation) -> None:
@@ -93,7 +93,7 @@ def print_verdict(found: Evaluation) -> None:
         if baseline.as_good:
             taken = f" of {size(baseline.n_bytes)}" if baseline.n_bytes else ""
             how = "does as well"
-            if baseline.accuracy < found.accuracy:
+            if getattr(baseline, baseline.by) < getattr(found, baseline.by):
                 how = "is not clearly worse on so few rows"
             typer.echo(
                 f"{baseline.name}{taken} {how}: {percent(baseline.accuracy)} accuracy, "

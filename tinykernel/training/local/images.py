@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
-from tinykernel.training.augment import Augmentation, affine_moves
-from tinykernel.training.local_kernels import count_images, learn_images
-from tinykernel.training.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.local.augment import Augmentation, affine_moves
+from tinykernel.training.local.kernels import count_images, learn_images
 
 __all__ = ["ImageLearner", "ImagePlan"]
 
@@ -53,7 +53,7 @@ class ImagePlan:
 
     n_kernels: int = 32
     size: int = 5
-    taps: int = 12
+    taps: int = 14
     level_bits: int = 3
     average: int = 1
     cells: tuple[int, int] = (4, 4)
@@ -220,6 +220,7 @@ class ImageLearner(LinearLearner):
                 self.n_outputs, offsets, signs, layout.base, layout.places, threshold,
                 self.inverse, np.float32(self.plan.slope), layout.cell, layout.n_cells, linear,
                 self.scale(), self.offset, self.mean, self.unit, self.multiplier, keep,
+                self.inverse_share,
                 g[3][slot], g[4][slot], g[0][slot], g[1][slot], self.totals[slot],
             )  # fmt: skip
 

@@ -85,7 +85,7 @@ def _bars() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from tinykernel.cli._output import console
+    from tinykernel.cli.common.output import console
 
     bars = Bars(
         TextColumn("{task.description}", markup=False),

@@ -1,0 +1,264 @@
+"""From recordings to a model and back: train, predict and verify on recordings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import wave
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import failed, run
+from tinykernel import load
+from tinykernel.modelfile import about
+
+CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
+QUICK = ("--n-kernels", 16, "--epochs", 2, "--quiet")
+
+
+def lines(seed, samples=400, rate=50):
+    """Make samples of two channels: slow, then fast."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(samples)
+    fast = time >= samples // 2
+    angle = np.cumsum(np.where(fast, 0.9, 0.2)) + rng.uniform(0, 6)
+    a, b = 900 * np.sin(angle), 700 * np.cos(angle) + 40 * rng.normal(size=samples)
+    return [
+        f"{t * 1000 // rate},{round(x)},{round(y)},{'fast' if f else 'slow'}"
+        for t, x, y, f in zip(time.tolist(), a, b, fast, strict=True)
+    ]
+
+
+def write(path, rows, header="time_ms,ax,ay,motion"):
+    path.write_text("\n".join([header, *rows]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A folder with four recordings, and a model of them."""
+    folder = tmp_path_factory.mktemp("sensor")
+    (folder / "rec").mkdir()
+    for number in range(4):
+        write(folder / "rec" / f"p{number}.csv", lines(number))
+    result = run("train", folder / "rec", *CUT, "-o", folder / "m.tkm", *QUICK)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_whole_recordings_are_kept_aside(recorded, tmp_path):
+    """The printed line says how many recordings were held out, and of which windows."""
+    options = (*QUICK[:-1], "--json")
+    found = json.loads(
+        run("train", recorded / "rec", *CUT, "-o", tmp_path / "m.tkm", *options).stdout
+    )
+    assert "1 of 4 recordings held out: p" in found["split"]
+    assert "windows of 32 samples x 2 channels, hop 16, 50 Hz, from 4 files" in found["recordings"]
+    assert (found["kernels"], found["local"], found["features"]) == (16, "signal", 64)
+    assert found["test_accuracy"] > 0.8
+
+
+def test_a_model_remembers_how_its_recordings_were_cut(recorded):
+    """The file says window, hop, rate and channels, and the integer model has the hop."""
+    said = about(recorded / "m.tkm")["recordings"]
+    assert (said["window"], said["hop"], said["rate"], said["channels"]) == (
+        32, 16, 50.0, ["ax", "ay"],
+    )  # fmt: skip
+    assert (said["label"], said["mixed"]) == ("motion", "drop")
+    assert load(recorded / "m.tkm").local.hop == 16
+
+
+def test_predict_and_verify_take_recordings(recorded):
+    """Both cut as training did; with --test-size only what was held out."""
+    model, data = recorded / "m.tkm", recorded / "rec"
+    result = run("predict", model, data)
+    assert result.exit_code == 0, result.output
+    assert "row    label    true" in result.stdout
+    found = json.loads(run("verify", model, "--data", data, "--json").stdout)
+    part = json.loads(run("verify", model, "--data", data, "--test-size", 0.2, "--json").stdout)
+    assert found["differences"] == part["differences"] == 0
+    assert part["rows"] == found["rows"] // 4
+    assert "recordings held out" in part["part"]
+
+
+def test_predict_a_stream(recorded, tmp_path):
+    """A decision a hop with the time of its last sample, and the majority of the last ones."""
+    model, file = recorded / "m.tkm", recorded / "rec" / "p1.csv"
+    found = json.loads(run("predict", model, "--stream", file, "--last", 3, "--json").stdout)
+    rows = found["decisions"]
+    assert len(rows) == 1 + (400 - 32) // 16
+    assert [row["time"] for row in rows[:2]] == [0.62, 0.94]
+    last = [row["label"] for row in rows[:3]]
+    assert rows[2]["smoothed"] == max(last, key=lambda label: (last.count(label), label == last[2]))
+    shown = run("predict", model, "--stream", file, "-o", tmp_path / "s.csv").stdout
+    assert "smoothed right in" in shown
+    assert (tmp_path / "s.csv").read_text().splitlines()[0] == "time,label,smoothed,true"
+
+
+def test_a_stream_without_labels(recorded, tmp_path):
+    """The column of labels may be missing."""
+    rows = [line.rsplit(",", 1)[0] for line in lines(9)]
+    write(tmp_path / "new.csv", rows, "time_ms,ax,ay")
+    result = run("predict", recorded / "m.tkm", "--stream", tmp_path / "new.csv")
+    assert result.exit_code == 0, result.output
+    assert "true" not in result.stdout
+
+
+def test_other_recordings_are_refused(recorded, tmp_path):
+    """Another rate or other channels than those of training are one clear line."""
+    write(tmp_path / "slow.csv", lines(0, rate=25))
+    assert "25" in failed("predict", recorded / "m.tkm", "--stream", tmp_path / "slow.csv")
+    write(tmp_path / "other.csv", lines(0), "time_ms,ax,gz,motion")
+    assert "'ay'" in failed("predict", recorded / "m.tkm", "--stream", tmp_path / "other.csv")
+
+
+def test_windows_in_an_array(recorded, tmp_path):
+    """Ready windows need their shape, and the same model takes them; a hop is given in samples."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-900, 900, (60, 32, 2)).astype(np.int16)
+    X[::2] //= 8
+    file = tmp_path / "w.npz"
+    np.savez(file, X=X, y=np.arange(60) % 2, who=np.arange(60) // 10)
+    given = ("--window-shape", "32x2", "--groups", "who", "--hop", 16)
+    result = run("train", file, *given, "-o", tmp_path / "w.tkm", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "w.tkm").local.shape == (32, 2)
+    assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
+    plain = run("train", file, "-o", tmp_path / "p.tkm", "-p", 32, "--epochs", 1, "--no-search")
+    assert "hint: rows have a shape; --window-shape 32x2 (a signal)" in plain.stderr
+
+
+def test_images_get_a_hint(tmp_path):
+    """Rows that look like square images of one unit: a line says that a shape would help."""
+    X = np.random.default_rng(0).integers(0, 255, (60, 64)).astype(np.uint8)
+    np.savez(tmp_path / "i.npz", X=X, y=np.arange(60) % 2)
+    options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--no-search")
+    plain = run("train", tmp_path / "i.npz", *options, "-p", 32)
+    assert "hint: rows look like images; --image-shape 8x8 would" in plain.stderr
+    shaped = run("train", tmp_path / "i.npz", *options, "--image-shape", "8x8", "--n-kernels", 4,
+                 "--augment", "affine", "--augment", "shift:1")  # fmt: skip
+    assert shaped.exit_code == 0, shaped.output
+    assert "hint" not in shaped.stderr
+    assert "kernels on images of 8 x 8, linear part of" in " ".join(shaped.stdout.split())
+
+
+def test_columns_of_a_table(tmp_path):
+    """A clock is refused unless it is asked for; the model finds its columns in the same file."""
+    rng = np.random.default_rng(0)
+    table = tmp_path / "t.csv"
+    rows = [f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}" for i, (x, y) in
+            enumerate(rng.normal(size=(40, 2)).tolist())]  # fmt: skip
+    write(table, rows, "time_ms,ax,ay,remark,label")
+    options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--no-search", "-q")
+    message = failed("train", table, "--drop", "remark", *options)
+    assert "'time_ms' is strictly increasing" in message
+    assert "--drop time_ms" in message
+    assert not (tmp_path / "m.tkm").exists()
+    assert run("train", table, "--drop", "remark,time_ms", *options).exit_code == 0
+    assert load(tmp_path / "m.tkm").feature_names == ("ax", "ay")
+    assert run("predict", tmp_path / "m.tkm", table).exit_code == 0
+    assert run("train", table, "--inputs", "time_ms,ax", *options).exit_code == 0
+    assert load(tmp_path / "m.tkm").feature_names == ("time_ms", "ax")
+
+
+def test_an_exported_program_streams_a_recording(recorded, tmp_path, require_tool):
+    """The self-test of the project is a piece of a recording in which the label changes."""
+    options = ("--data", recorded / "rec", "--target", "host", "-o", tmp_path / "out")
+    result = run("export", recorded / "m.tkm", *options)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "out"
+    headers = [f"-I{folder}" for folder in sorted({file.parent for file in out.rglob("*.h")})]
+    sources = [*(out / "src").glob("*.c"), *(out / "lib").glob("*/src/*.c")]
+    program = tmp_path / "test"
+    build = [require_tool("gcc"), "-std=c99", *headers, *sources, "-o", program]
+    assert subprocess.run(build, capture_output=True, text=True).stderr == ""
+    text = subprocess.run([program], capture_output=True, text=True).stdout
+    assert "PASS" in text
+    assert "FAIL" not in text
+
+
+def _bad(folder, kind):
+    """Write recordings with a fault."""
+    first, second = folder / "a.csv", folder / "b.csv"
+    write(first, lines(0))
+    if kind == "channels":
+        write(second, lines(1), "time_ms,ax,az,motion")
+    elif kind == "one label":
+        first.write_text(first.read_text().replace("fast", "slow"))
+    elif kind == "nan":
+        first.write_text(first.read_text().replace("\n0,", "\n0,nan,", 1).replace("nan,", "nan", 1))
+        rows = lines(0)
+        cells = rows[5].split(",")
+        rows[5] = ",".join([cells[0], "nan", *cells[2:]])
+        write(first, rows)
+    elif kind == "no rate":
+        rows = [line.split(",", 1)[1] for line in lines(0)]
+        write(first, rows, "ax,ay,motion")
+    elif kind == "sound":
+        first.unlink()
+        for label, width, rate in (("on", 3, 8000), ("off", 3, 8000)):
+            (folder / label).mkdir()
+            with wave.open(str(folder / label / "s.wav"), "wb") as sound:
+                sound.setnchannels(1)
+                sound.setsampwidth(width)
+                sound.setframerate(rate)
+                sound.writeframes(bytes(width * 4000))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        ("fine", ("--window", "10s"), "longer than the recording"),
+        ("fine", ("--hop", "0"), "hop must be at least one sample"),
+        ("fine", ("--hop", "1s"), "hop (50 samples) must not be longer"),
+        ("fine", (), "one recording only"),
+        ("no rate", (), "sampling rate is not known"),
+        ("channels", (), "b.csv"),
+        ("one label", (), "one class only"),
+        ("nan", (), "--missing drop"),
+        ("sound", ("--label", None), "24"),
+    ],
+)
+def test_bad_recordings(tmp_path, kind, options, expected):
+    """A fault of recordings is one clear line, and nothing is written."""
+    folder = tmp_path / "rec"
+    folder.mkdir()
+    _bad(folder, kind)
+    given = {"--window": "640ms", "--hop": "320ms", "--label": "motion"}
+    given |= dict(zip(options[::2], options[1::2], strict=True))
+    flat = [text for pair in given.items() if pair[1] is not None for text in pair]
+    assert expected in failed("train", folder, *flat, "-o", tmp_path / "m.tkm", *QUICK)
+    assert not (tmp_path / "m.tkm").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--missing", "median"), "'median': write drop or error for windows of recordings"),
+        (("--input-type", "int8"), "not for recordings"),
+    ],
+)
+def test_options_of_tables_are_none_of_recordings(tmp_path, options, expected):
+    """What only rows of tables have is refused before anything is read."""
+    assert expected in failed("train", tmp_path, "-o", tmp_path / "m.tkm", *options, status=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "status"),
+    [
+        (("--image-shape", "28x28"), "makes 784 values, but rows have 5 inputs", 1),
+        (("--window-shape", "5"), "write SAMPLESxCHANNELS", 2),
+        (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
+        (("--augment", "shift:0.5"), "write KIND or KIND:AMOUNT", 2),
+        (("--mixed", "drop"), "for recordings: give --window", 2),
+        (("--hop", "5"), "for recordings: give --window", 2),
+        (("--missing", "error"), "'error': write drop or median for rows of tables", 2),
+        (("--drop", "a"), "only tables have columns", 1),
+    ],
+)
+def test_bad_options(work, tmp_path, options, expected, status):
+    """Options that do not fit to the data are refused before the training."""
+    message = failed("train", work / "data.npz", *options, "-o", tmp_path / "m.tkm", "-q",
+                     status=status)  # fmt: skip
+    assert expected in message
+    assert not (tmp_path / "m.tkm").exists()

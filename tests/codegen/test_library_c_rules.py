@@ -1,0 +1,47 @@
+"""What the misra add-on of cppcheck reports on the generated C is explained in docs/c-rules.md."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.codegen.test_library import MODELS, write_library
+from tests.sessions import ROOT
+
+# cppcheck reads no headers of the system; a Cortex-M4 besides the plain C of the other cores.
+COMMON = ["--addon=misra", "--quiet", "--language=c", "--std=c99", "--platform=unix32",
+          "-DINT_MAX=2147483647", "--suppress=missingIncludeSystem"]  # fmt: skip
+CORES = {
+    "plain": ["-U__GNUC__"],
+    "cortex-m4": [f"-D{name}" for name in ("__GNUC__=12", "__OPTIMIZE__", "__thumb__", "__thumb2__",
+                                           "__ARM_FEATURE_SIMD32", "__ARM_FEATURE_DSP")],
+}  # fmt: skip
+
+
+def reported(source: Path, *options: str) -> set[str]:
+    """Return the rules that the add-on reports for a source."""
+    done = subprocess.run(
+        ["cppcheck", *COMMON, *options, f"-I{source.parent}", str(source)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "#error" not in done.stderr, done.stderr
+    return set(re.findall(r"\[misra-c2012-([\d.]+)\]", done.stderr))
+
+
+def test_misra_deviations_are_explained(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """Nobody finds a deviation that is not written down."""
+    require_tool("cppcheck")
+    text = (ROOT / "docs" / "c-rules.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d., ]+) \|", text, re.MULTILINE)
+    explained = {rule for row in rows for rule in row.split(", ")}
+    found: set[str] = set()
+    for name in MODELS:
+        source = write_library(tmp_path / name, name) / "src" / f"{name}.c"
+        for options in CORES.values():
+            found |= reported(source, *options)
+    assert found
+    assert found - explained == set()

@@ -1,0 +1,149 @@
+"""Tables as they come: columns that are no inputs, missing values, commas, types."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, blobs, failed, run
+from tinykernel import load
+from tinykernel.data.load import load_data
+from tinykernel.data.selection import Selection
+from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import about
+
+
+def table(path, header, rows, mark=","):
+    path.write_text("\n".join([mark.join(header), *(mark.join(map(str, row)) for row in rows)]))
+    return path
+
+
+def gesture(path, gaps=0):
+    """Write 60 rows with an id, a time that is text, and some cells empty or NA."""
+    X, y = blobs(60, 0)
+    cells = [[f"{v:.3f}" for v in row] for row in X]
+    for i in range(gaps):
+        cells[7 * i][i % 5] = ("", "NA", "nan")[i % 3]
+    rows = [
+        [i, f"10:{i:02d}", *row, label] for i, (row, label) in enumerate(zip(cells, y, strict=True))
+    ]
+    return table(path, ["id", "time", *"abcde", "label"], rows)
+
+
+@pytest.mark.parametrize("options", [("--drop", "id,time"), ("--inputs", "a, b,c,d,e")])
+def test_columns_that_are_no_inputs(tmp_path, options):
+    """--drop and --inputs choose columns, and the model takes the same ones from the same table."""
+    data, model = gesture(tmp_path / "g.csv"), tmp_path / "m.tkm"
+    assert "'10:00' is not a number" in failed("train", data, "-o", model, *QUICK)
+    assert run("train", data, "-o", model, *QUICK, *options).exit_code == 0
+    assert load(model).feature_names == tuple("abcde")
+    for command in (("predict", model, data), ("verify", model, "--data", data),
+                    ("evaluate", model, data)):  # fmt: skip
+        result = run(*command, "--json")
+        assert result.exit_code == 0, result.stderr
+    narrow = table(tmp_path / "n.csv", "edcba", blobs(9, 1)[0][:, ::-1].tolist())
+    found = json.loads(run("predict", model, narrow, "--json").stdout)
+    assert found["scores"] == load(model).scores(blobs(9, 1)[0]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--drop", "ids"), "has no column called 'ids'"),
+        (("--drop", "label"), "'label' is the label or the group"),
+        (("--inputs", "a,a"), "names a column twice"),
+        (("--inputs", "a", "--drop", "a"), "no column is left"),
+    ],
+)
+def test_wrong_columns(tmp_path, options, expected):
+    """A column that is not there, or is something else, is named."""
+    data = gesture(tmp_path / "g.csv")
+    options = (*options, "--label", "label")
+    assert expected in failed("train", data, "-o", tmp_path / "m.tkm", *QUICK, *options)
+    np.savez(tmp_path / "g.npz", X=blobs(20, 0)[0], y=blobs(20, 0)[1])
+    array = failed("train", tmp_path / "g.npz", "-o", tmp_path / "m.tkm", *QUICK, "--drop", "a")
+    assert "only tables have columns" in array
+
+
+@pytest.mark.parametrize("how", ["drop", "median"])
+def test_missing_values(tmp_path, how):
+    """Missing values are refused unless asked; then counted, and treated the same ever after."""
+    data, model = gesture(tmp_path / "g.csv", gaps=6), tmp_path / "m.tkm"
+    options = ("--drop", "id,time")
+    assert "--missing drop or median" in failed("train", data, "-o", model, *QUICK, *options)
+    options = (*options, "--missing", how)
+    result = run("train", data, "-o", model, *QUICK[:-1], *options)
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    split = load_data(data, selection=Selection(drop=("id", "time"), missing=how))
+    assert np.isfinite(split.X_train).all()
+    assert len(split.X_train) + len(split.X_test) == (54 if how == "drop" else 60)
+    if how == "drop":
+        assert (
+            "6 missing values in 6 rows (a 2, b 1, c 1, d 1, e 1): these rows are left out" in said
+        )
+    else:
+        assert "your firmware must put the same medians" in said
+        assert about(model)["medians"] == list(split.medians)
+        assert np.isin(split.medians, split.X_train).all()
+    rows = json.loads(run("verify", model, "--data", data, "--json").stdout)["rows"]
+    assert rows == (54 if how == "drop" else 60)
+    assert json.loads(run("evaluate", model, data, "--json").stdout)["baselines"]
+
+
+def test_missing_values_of_arrays_and_parquet(tmp_path):
+    """NaN in arrays and nulls in Parquet are missing values, too."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = blobs(30, 0)
+    X[3, 1] = np.nan
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    columns = {name: pa.array(X[:, i].tolist(), from_pandas=True) for i, name in enumerate("abcde")}
+    columns["count"] = pa.array([None, *(i % 7 for i in range(29))])
+    pq.write_table(pa.table({**columns, "label": y}), tmp_path / "a.parquet")
+    drop, median = Selection(missing="drop"), Selection(missing="median")
+    for name, lacking in (("a.npz", 1), ("a.parquet", 2)):
+        kept = load_data(tmp_path / name, selection=drop)
+        assert len(kept.y_train) + len(kept.y_test) == 30 - lacking
+        assert np.isfinite(load_data(tmp_path / name, selection=median).X_train).all()
+        with pytest.raises(TinykernelError, match=r"NaN|missing"):
+            load_data(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("a.csv", ";"), ("a.tsv", "\t"), ("a.csv", "\t")])
+def test_decimal_commas(tmp_path, name, mark):
+    """Where columns are not parted by commas, 3,5 is a number; beside 1.5 nobody knows."""
+    rows = [["1,5", "-2,25e1", "a"], ["3", "4,0", "b"]] * 5
+    file = table(tmp_path / name, ["x", "z", "label"], rows, mark)
+    found = load_data(file, test_size=0)
+    assert found.X_train[:2].tolist() == [[1.5, -22.5], [3, 4]]
+    file = table(tmp_path / name, ["x", "z", "label"], [*rows, ["1.5", "1", "a"]], mark)
+    with pytest.raises(TinykernelError, match=r"row 11 \(line 12\): has decimal points"):
+        load_data(file)
+    file = table(tmp_path / "b.csv", ["x", "label"], [['"1,234"', "a"], ["2", "b"]])
+    with pytest.raises(TinykernelError, match="'1,234' is not a number"):
+        load_data(file)
+
+
+def test_whole_numbers(tmp_path):
+    """A table of 3.0 holds integers, and the smallest type that would do is offered, and taken."""
+    rows = [[f"{i % 17}.0", i % 5, "ab"[i % 2]] for i in range(40)]
+    data, model = table(tmp_path / "w.csv", ["x", "z", "label"], rows), tmp_path / "m.tkm"
+    assert load_data(data).X_train.dtype == np.int64
+    result = run("train", data, "-o", model, *QUICK[:-1])
+    assert (
+        "the 2 inputs are whole numbers from 0 to 16: --input-type uint8 saves 6 B" in result.stdout
+    )
+    assert load(model).raw_dtype == "int32"
+    assert run("train", data, "-o", model, *QUICK, "--input-type", "uint8").exit_code == 0
+    assert load(model).raw_dtype == "uint8"
+    assert run("verify", model, "--data", data).exit_code == 0
+    rows[0][0] = "300.0"
+    table(data, ["x", "z", "label"], rows)
+    wrong = failed("train", data, "-o", model, *QUICK, "--input-type", "uint8")
+    assert "whole numbers from 0 to 300, which is no uint8" in wrong
+    rows[0][0] = "0.5"
+    table(data, ["x", "z", "label"], rows)
+    assert load_data(data).X_train.dtype == np.float64
+    assert not load_data(data).notes

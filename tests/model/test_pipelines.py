@@ -1,0 +1,133 @@
+"""Pipelines with their steps folded in, and how a model shows itself and refuses columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import tinykernel
+from tinykernel import TernaryKernelClassifier, TinykernelError, quantize
+from tinykernel.model.scaler import InputScaler
+
+X, Y = load_iris(return_X_y=True)
+X = X.astype(np.float32)
+NAMES = ["sl", "sw", "pl", "pw"]
+QUICK = {"n_components": 64, "epochs": 10, "search": False, "random_state": 0}
+
+
+def pipeline(*steps):
+    return make_pipeline(*steps, TernaryKernelClassifier(**QUICK))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (StandardScaler(),),
+        (MinMaxScaler((-1, 3)),),
+        (StandardScaler(with_mean=False), MinMaxScaler()),
+        (SelectKBest(k=3), StandardScaler()),
+        (StandardScaler(), SelectKBest(k=2), "passthrough"),
+        (ColumnTransformer([("b", MinMaxScaler(), [3, 0]), ("a", "passthrough", [2])]),),
+        (
+            ColumnTransformer(
+                [("s", make_pipeline(StandardScaler(), MinMaxScaler()), slice(0, 2))],
+                remainder="passthrough",
+            ),
+            StandardScaler(with_std=False),
+        ),
+    ],
+    ids=str,
+)
+def test_folded(steps):
+    """The model of raw columns gives each level that the pipeline gives, or where rounding puts the
+    value on the other side of a limit the next one, and the same labels."""
+    whole = pipeline(*steps).fit(X, Y)
+    model, inner = quantize(whole), whole[-1].quantize()
+    columns = range(4) if model.feature_names is None else [
+        int(name[1:]) for name in model.feature_names
+    ]  # fmt: skip
+    raw = np.ascontiguousarray(X[:, list(columns)])
+    ours, theirs = model.quantize_inputs(raw), inner.quantize_inputs(whole[:-1].transform(X))
+    step = np.abs(ours.astype(int) - theirs)
+    assert step.max() <= 1
+    assert np.mean(step > 0) < 0.05  # tenths of a centimetre often lie on a limit
+    same = ~step.any(axis=1)
+    assert np.array_equal(model.scores(raw)[same], inner.scores(whole[:-1].transform(X))[same])
+    assert np.mean(model.predict(raw) == inner.predict(whole[:-1].transform(X))) > 0.98
+    assert tinykernel.verify(model, raw[:20]).ok
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**6), st.floats(1e-3, 1e3), st.floats(-50, 50))
+def test_only_limits_are_rounded(seed, spread, mean):
+    """A folded scaling moves a value by a few roundings of binary32, never by more."""
+    from tinykernel.model.pipelines import _folded, _Line
+
+    rng = np.random.default_rng(seed)
+    raw = (spread * (rng.normal(size=(200, 3)) + mean)).astype(np.float32)
+    scaling = StandardScaler().fit(raw)
+    inner = InputScaler("float32", 8, rng.normal(-2, 0.1, 3).astype(np.float32),
+                        rng.uniform(50, 70, 3).astype(np.float32))  # fmt: skip
+    line = _Line(np.arange(3), 1 / scaling.scale_, -scaling.mean_ / scaling.scale_)
+    folded = _folded(inner, line)
+    z = scaling.transform(raw.astype(np.float64))
+    exact = (z - inner.offset.astype(np.float64)) * inner.multiplier.astype(np.float64)
+    level = np.clip(np.floor(exact), 0, 255) - 128
+    # Offset and multiplier are rounded once, and so are difference and product.
+    bound = 2.0**-22 * (np.abs(exact) + (np.abs(raw) + np.abs(folded.offset)) * folded.multiplier)
+    near = np.abs(exact - np.rint(exact)) <= bound
+    assert np.all((folded.quantize(raw) == level) | near)
+
+
+def test_steps_that_cannot_be_folded():
+    """Any other step is refused by name, inside a ColumnTransformer, too."""
+    for step, word in (
+        (PCA(2), "the step 'pca' (PCA) cannot be folded"),
+        (MinMaxScaler(clip=True), "(MinMaxScaler with clip=True)"),
+        (ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),
+         "part 'reduce' (PCA)"),
+    ):  # fmt: skip
+        with pytest.raises(TinykernelError) as error:
+            quantize(pipeline(step).fit(X, Y))
+        assert word in str(error.value)
+    with pytest.raises(TinykernelError, match="is no model"):
+        quantize(make_pipeline(StandardScaler(), PCA(2)).fit(X))
+
+
+def test_names_and_columns(tmp_path):
+    """A folded model names its columns, also of a saved file, and refuses a table in another order
+    or with others; integers stay integers where columns are only selected."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    whole = pipeline(StandardScaler(), SelectKBest(k=2)).fit(frame, Y)
+    tinykernel.save(quantize(whole), tmp_path / "m.tkm")
+    model = tinykernel.load(tmp_path / "m.tkm")
+    assert model.feature_names == ("pl", "pw")
+    assert model.score(frame[["pl", "pw"]], Y) == np.mean(model.predict(X[:, 2:]) == Y)
+    for wrong, word in ((frame[["pw", "pl"]], "another order"), (frame[["pl", "sl"]], "lack 'pw'"),
+                        (frame, "are 4")):  # fmt: skip
+        for use in (model.predict, model.quantize_inputs, model.as_raw):
+            with pytest.raises(TinykernelError, match=word):
+                use(wrong)
+    counts = (10 * X).astype(np.uint8)
+    assert quantize(pipeline(SelectKBest(k=2)).fit(counts, Y)).raw_dtype == "uint8"
+
+
+def test_a_model_shows_itself():
+    """A model is one line in a shell and a small table in a notebook, whatever its size."""
+    model = quantize(TernaryKernelClassifier(**QUICK).fit(X, np.array(["<a>", "b", "c"])[Y]))
+    assert "\n" not in repr(model)
+    assert len(repr(model)) < 200
+    assert model.fingerprint()[:16] in repr(model)
+    assert len(model._repr_html_()) < 600
+    assert "&lt;a&gt;" in model._repr_html_()
+    with pytest.raises(TinykernelError, match="150 rows"):
+        model.score(X, Y[:3])

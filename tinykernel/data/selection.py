@@ -1,0 +1,133 @@
+"""Which columns of a table are inputs, and what becomes of the values that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.checks import check_choice
+from tinykernel.errors import TinykernelError
+
+__all__ = [
+    "MISSING",
+    "Selection",
+    "gaps_in_words",
+    "medians_of",
+    "smallest_type",
+    "whole_numbers",
+]
+
+#: What stands for a missing value in a text file, where missing values are allowed.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_INT32 = np.iinfo(np.int32)
+_SMALL = ("uint8", "int8", "uint16", "int16", "int32")
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is taken of a table.
+
+    Parameters
+    ----------
+    inputs : tuple of str, optional
+        The columns that are inputs, in this order; by default all but label and groups.
+    drop : tuple of str, default=()
+        Columns that are none.
+    missing : {None, "drop", "median"}
+        What becomes of missing values: refused, or their rows left out, or filled with the median
+        of the training rows.
+    medians : tuple of float, optional
+        Those of an earlier training, one an input, for "median".
+
+    Raises
+    ------
+    TinykernelError
+        If `missing` is something else.
+    """
+
+    inputs: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    missing: str | None = None
+    medians: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the choice."""
+        check_choice("missing", self.missing, (None, "drop", "median"))
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether it needs a table."""
+        return self.inputs is not None or bool(self.drop)
+
+    def positions(self, file: object, columns: Sequence[str], others: Sequence[int]) -> list[int]:
+        """Return the positions of the inputs in a table.
+
+        Parameters
+        ----------
+        file : path-like
+            For messages.
+        columns : sequence of str
+            All of the table.
+        others : sequence of int
+            Positions of label and groups.
+        """
+        for name in [*(self.inputs or ()), *self.drop]:
+            if name not in columns:
+                raise TinykernelError(f"{file}: has no column called {name!r}")
+            if columns.index(name) in others:
+                raise TinykernelError(f"{file}: column {name!r} is the label or the group")
+        if self.inputs is not None and len(set(self.inputs)) < len(self.inputs):
+            raise TinykernelError(f"{file}: --inputs names a column twice")
+        names = columns if self.inputs is None else self.inputs
+        found = [columns.index(name) for name in names if name not in self.drop]
+        found = [position for position in found if position not in others]
+        if not found and self.names_columns:
+            raise TinykernelError(f"{file}: no column is left as input")
+        return found
+
+
+def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the lower median of each column, a value that it has; NaN where it has none."""
+    with np.errstate(all="ignore"):
+        ordered = np.sort(X, axis=0)  # NaN at the end
+    count = np.sum(~np.isnan(X), axis=0)
+    return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
+
+
+def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
+    """Count missing values by column."""
+    per = gaps.sum(axis=0)
+    named = [
+        f"{columns[i] if columns is not None else i} {per[i]}" for i in np.flatnonzero(per)[:_SHOWN]
+    ]
+    more = ", ..." if np.count_nonzero(per) > _SHOWN else ""
+    return (
+        f"{int(per.sum())} missing values in {int(gaps.any(axis=1).sum())} rows "
+        f"({', '.join(named)}{more})"
+    )
+
+
+def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
+    """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
+
+    Examples
+    --------
+    >>> whole_numbers(np.array([[3.0, 16.0]])), whole_numbers(np.array([[0.5]]))
+    ((3, 16), None)
+    """
+    low, high = float(X.min()), float(X.max())
+    if not (low >= _INT32.min and high <= _INT32.max):
+        return None
+    if X.dtype.kind == "f" and not all(np.array_equal(rows, np.rint(rows)) for rows in X):
+        return None
+    return int(low), int(high)
+
+
+def smallest_type(low: int, high: int) -> str:
+    """Return the smallest raw type that holds a range."""
+    return next(name for name in _SMALL if np.iinfo(name).min <= low and high <= np.iinfo(name).max)

@@ -1,0 +1,156 @@
+"""Pipelines of scikit-learn as one integer model: scaling and column selection are folded in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.scaler import InputScaler
+
+__all__ = ["fold", "is_pipeline"]
+
+_FOLDED = "StandardScaler, MinMaxScaler, a selection of columns and ColumnTransformers of these"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What stands before the classifier: ``z_i = gain_i * x_(column_i) + shift_i``."""
+
+    column: NDArray[np.intp]
+    gain: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+    def then(self, column: NDArray[np.intp], gain: Any = 1.0, shift: Any = 0.0) -> _Line:
+        """Return this followed by a selection of its outputs, then ``gain * z + shift``."""
+        return _Line(
+            self.column[column], self.gain[column] * gain, self.shift[column] * gain + shift
+        )
+
+
+def is_pipeline(obj: object) -> bool:
+    """Say whether an object is a pipeline of scikit-learn."""
+    return isinstance(getattr(obj, "steps", None), list) and hasattr(obj, "named_steps")
+
+
+def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
+    """Put the steps before the classifier into the scaler of its integer model.
+
+    The model takes the columns that are left, in their order, as float32; its `feature_names` say
+    which. A scaling moves the limits between two levels of an input by no more than what binary32
+    rounds, so that a level differs from that of the pipeline only where the input lies that close
+    to a limit.
+
+    Parameters
+    ----------
+    pipeline : fitted sklearn.pipeline.Pipeline
+    model : IntegerModel
+        Of its last step.
+
+    Returns
+    -------
+    IntegerModel
+
+    Raises
+    ------
+    TinykernelError
+        Names the step that cannot be folded.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(pipeline)
+    names = getattr(pipeline, "feature_names_in_", None)
+    n = int(pipeline.n_features_in_)
+    line = _Line(np.arange(n), np.ones(n), np.zeros(n))
+    for name, step in pipeline.steps[:-1]:
+        line = _followed(line, f"pipeline: the step {name!r}", step)
+    if model.local is not None:
+        raise TinykernelError("pipeline: a model of signals or images takes raw values only")
+    selects = not np.array_equal(line.column, np.arange(n))
+    own = None
+    if names is not None or selects:
+        known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
+        own = tuple(known[i] for i in line.column)
+    return replace(model, scaler=_folded(model.scaler, line), feature_names=own)
+
+
+def _followed(line: _Line, what: str, step: Any) -> _Line:
+    """Return a line followed by one step."""
+    width = len(line.column)
+    kind, everything = type(step).__name__, np.arange(width)
+    if step is None or step == "passthrough":
+        return line
+    if is_pipeline(step):
+        for name, inner in step.steps:
+            line = _followed(line, f"{what}, step {name!r}", inner)
+        return line
+    if not type(step).__module__.startswith("sklearn."):
+        raise TinykernelError(f"{what} ({kind}) is not known; folded are {_FOLDED}")
+    if kind == "StandardScaler":
+        gain = 1.0 if step.scale_ is None else 1 / step.scale_
+        return line.then(everything, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
+    if kind == "MinMaxScaler" and not step.clip:
+        return line.then(everything, step.scale_, step.min_)
+    if hasattr(step, "get_support"):
+        return line.then(step.get_support(indices=True))
+    if kind == "ColumnTransformer":
+        return _columns(line, what, step)
+    reason = " with clip=True" if kind == "MinMaxScaler" else ""
+    raise TinykernelError(f"{what} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
+
+
+def _columns(line: _Line, what: str, step: Any) -> _Line:
+    """Return a line followed by a ColumnTransformer: its parts side by side."""
+    parts = []
+    for name, inner, columns in step.transformers_:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        known = list(getattr(step, "feature_names_in_", ()))
+        chosen = _positions(columns, known, len(line.column))
+        part = _followed(line.then(chosen), f"{what}, part {name!r}", _bare(inner))
+        parts.append(part)
+    if step.transformer_weights:
+        raise TinykernelError(f"{what} (ColumnTransformer with weights) cannot be folded")
+    if not parts:
+        raise TinykernelError(f"{what} (ColumnTransformer) leaves no column")
+    joined = (np.concatenate([getattr(part, name) for part in parts])
+              for name in ("column", "gain", "shift"))  # fmt: skip
+    return _Line(*joined)
+
+
+def _bare(inner: Any) -> Any:
+    """Return None for what passes columns through unchanged."""
+    is_plain = type(inner).__name__ == "FunctionTransformer" and inner.func is None
+    return None if is_plain else inner
+
+
+def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:
+    """Return the positions of columns that are named, numbered, sliced or masked."""
+    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        return np.arange(width)[columns]
+    chosen = [columns] if isinstance(columns, str | int) else list(columns)
+    if all(isinstance(column, bool | np.bool_) for column in chosen):
+        return np.flatnonzero(chosen)
+    return np.array([known.index(c) if isinstance(c, str) else range(width)[c] for c in chosen],
+                    dtype=np.intp)  # fmt: skip
+
+
+def _folded(scaler: InputScaler, line: _Line) -> InputScaler:
+    """Return the scaler of ``x`` for one of ``z = gain * x + shift``."""
+    if np.all(line.gain == 1) and np.all(line.shift == 0):
+        return scaler
+    if not scaler.is_float:
+        raise TinykernelError("pipeline: a scaled input is no float32; train on floats")
+    # z - offset = gain * (x - (offset - shift) / gain)
+    offset = (scaler.offset.astype(np.float64) - line.shift) / line.gain
+    multiplier = scaler.multiplier.astype(np.float64) * line.gain
+    if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(multiplier))):
+        raise TinykernelError("pipeline: a scaling is not finite")
+    constant = scaler.multiplier == 0
+    offset = np.where(constant, 0, offset)
+    return InputScaler("float32", scaler.bits, offset.astype(np.float32),
+                       np.where(constant, 0, multiplier).astype(np.float32))  # fmt: skip

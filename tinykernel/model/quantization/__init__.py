@@ -1,0 +1,1 @@
+"""The parts of `tinykernel.model.quantize`: inputs, phase windows, and what rounding does."""

@@ -1,0 +1,1 @@
+"""The linear part, trained with the rounding of its weights."""

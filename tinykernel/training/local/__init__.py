@@ -1,0 +1,1 @@
+"""Local stages: what learns or chooses the kernels that turn signals and images into counts."""
