@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --progress-bar off --quiet
-C_FILES := $(sort $(shell find firmware -name '*.[ch]'))
+C_FILES := $(sort $(shell find firmware benchmarks -name '*.[ch]'))
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
