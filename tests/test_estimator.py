@@ -88,7 +88,7 @@ def test_groups_follow_their_rows(rows, monkeypatch):
     groups = np.repeat(["ann", "ben"], 100)
     seen = []
 
-    def look(data, options):
+    def look(data, options, shape):
         seen.append(data)
         raise KeyboardInterrupt
 

@@ -18,6 +18,7 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.random_models import local_model, random_signal_stage
 from tests.sessions import (
     ROOT,
     Block,
@@ -28,6 +29,7 @@ from tests.sessions import (
     run_shell,
     wording,
 )
+from tinykernel import export
 from tinykernel.codegen.targets import TARGETS
 
 README = ROOT / "README.md"
@@ -66,18 +68,23 @@ def test_console_blocks(
 def test_c_blocks(
     session: tuple[Path, list[str]], require_tool: Callable[[str], Any], compiler: str
 ) -> None:
-    """The C of the README compiles against the project that the README exports."""
+    """The C of the README compiles against the project that the README exports, or its like."""
     program, (folder, _) = require_tool(compiler), session
+    stage = random_signal_stage(1, height=128, channels=6, hop=64)
+    sensor = local_model(stage, 1, n_classes=6)
+    export(sensor, None, folder / f"act-{compiler}", name="act", format="library")
+    projects = {"digits": folder / "digits-cortex-m4", "act": folder / f"act-{compiler}"}
     found = blocks(README, "c")
-    assert found
+    assert len(found) == len(projects)
     for number, block in enumerate(found):
-        compile_c(program, block, folder / "digits-cortex-m4", folder / f"block{number}.c")
+        (name,) = re.findall(r'#include "(\w+)\.h"', block.text)
+        compile_c(program, block, projects[name], folder / f"block{number}.c")
 
 
 def compile_c(program: str, block: Block, project: Path, source: Path) -> None:
     """Compile a C block with the headers of an exported project, every warning an error."""
     source.write_text(block.text, encoding="utf-8")
-    headers = [f"-I{path}" for path in project.glob("lib/*/src")]
+    headers = [f"-I{path}" for path in (*project.glob("lib/*/src"), project / "src")]
     done = subprocess.run(
         [program, "-std=c99", *WARNINGS, *headers, "-c", str(source), "-o", f"{source}.o"],
         capture_output=True,
