@@ -165,7 +165,8 @@ def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path) -
     model = ALL["signal, averaged"]()
     export(model, "host", tmp_path / "project", name="gesture")
     folders = {path.parent for path in (tmp_path / "project").rglob("*.h")}
-    sources = [str(path) for path in (tmp_path / "project" / "src").glob("*.c")]
+    project = tmp_path / "project"
+    sources = [str(path) for path in (*project.glob("src/*.c"), *project.glob("lib/*/src/*.c"))]
     subprocess.run(
         [gcc, "-std=c99", *WARNINGS, *(f"-I{folder}" for folder in sorted(folders)), *sources,
          "-o", str(tmp_path / "program")], check=True,
