@@ -147,9 +147,9 @@ def test_real_recordings(data_folder):
 # ------------------------------------------------------------------------------- kinds of files
 
 
-def test_tables_of_all_kinds_are_equal(tmp_path):
+def test_tables_of_all_kinds_are_equal(tmp_path, require_tool):
     """CSV, decimal commas, tabs, dates, parquet and arrays give the same windows and times."""
-    pytest.importorskip("pyarrow")
+    require_tool("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -93,9 +93,11 @@ def test_missing_values(tmp_path, how):
     assert json.loads(run("evaluate", model, data, "--json").stdout)["baselines"]
 
 
-def test_missing_values_of_arrays_and_parquet(tmp_path):
+def test_missing_values_of_arrays_and_parquet(tmp_path, require_tool):
     """NaN in arrays and nulls in Parquet are missing values, too."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pa = require_tool("pyarrow")
+    import pyarrow.parquet as pq
+
     X, y = blobs(30, 0)
     X[3, 1] = np.nan
     np.savez(tmp_path / "a.npz", X=X, y=y)
