@@ -194,8 +194,8 @@ def test_what_cannot_be_saved(tmp_path: Path, suffix: str) -> None:
 
 def pickles(obj: object) -> dict[str, bytes]:
     """Pickle in the ways that people use."""
+    import cloudpickle
     import joblib
-    from joblib.externals import cloudpickle
 
     found = {f"pickle {n}": pickle.dumps(obj, protocol=n) for n in (3, 4, 5)}
     joblib.dump(obj, stream := io.BytesIO())
