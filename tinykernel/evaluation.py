@@ -391,6 +391,7 @@ def _linear_labels(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
 
     X, y = _some(X, y, _LINEAR_ROWS)
     scaler = StandardScaler().fit(np.asarray(X, dtype=np.float64))
@@ -400,7 +401,8 @@ def _linear_labels(
         model = LogisticRegression(C=1 / (penalty * len(y)), class_weight=class_weight)
         return model.fit(X, y)
 
-    with warnings.catch_warnings():
+    # Threads of so small products wait for each other: on a busy machine twenty times longer.
+    with threadpool_limits(1), warnings.catch_warnings():
         # A hundred steps are enough for a baseline.
         warnings.simplefilter("ignore", ConvergenceWarning)
         few, labels = _some(rows, y, _FEW_ROWS)
