@@ -81,4 +81,4 @@ def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:
     """
     if decisions.shape[1] == 1:
         return (decisions[:, 0] > 0).astype(np.int64)
-    return decisions.argmax(axis=1).astype(np.int64)
+    return np.asarray(decisions.argmax(axis=1), dtype=np.int64)
