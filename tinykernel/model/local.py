@@ -16,11 +16,13 @@ from tinykernel.model.arrays import checked_array
 from tinykernel.model.proof import Range
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["LANE_BITS", "LocalStage"]
+__all__ = ["LANE_BITS", "WIDEST_CELL", "LocalStage"]
 
 #: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
 LANE_BITS = (8, 16)
 _MOST_COUNTS = 65536
+#: The firmware has C for cells of images of so many columns at most.
+WIDEST_CELL = 255
 
 
 @dataclass(frozen=True, eq=False)
