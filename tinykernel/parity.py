@@ -23,6 +23,7 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import margins
 
 __all__ = ["Difference", "VerifyResult", "verify"]
 
@@ -39,7 +40,8 @@ class Difference:
     row : int
         Row of the data, from 0; of a stream the decision.
     what : str
-        ``"score of class 'x'"``, ``"label"`` or ``"input 3"``.
+        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"`` or
+        ``"input 3"``.
     expected, got : int
         Python's value and the C's.
     """
@@ -115,7 +117,8 @@ def verify(
 
     Both entries are compared: raw inputs and quantized ones, each through the scores and the
     predict function, and the quantization by itself. With a local stage there are raw inputs only,
-    and where it has a hop also a stream: the inputs one after the other are a long recording.
+    and where it has a hop also a stream: the inputs one after the other are a long recording. Of a
+    model that decides, every decision, margin and confidence is compared, too.
 
     Parameters
     ----------
@@ -201,16 +204,21 @@ def expected_values(model: IntegerModel, rows: dict[str, NDArray[Any]]) -> dict[
         if entry == "quantize":
             expected[entry] = rows["quantized"]
         elif entry == "quantized":
-            expected[entry] = _with_labels(model.scores_quantized(given))
+            expected[entry] = _with_labels(model, model.scores_quantized(given))
         elif entry == "stream":
-            expected[entry] = _with_labels(model.scores(_windows(model, given)))
+            expected[entry] = _with_labels(model, model.scores(_windows(model, given)))
         else:
-            expected[entry] = _with_labels(model.scores(given))
+            expected[entry] = _with_labels(model, model.scores(given))
     return expected
 
 
-def _with_labels(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.column_stack([scores, scores.argmax(axis=1)])
+def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    columns = [scores, scores.argmax(axis=1)]
+    if model.decision is not None:
+        decision, (_, margin) = model.decision, margins(scores)
+        columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
+    return np.column_stack(columns).astype(np.int32)
 
 
 def _windows(model: IntegerModel, samples: NDArray[Any]) -> NDArray[Any]:
@@ -280,7 +288,9 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
-    return "label" if column == model.n_classes else f"score of class {model.classes[column]!r}"
+    if column >= model.n_classes:
+        return ("label", "decision", "margin", "confidence")[column - model.n_classes]
+    return f"score of class {model.classes[column]!r}"
 
 
 def _accuracy(
