@@ -32,7 +32,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
-from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.folds import keep_aside, trial_folds, weights_like
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
@@ -226,8 +226,7 @@ def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> 
     if data.validation is None:
         return None
     rows, codes = data.validation
-    by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
-    weights = by_class[codes].astype(np.float32)
+    weights = weights_like(data.codes, weight, codes)
     return Validation(transform.mixed(rows), codes, weights, transform.scaler.quantize(rows))
 
 
