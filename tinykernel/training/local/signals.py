@@ -15,10 +15,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
@@ -229,7 +229,7 @@ def _kinds(stage: LocalStage) -> NDArray[np.int64]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
     """Fill out (n, positions) with the responses of one kernel; levels (n, rows)."""
     n_positions = out.shape[1]
@@ -249,7 +249,7 @@ def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
                     r[t] = 3 * (x[t + a] + x[t + b] + x[t + c]) - r[t]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_windows(  # type: ignore[no-untyped-def]
     begin, end, levels, kinds, dilations, channels, thresholds, out
 ):  # fmt: skip
