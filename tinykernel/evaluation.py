@@ -206,7 +206,7 @@ def evaluate(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
     >>> found = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
     >>> found.accuracy > 0.9, found.baselines["linear"].n_bytes
     (True, 12)

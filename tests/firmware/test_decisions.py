@@ -16,6 +16,7 @@ from tests.random_models import random_model, random_raw
 from tinykernel.build.program import WARNING_FLAGS, find_platforms
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
+from tinykernel.codegen.targets import find_target
 from tinykernel.model.decision import Decision, margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.parity import verify
