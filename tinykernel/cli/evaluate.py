@@ -136,5 +136,10 @@ def _own_training(training: Callable[[float, int], Dataset], memory: Remembered)
         dataset = training(memory.test_size or 0.0, memory.seed or 0)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
+    kept = memory.everything.get("calibration_kept")
+    if isinstance(kept, dict):
+        from tinykernel.data.splits import keep_for_calibration
+
+        dataset, _ = keep_for_calibration(dataset, seed=memory.seed or 0, **kept)
     here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}
     return dataset if here == record else None
