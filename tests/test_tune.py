@@ -16,7 +16,7 @@ from tinykernel.tuning.curve import Point, curve, smallest_good
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Trial, deal_folds
 
-QUICK = {"epochs": 2, "search": False, "n_folds": 2}
+QUICK = {"epochs": 2, "effort": "quick", "n_folds": 2}
 MODEL = random_model(0)
 MEMORY = report(MODEL, "cortex-m4", compiler="none")
 

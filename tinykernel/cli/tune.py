@@ -200,13 +200,15 @@ def _write(
     from tinykernel.modelfile import save
 
     model = found.models[chosen.budget]
-    trained = TrainResult(
-        model, None, found.reports[chosen.budget], chosen.budget, options["method"], 1, 0.0
-    )
+    size_of, method = found.reports[chosen.budget], options["method"]
+    # What is known of a finished training; the classifier itself is not kept.
+    trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0)
     given = {name: options[name] for name in
              ("label", "groups", "test_size", "seed", "class_weight")}  # fmt: skip
     about = about_training(trained, dataset, found.target, {**given, **kept})
-    save(model, output, about | {"tune": _in_short(found)})
+    search = found.searches.get(chosen.budget)
+    about |= {"tune": _in_short(found)} | ({"search": search} if search else {})
+    save(model, output, about)
 
 
 def _in_short(found: TuneResult) -> dict[str, Any]:

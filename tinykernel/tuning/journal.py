@@ -89,7 +89,7 @@ class Journal:
             self._write(self.folder / _HEADER, self._header)
         fields = {
             name: getattr(outcome, name)
-            for name in ("seconds", "confusion", "groups", "instructions", "counted")
+            for name in ("seconds", "confusion", "groups", "instructions", "counted", "search")
         }
         if outcome.memory is not None:
             fields["memory"] = dataclasses.asdict(outcome.memory)

@@ -30,7 +30,9 @@ class TuneResult:
     models : dict of int to IntegerModel
         By budget in bytes; trained on all training rows.
     reports : dict of int to Report
-        Memory of the models.
+        Memory of the models, by which they keep to their budgets.
+    searches : dict of int to dict
+        What the search of each model chose and gained.
     target : str
     score : {"accuracy", "balanced accuracy"}
         What was compared.
@@ -49,6 +51,7 @@ class TuneResult:
     highest: Point
     models: dict[int, IntegerModel]
     reports: dict[int, Report]
+    searches: dict[int, dict[str, Any]]
     target: str
     score: str
     n_folds: int

@@ -47,7 +47,7 @@ class Outcome:
 
     `refused` says why there is no model of that size. Of a fold there is the confusion on the rows
     held out, and how many rows of each group were held out and were right; of a final training the
-    model, its memory and its instructions.
+    model, its memory, its instructions, and what its search chose.
     """
 
     trial: Trial
@@ -58,6 +58,7 @@ class Outcome:
     memory: Report | None = None
     instructions: int | None = None
     counted: str = ""
+    search: dict[str, Any] | None = None
     model: IntegerModel | None = None
 
 
@@ -119,9 +120,14 @@ def _trained(work: Work, trial: Trial) -> TrainResult:
         work.X[inside], work.y[inside], budget=trial.size, target=work.target,
         groups=_several(work.groups, inside), **work.parameters,
     )  # fmt: skip
-    if found.interrupted:
+    if found.interrupted or (_search(found) or {}).get("interrupted"):
         raise KeyboardInterrupt  # half a training is no measure of a size
     return found
+
+
+def _search(found: TrainResult) -> dict[str, Any] | None:
+    """Return what a search chose and gained; None where there was none."""
+    return getattr(found.classifier, "search_", None) or None
 
 
 def _several(groups: NDArray[Any] | None, inside: NDArray[np.bool_]) -> NDArray[Any] | None:
@@ -149,7 +155,9 @@ def _judged(work: Work, trial: Trial, found: TrainResult) -> Outcome:
 
 
 def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
-    assert found.memory is not None  # there is a budget
+    sizes = found.sizes or found.memory
+    if sizes is None:
+        raise TinykernelError(f"the size of a model on {work.target} is not known")
     try:
         cost = bench(found.model, work.target)
         instructions: int | None = cost.instructions
@@ -157,7 +165,7 @@ def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
     except TinykernelError as error:
         instructions, how = None, f"not counted: {error}"
     return Outcome(
-        trial, 0.0, memory=found.memory, instructions=instructions, counted=how,
+        trial, 0.0, memory=sizes, search=_search(found), instructions=instructions, counted=how,
         model=found.model,
     )  # fmt: skip
 

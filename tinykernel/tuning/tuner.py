@@ -96,7 +96,7 @@ def tune(
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = tune(X, y, sizes=["2KB", "3KB"], n_folds=2, epochs=5, search=False, n_jobs=1)
+    >>> found = tune(X, y, sizes=["2KB", "3KB"], n_folds=2, epochs=5, effort="quick", n_jobs=1)
     >>> [point.budget for point in found.points], found.model.n_classes
     ([2048, 3072], 3)
     """
@@ -168,9 +168,10 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
     finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}
     models = {size: each.model for size, each in finals.items() if each.model is not None}
     reports = {size: each.memory for size, each in finals.items() if each.memory is not None}
+    searches = {size: each.search for size, each in finals.items() if each.search is not None}
     done, total = run.counts
     return TuneResult(
-        tuple(points), best, highest, models, reports, target,
+        tuple(points), best, highest, models, reports, searches, target,
         "balanced accuracy" if balanced else "accuracy", len(points[0].folds), done, total,
         run.stopped if done < total else "", refused,
     )  # fmt: skip
