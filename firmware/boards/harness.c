@@ -95,7 +95,11 @@ static void run_row(uint32_t entry)
 }
 
 #ifdef PAINT_STACK
+#if defined(__AVR__)
+enum { PAINTED_WORDS = 96 };
+#else
 enum { PAINTED_WORDS = 512 };
+#endif
 #define PAINT 0x5ca1ab1eu
 
 /* Paint the unused stack below, run, and see how far down the paint is gone. Apart, so that `here`

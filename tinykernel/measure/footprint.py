@@ -21,7 +21,7 @@ from tinykernel.files import temporary_folder
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
-__all__ = ["FLASH_PARTS", "Footprint", "flash_parts", "measure_footprint"]
+__all__ = ["FLASH_PARTS", "Footprint", "flash_parts", "measure_footprint", "size_script"]
 
 #: Parts of flash in the order of a report.
 FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
@@ -96,7 +96,7 @@ def measure_footprint(
         raise TinykernelError(
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
         )
-    script = resources.folder("firmware") / "boards" / "size.ld"
+    script = size_script(row)
     with temporary_folder() as name:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, MODEL))
@@ -131,6 +131,13 @@ def measure_footprint(
         compiler=toolchain.title,
         notes=tuple(notes),
     )
+
+
+def size_script(target: Target) -> Path:
+    """Return the linker script for measuring a program of a target."""
+    boards = resources.folder("firmware") / "boards"
+    own = boards / target.family / "size.ld"
+    return own if own.exists() else boards / "size.ld"
 
 
 def flash_parts(model: IntegerModel) -> tuple[str, ...]:
@@ -174,8 +181,13 @@ def _symbols(elf: ELFFile) -> Iterator[Symbol]:
     for table in elf.iter_sections():
         if isinstance(table, SymbolTableSection):
             for symbol in table.iter_symbols():
-                kind = symbol["st_info"]["type"]
-                if symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
+                kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
+                if kind == "STT_NOTYPE" and elf["e_machine"] == "EM_AVR":
+                    # The hand-written routines of its library do not say that they are functions.
+                    inside = isinstance(section, int) and elf.get_section(section)["sh_flags"] & 4
+                    if inside and symbol["st_info"]["bind"] == "STB_GLOBAL":
+                        yield symbol
+                elif section != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
                     yield symbol
 
 
