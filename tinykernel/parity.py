@@ -23,6 +23,7 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import margins
 
 __all__ = ["Difference", "VerifyResult", "verify"]
 
@@ -41,7 +42,8 @@ class Difference:
     row : int
         Row of the data, from 0; of a stream the decision.
     what : str
-        ``"score of class 'x'"``, ``"label"`` or ``"input 3"``.
+        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"`` or
+        ``"input 3"``.
     expected, got : int
         Python's value and the C's.
     """
@@ -119,7 +121,8 @@ def verify(
     Both entries are compared: raw inputs and quantized ones, each through the scores and the
     predict function, and the quantization by itself. With a local stage there are raw inputs only,
     and where it has a hop also a stream: of each recording the decisions at every hop, from samples
-    that are pushed one by one.
+    that are pushed one by one. Of a model that decides, every decision, margin and confidence is
+    compared, too.
 
     Parameters
     ----------
@@ -227,18 +230,23 @@ def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]
         if entry == "quantize":
             expected[entry] = np.asarray(rows["quantized"])
         elif entry == "quantized":
-            expected[entry] = _with_labels(model.scores_quantized(np.asarray(given)))
+            expected[entry] = _with_labels(model, model.scores_quantized(np.asarray(given)))
         elif entry == "stream":
             none = np.zeros((0, model.n_classes), dtype=np.int32)
             parts = [_stream_scores(model, samples) for samples in given]
-            expected[entry] = _with_labels(np.concatenate([none, *parts]))
+            expected[entry] = _with_labels(model, np.concatenate([none, *parts]))
         else:
-            expected[entry] = _with_labels(model.scores(np.asarray(given)))
+            expected[entry] = _with_labels(model, model.scores(np.asarray(given)))
     return expected
 
 
-def _with_labels(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.column_stack([scores, scores.argmax(axis=1)])
+def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    columns = [scores, scores.argmax(axis=1)]
+    if model.decision is not None:
+        decision, (_, margin) = model.decision, margins(scores)
+        columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
+    return np.column_stack(columns).astype(np.int32)
 
 
 def _stream_scores(model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int32]:
@@ -316,7 +324,9 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
-    return "label" if column == model.n_classes else f"score of class {model.classes[column]!r}"
+    if column >= model.n_classes:
+        return ("label", "decision", "margin", "confidence")[column - model.n_classes]
+    return f"score of class {model.classes[column]!r}"
 
 
 def _accuracy(

@@ -28,25 +28,28 @@ class Output:
 
     Parameters
     ----------
-    values : ndarray, shape (n_rows, n_classes + 1) or (n_rows, n_features)
-        Scores and the label that the predict function gave, int32; or the quantized inputs. Of a
-        stream one row for each window that ended.
+    values : ndarray, shape (n_rows, n_classes + 1 or + 4) or (n_rows, n_features)
+        Scores and the label that the predict function gave, int32, and of a model that decides also
+        decision, margin and confidence; or the quantized inputs. Of a stream one row for each
+        window that ended.
+    n_classes : int
     stack : int
         Bytes of stack that one inference really took; 0 where that is not measured.
     """
 
     values: NDArray[Any]
     stack: int
+    n_classes: int
 
     @property
     def scores(self) -> NDArray[np.int32]:
         """The scores of all classes."""
-        return self.values[:, :-1]
+        return self.values[:, : self.n_classes]
 
     @property
     def labels(self) -> NDArray[np.int32]:
         """What the predict function gave."""
-        return self.values[:, -1]
+        return self.values[:, self.n_classes]
 
 
 def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Output]:
@@ -68,7 +71,10 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
         at += count * kind.itemsize + 4
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
         found.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
-    return {entry: Output(np.concatenate(parts), stack[entry]) for entry, parts in found.items()}
+    return {
+        entry: Output(np.concatenate(parts), stack[entry], model.n_classes)
+        for entry, parts in found.items()
+    }
 
 
 def _sections(rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -100,7 +106,8 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
     if entry == "quantize":
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
-    return np.dtype([("values", "<i4", (model.n_classes + 1,))])
+    more = 1 if model.decision is None else 4
+    return np.dtype([("values", "<i4", (model.n_classes + more,))])
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:
