@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,32 +16,13 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
+from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.model import as_integer_model
 
 __all__ = ["BenchResult", "bench", "parse_clock"]
 
 _HARNESS = ("tk_measured", "run_row", "stack_used", "fill_scratch", "main")
-_UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
-
-
-def parse_clock(text: str | float) -> float:
-    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
-
-    Examples
-    --------
-    >>> parse_clock("80MHz")
-    80000000.0
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text), re.IGNORECASE)
-    unit = match.group(2).lower() if match else ""
-    if not isinstance(text, str):
-        unit = "hz"
-    if not match or unit not in _UNITS or float(match.group(1)) <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
-        )
-    return float(match.group(1)) * _UNITS[unit]
 
 
 @dataclass(frozen=True)
