@@ -51,13 +51,13 @@ class TrainResult:
         compiler is installed. The linked program where the estimate does not know the code.
     budget : int or None
         Bytes of flash that were allowed.
-    limits : Limits or None
-        The whole budget.
     method : {"learned", "paper"}
     trainings : int
         How often it was trained until it fitted.
     seconds : float
         Time of all this.
+    limits : Limits or None
+        The whole budget.
     """
 
     model: IntegerModel
@@ -65,10 +65,10 @@ class TrainResult:
     memory: Report | None
     sizes: Report | None
     budget: int | None
-    limits: Limits | None
     method: str
     trainings: int
     seconds: float
+    limits: Limits | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -188,7 +188,7 @@ def train(
             memory = _measured(model, target, limits)
             seconds = time.perf_counter() - started
             return TrainResult(
-                model, classifier, memory, sizes, limit, limits, method, trainings, seconds
+                model, classifier, memory, sizes, limit, method, trainings, seconds, limits
             )
         stopped = _interrupted(classifier, method)
         smaller = _smaller(classifier, method, model, over, asked)
