@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, format_size, parse_limits, parse_size
-from tinykernel.model import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["Report", "format_size", "parse_size", "report"]
 
@@ -49,6 +50,9 @@ class Report:
         Of one inference, estimated; None where the budget does not ask for it.
     cycles : float
         Cycles of an instruction, at most, for the time.
+    stream : dict of str to int or None
+        Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
+        ``scratch`` for a decision. None for models without one.
     """
 
     target: str
@@ -67,6 +71,7 @@ class Report:
     limits: Limits | None = None
     instructions: int | None = None
     cycles: float = 1.0
+    stream: dict[str, int] | None = None
 
     @property
     def ram(self) -> int:
@@ -146,6 +151,7 @@ class Report:
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
             "deepest_calls": list(self.chain),
             "notes": list(self.notes),
+            "stream": None if self.stream is None else dict(self.stream),
         }
 
     def to_html(self) -> str:
@@ -247,11 +253,20 @@ def report(
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None
-    return _report(row, footprint, limits, instructions)
+    found = _report(row, footprint, limits, _stream_bytes(integer_model))
+    return replace(found, instructions=instructions)
+
+
+def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
+    """Return what a stream takes of RAM, as the generated header says it."""
+    if model.local is None or not model.local.hop:
+        return None
+    packed = pack(model)
+    return {"state": 4 * packed.state_words, "scratch": 4 * packed.stream_words}
 
 
 def _report(
-    target: Target, footprint: Footprint, limits: Limits | None, instructions: int | None
+    target: Target, footprint: Footprint, limits: Limits | None, stream: dict[str, int] | None
 ) -> Report:
     return Report(
         target=target.name,
@@ -265,9 +280,9 @@ def _report(
         chip_ram=target.ram,
         budget=None if limits is None else limits.flash,
         limits=limits,
-        instructions=instructions,
         cycles=target.cycles[1],
         compiler=footprint.compiler,
         chain=footprint.chain,
         notes=footprint.notes,
+        stream=stream,
     )
