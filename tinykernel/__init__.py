@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.tuning import tune
 
     __version__: str
 
@@ -45,6 +46,7 @@ __all__ = [
     "report",
     "save",
     "train",
+    "tune",
     "verify",
     "windows",
 ]
@@ -62,6 +64,7 @@ _HOME = {
     "report": "tinykernel.measure.report",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
+    "tune": "tinykernel.tuning",
     "verify": "tinykernel.parity",
     "windows": "tinykernel.data.recordings",
 }
