@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.regressor import TernaryKernelRegressor
 
     __version__: str
 
 __all__ = [
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
     "bench",
@@ -50,6 +52,7 @@ __all__ = [
 _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "evaluate": "tinykernel.evaluation",

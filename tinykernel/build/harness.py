@@ -25,9 +25,10 @@ class Output:
 
     Parameters
     ----------
-    values : ndarray, shape (n_rows, n_classes + 1) or (n_rows, n_features)
+    values : ndarray, shape (n_rows, n_scores + 1) or (n_rows, n_features)
         Scores and the label that the predict function gave, int32; or the quantized inputs. Of a
-        stream one row for each window that ended.
+        stream one row for each window that ended. Of a regressor values, and whether a second call
+        gave others.
     stack : int
         Bytes of stack that one inference really took; 0 where that is not measured.
     """
@@ -92,7 +93,7 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
     if entry == "quantize":
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
-    return np.dtype([("values", "<i4", (model.n_classes + 1,))])
+    return np.dtype([("values", "<i4", (model.n_scores + 1,))])
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:

@@ -224,6 +224,8 @@ def build_model(
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.local.hop:
         names.append("-DSTREAM_ENTRIES=1")
+    if model.values is not None:
+        names.append("-DVALUES=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)

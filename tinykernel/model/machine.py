@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaling import InputScaling
+from tinykernel.model.values import ValueUnits
 
 __all__ = ["KernelMachine"]
 
@@ -36,7 +37,7 @@ class KernelMachine:
     Parameters
     ----------
     classes : tuple
-        The c class labels in ascending order.
+        The c class labels in ascending order; none of a regressor.
     raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
         The type of the raw sensor values that the firmware takes.
     input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
@@ -56,7 +57,7 @@ class KernelMachine:
     start, width : ndarray of float64, shape (n_blocks, d)
         Phase windows in radians. ``width <= 0`` is never on, ``width >= 2 pi`` always.
     weights : ndarray of int8, shape (n_outputs, n_blocks * d)
-        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c.
+        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c; of a regressor one a value.
     output_scale, output_offset : ndarray of float64, shape (n_outputs,)
         The scale (alpha of (6)) and the offset of each output.
     input_bits : {8, 16}
@@ -68,6 +69,8 @@ class KernelMachine:
         A linear part: levels, 0 for constant inputs.
     linear_scale : float
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
+    units : ValueUnits, optional
+        Of a regressor: how outputs become values.
     """
 
     classes: tuple[object, ...]
@@ -90,6 +93,7 @@ class KernelMachine:
     trained_in_integers: bool = False
     linear: NDArray[np.int8] | None = None
     linear_scale: float = 1.0
+    units: ValueUnits | None = None
 
     @property
     def n_features(self) -> int:
@@ -206,3 +210,17 @@ class KernelMachine:
         if decisions.shape[1] == 1:
             return (decisions[:, 0] > 0).astype(np.int64)
         return np.asarray(decisions.argmax(axis=1), dtype=np.int64)
+
+    def values(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute what a regressor predicts.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
+        assert self.units is not None
+        return self.units.offset + self.units.scale * self.decision_function(X)
