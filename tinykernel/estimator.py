@@ -1,4 +1,4 @@
-"""The scikit-learn face: a kernel classifier that becomes firmware, and what all estimators share."""
+"""The scikit-learn face: a classifier that becomes firmware, and what all estimators share."""
 
 from __future__ import annotations
 

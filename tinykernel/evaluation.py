@@ -253,11 +253,12 @@ def compare(
     Raises
     ------
     TinykernelError
-        If there are no rows or the lengths differ.
+        If there are no rows, the lengths differ, or one has text and the other numbers.
     """
     true, got = np.asarray(y), np.asarray(predicted)
     if true.ndim != 1 or true.shape != got.shape or not true.size:
         raise TinykernelError(f"to compare: {true.shape} labels and {got.shape} predictions")
+    _check_kinds(true.tolist(), got.tolist() if classes is None else [*got.tolist(), *classes])
     known = list(np.union1d(true, got).tolist() if classes is None else classes)
     known += [label for label in np.union1d(true, got).tolist() if label not in known]
     index = {label: number for number, label in enumerate(known)}
@@ -268,6 +269,18 @@ def compare(
     n_groups = None if groups is None else len(np.unique(np.asarray(groups)))
     interval = accuracy_interval(true == got, groups)
     return Evaluation(tuple(known), confusion, n_groups, interval)
+
+
+def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
+    """Refuse text as labels where the model's are numbers, and the reverse."""
+    kinds = [{isinstance(label, str) for label in labels} for labels in (true, known)]
+    if len(kinds[0] | kinds[1]) > 1:
+        names = {False: "numbers", True: "text"}
+        said = [" and ".join(names[kind] for kind in sorted(found)) for found in kinds]
+        raise TinykernelError(
+            f"to compare: the labels are {said[0]} (the first is {true[0]!r}), those of the model "
+            f"{said[1]} ({known[0]!r}); give both the same"
+        )
 
 
 def accuracy_interval(

@@ -228,6 +228,7 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     record = _encode_record(obj, "model", arrays)
     header = {
         "kind": _KINDS[name],
+        "version": _version_of(record),
         "package_version": tinykernel.__version__,
         "fingerprint": _integer_model(obj).fingerprint(),
         "object": record,
@@ -403,11 +404,7 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         _check_classifier(fields, set(obj.get_params(deep=False)))
     else:
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj) if f.init}
-        # Left out where empty, so that an integer model without them is written as in version 1.
-        # A machine always has `linear_scale`, a number.
-        fields = {
-            key: value for key, value in fields.items() if key not in _LATER or value is not None
-        }
+        fields = {key: value for key, value in fields.items() if not _is_unused(obj, key)}
         _check_fields(name, fields)
     encoded = {
         key: _encode_record(value, f"{place}.{key}", arrays)
@@ -416,6 +413,21 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         for key, value in fields.items()
     }
     return {"record": [name, encoded]}
+
+
+def _is_unused(obj: Any, key: str) -> bool:
+    """Whether a field came after version 1 and holds nothing; a number goes with its array."""
+    whole = "linear" if key == "linear_scale" else key
+    return key in _LATER and getattr(obj, whole) is None
+
+
+def _version_of(record: Mapping[str, Any]) -> int:
+    """Return the oldest version of the format that has all fields of an encoded record."""
+    name, fields = record["record"]
+    # A classifier has parameters of the same names, which its constructor looks at.
+    found = [1 if name in _CLASSIFIERS else _LATER.get(key, 1) for key in fields]
+    found += [_version_of(v) for v in fields.values() if isinstance(v, dict) and "record" in v]
+    return max(found)
 
 
 def _fields_of_classifier(obj: Any) -> dict[str, Any]:
@@ -611,8 +623,13 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
     return dict.fromkeys(names.split(), check)
 
 
-#: Fields that came after version 1 of the format; they are written where they hold something.
-_LATER = ("linear", "linear_multiplier", "local", "values", "units")
+#: Fields that came after version 1 of the format, with the version in which they came. They are
+#: written where they hold something, and a file states the newest version of what it holds. So a
+#: model that uses nothing new is written, byte for byte, as ever; an older reader takes it, and of
+#: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
+#: version of `container.VERSION`, which goes up by one with each release that adds fields.
+_LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "values": 2,
+          "units": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from tinykernel.build.program import (
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["Difference", "VerifyResult", "verify"]
@@ -160,7 +160,7 @@ def verify(
     rows = entry_rows(integer, raw)
     expected = expected_values(integer, rows)
     results = []
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+    with temporary_folder() as folder:
         for program in _build(integer, row, platforms, Path(folder), flags):
             outputs = run_rows(program, integer, rows)
             found = compare(integer, expected, outputs, labels)

@@ -20,7 +20,7 @@ __all__ = ["TernaryKernelRegressor"]
 
 
 @documented
-class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
+class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):  # type: ignore[misc]
     """A kernel machine that predicts values: binary components, ternary weights, a linear part.
 
     The machine is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
@@ -173,7 +173,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
 
     def __sklearn_tags__(self) -> Any:
         """Say that `y` may have several columns."""
-        tags = super().__sklearn_tags__()  # type: ignore[no-untyped-call]
+        tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags

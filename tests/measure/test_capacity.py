@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tinykernel import TernaryKernelClassifier, report
-from tinykernel.budget import _untrained
+from tinykernel.budget.untrained import untrained
 from tinykernel.measure import capacity
 from tinykernel.training.layouts import LAYOUTS
 
@@ -33,7 +33,7 @@ def test_estimate_without_a_compiler(digits, monkeypatch):
     monkeypatch.setattr(
         capacity, "report", lambda model, target: report(model, target, compiler="none")
     )
-    machine = _untrained(*capacity.some_rows(*digits), {}, "windows", 1024)
+    machine = untrained(*capacity.some_rows(*digits), {}, "windows", 1024)
     p, _ = capacity.most_components(machine, LAYOUTS["windows"], 6000, "cortex-m0")
     flash = report(trained(digits, "windows", p), "cortex-m0", compiler="none").flash
     assert 0.9 * 6000 < flash <= 0.98 * 6000
@@ -42,7 +42,7 @@ def test_estimate_without_a_compiler(digits, monkeypatch):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_trained_model_is_below_the_least_size(digits, layout):
     """Nothing that would fit is refused before its training."""
-    machine = _untrained(*capacity.some_rows(*digits), {}, layout, 1024)
+    machine = untrained(*capacity.some_rows(*digits), {}, layout, 1024)
     least = capacity.least_size(machine, LAYOUTS[layout], 1024, "cortex-m4")
     flash = report(trained(digits, layout, 1024), "cortex-m4").flash
     assert least <= flash

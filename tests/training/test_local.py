@@ -220,6 +220,7 @@ def test_variation_of_inputs():
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
         ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
+        ({"image_shape": (4, 1024), "n_kernels": 2}, (40, 4096), "4 x 1024 is too wide"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, shape, message):

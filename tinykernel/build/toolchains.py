@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tinykernel.codegen.targets import Compiler, Target, find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.files import home
 
 __all__ = [
     "ProgramTooLarge",
@@ -157,7 +158,7 @@ def _first_complaint(text: str) -> str:
 def _package_folders() -> list[Path]:
     """List the folders where PlatformIO keeps the compilers that it has installed."""
     core = os.environ.get("PLATFORMIO_CORE_DIR")
-    root = Path(core) if core else Path.home() / ".platformio"
+    root = Path(core) if core else (home() or Path("/nonexistent")) / ".platformio"
     return sorted((root / "packages").glob("toolchain-*/bin"))
 
 

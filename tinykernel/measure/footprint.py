@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.files import temporary_folder
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
@@ -89,7 +89,7 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
         )
     script = resources.folder("firmware") / "boards" / "size.ld"
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
+    with temporary_folder() as name:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, MODEL))
         code = folder / "model.o"

@@ -27,6 +27,8 @@ __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
+# Of all blocks together: the proof needs about 1 KB a row.
+_MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,8 +96,8 @@ class IntegerModel:
     there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
     the largest score.
 
-    **6. Values.** Of a regressor `values` says what the scores mean, and there are no classes: there
-    is one output a value, ``scores = total`` however many there are, and a value is
+    **6. Values.** Of a regressor `values` says what the scores mean, and there are no classes:
+    there is one output a value, ``scores = total`` however many there are, and a value is
     ``score / 2**values.shift``.
 
     How the firmware stores these numbers (bit planes, one scale a block where all are equal, ...)
@@ -110,7 +112,7 @@ class IntegerModel:
         Diagonal of B: +-1, and 0 exactly for the constant inputs.
     permutation : Permutation
         P, shared by all blocks.
-    diagonal : ndarray of int8, shape (n_blocks, d)
+    diagonal : ndarray of int8, shape (n_blocks, d), at most 2**20 numbers
         G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign').
     diagonal_kind : {"int8", "int4", "sign"}
     halve_first, halve_second : tuple of bool, length log2(d)
@@ -650,6 +652,10 @@ def _check_blocks(model: IntegerModel) -> dict[str, Any]:
     """Check P, G and the kept rows."""
     n_blocks = 0 if np.shape(model.diagonal)[:1] == (0,) else None
     diagonal = checked_array("diagonal", model.diagonal, "int8", (n_blocks, model.dimension))
+    if diagonal.size > _MOST_ROWS:
+        raise TinykernelError(
+            f"integer model: {diagonal.size} rows in its blocks; at most {_MOST_ROWS} are supported"
+        )
     magnitude = np.abs(diagonal.astype(np.int16))
     if model.diagonal_kind not in LARGEST:
         raise TinykernelError(f"integer model: unknown diagonal kind {model.diagonal_kind!r}")

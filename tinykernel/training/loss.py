@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.kernels import LANES, inlined
 
 __all__ = ["judge", "loss_group", "prior", "share_right", "targets_of"]
@@ -104,7 +105,7 @@ def _constants(
 ) -> NDArray[np.float64]:
     """Return the best constant of each output: the mean, or a quantile."""
     shares = weight.astype(np.float64) / weight.sum(dtype=np.float64)
-    found = np.einsum("i,ij->j", shares, targets, dtype=np.float64)
+    found: NDArray[np.float64] = np.einsum("i,ij->j", shares, targets, dtype=np.float64)
     for o, level in enumerate(losses):
         if level:
             order = np.argsort(targets[:, o], kind="stable")
@@ -135,8 +136,7 @@ def share_right(
     if losses:
         constant = _value_loss(_constants(truth, weight, losses), truth, weight, losses)
         return 1 - _value_loss(decisions, truth, weight, losses) / max(constant, 1e-30)
-    labels = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
-    return float(np.average(labels == truth, weights=weight))
+    return float(np.average(chosen_labels(decisions) == truth, weights=weight))
 
 
 def judge(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
+from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import raw_dtype_of, to_raw
 from tinykernel.model.values import ValueUnits
+from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 
 __all__ = [
@@ -126,8 +127,7 @@ class TrainSet:
         truth = self.validation[1]
         if self.quantity is not None:
             return np.ones(len(truth), dtype=np.float32)
-        by_class = np.bincount(self.codes, weights=weight) / np.bincount(self.codes)
-        return np.asarray(by_class[truth], dtype=np.float32)
+        return weights_like(self.codes, weight, truth)
 
 
 def prepare(
@@ -223,7 +223,7 @@ def prepare(
 # --- canonical order -----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash_rows(data):  # type: ignore[no-untyped-def]
     """Hash the bytes of every row (FNV-1a, 64 bits)."""
     hashes = np.empty(data.shape[0], np.uint64)

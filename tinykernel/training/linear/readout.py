@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.local import LocalStage
@@ -224,8 +224,9 @@ class LinearLearner:
         def part(slot: int) -> None:
             learn_rows(
                 slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.losses,
-                self.n_outputs, linear, self.scale(), self.offset, self.mean, self.unit, keep, self.inverse_share,
-                self.gradients[0][slot], self.gradients[1][slot], self.totals[slot],
+                self.n_outputs, linear, self.scale(), self.offset, self.mean, self.unit, keep,
+                self.inverse_share, self.gradients[0][slot], self.gradients[1][slot],
+                self.totals[slot],
             )  # fmt: skip
 
         list(executor.map(part, range(SLOTS)))
@@ -272,10 +273,10 @@ class LinearLearner:
         return levels.T.astype(np.int8), worth, self.offset.astype(np.float64) - shift
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def learn_rows(  # type: ignore[no-untyped-def]
-    slot, n_slots, inputs, rows, target, weight, losses, n_real, linear, scale, offset, mean, unit, keep,
-    inverse, d_linear, d_offset, totals,
+    slot, n_slots, inputs, rows, target, weight, losses, n_real, linear, scale, offset, mean, unit,
+    keep, inverse, d_linear, d_offset, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
     n_inputs, n_outputs = linear.shape
@@ -299,7 +300,7 @@ def learn_rows(  # type: ignore[no-untyped-def]
         linear_backward(f, dsums, d_linear)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def decide_linear(  # type: ignore[no-untyped-def]
     begin, end, inputs, linear, scale, offset, mean, unit, out
 ):  # fmt: skip

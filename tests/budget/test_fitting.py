@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
-from tinykernel import TernaryKernelClassifier, TinykernelError, budget, report, train
+from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
+from tinykernel.budget import fitting, forms
 
 QUICK = {"epochs": 2, "search": False, "random_state": 0}
 PAPER = {"method": "paper", "sigma": 8.0, "regularization": 0.1, "max_iter": 2, "random_state": 0}
@@ -53,7 +54,7 @@ def test_without_a_search_the_layout_is_compact(digits):
 def test_layouts_that_are_searched(digits, monkeypatch):
     """All that can win are compared, "pruned" only where it leaves something out."""
     seen = []
-    monkeypatch.setattr(budget, "_fitted", _stopping(seen, budget._fitted))
+    monkeypatch.setattr(fitting, "fitted", _stopping(seen, fitting.fitted))
     for X, y in (digits, blobs(60, 0)):
         with pytest.raises(KeyboardInterrupt):
             train(X, y, budget="6KB")
@@ -80,7 +81,7 @@ def _stopping(seen, real):
 def test_default_budget(monkeypatch):
     """It is 30 KB; there is none with n_components, or for the host."""
     X, y = blobs(60, 0)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": {"compact": 64}})
+    monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": {"compact": 64}})
     assert train(X, y, **QUICK).budget == 30720
     free = train(X, y, n_components=64, **QUICK)
     assert free.budget is None
@@ -99,7 +100,7 @@ def test_inputs_keep_their_names():
 def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method):
     """Where the size was misjudged, the result still fits, and layout and sigma are kept."""
     X, y = blobs(120, 0)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 640})
+    monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 640})
     given = {"epochs": 2, "layout": "phases"} if method == "learned" else {"max_iter": 2}
     found = train(X, y, budget="3KB", method=method, random_state=0, **given)
     assert found.trainings == 2
@@ -126,8 +127,8 @@ def _always_over(monkeypatch, **attributes):
         return SimpleNamespace(flash=limit + 100, target=target, source="linked")
 
     monkeypatch.setattr(TernaryKernelClassifier, "_fit", fit)
-    monkeypatch.setattr(budget, "_measured", measured)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 64})
+    monkeypatch.setattr(fitting, "_measured", measured)
+    monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 64})
     return rounds
 
 
@@ -156,8 +157,8 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
             raise fault
         return report(model, target, limit, compiler=compiler)
 
-    monkeypatch.setattr(budget, "report", no_linker)
-    monkeypatch.setattr(budget, "_fitting", lambda *given: {"n_components": 64})
+    monkeypatch.setattr(fitting, "report", no_linker)
+    monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 64})
     with pytest.warns(UserWarning, match="its size is an estimate"):
         found = train(*blobs(60, 0), budget="3KB", **QUICK)
     assert found.memory.source == "estimate"
@@ -184,7 +185,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
 )
 def test_bad_values(monkeypatch, given, expected):
     """A bad value is refused before the long training."""
-    monkeypatch.setattr(budget, "_measured", None)
+    monkeypatch.setattr(fitting, "_measured", None)
     with pytest.raises(TinykernelError, match=expected):
         train(*blobs(60, 0), **given)
 
@@ -223,9 +224,9 @@ def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
             raise TinykernelError("not measured")
         return report(model, target)
 
-    monkeypatch.setattr(budget, "report", size)
-    assert budget._linear_sizes(X, y, {}, "cortex-m4") == {}
-    found, least = budget._forms(X, y, {"search": False}, 6144, "cortex-m4")
+    monkeypatch.setattr(forms, "report", size)
+    assert forms._linear_sizes(X, y, {}, "cortex-m4") == {}
+    found, least = forms._forms(X, y, {"search": False}, 6144, "cortex-m4")
     assert list(found) == ["compact"]
     assert least == 0
 
@@ -234,14 +235,14 @@ def test_a_linear_part_over_the_budget_becomes_narrower():
     """It once ended in an error although narrower weights would have fitted."""
     X, y = blobs(60, 0)
     made = TernaryKernelClassifier(n_components=0, epochs=1, random_state=0).fit(X, y)
-    smaller = budget._smaller(made, "learned", made.quantize(), 10, "auto")
+    smaller = fitting._smaller(made, "learned", made.quantize(), 10, "auto")
     assert smaller == {"n_components": 0, "linear": 4}
-    assert budget._smaller(made, "learned", made.quantize(), 10, 8) is None
+    assert fitting._smaller(made, "learned", made.quantize(), 10, 8) is None
 
 
 def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch):
     """The search for the size once came first, which takes minutes."""
-    monkeypatch.setattr(budget, "_fitting", None)
+    monkeypatch.setattr(fitting, "sizes_that_fit", None)
     with pytest.raises(TinykernelError, match="teacher: only for method"):
         train(*blobs(60, 0), method="paper", budget="8KB", teacher=np.zeros((60, 2)))
 
@@ -249,14 +250,14 @@ def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch
 def test_seconds_count_from_the_start(monkeypatch):
     """The search for the size was once left out of the time."""
     clock = iter(range(1000))
-    monkeypatch.setattr(budget, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(fitting, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
 
-    def fitting(*given):
+    def sizes(*given):
         for _ in range(100):
             next(clock)
         return {"n_components": 64}
 
-    monkeypatch.setattr(budget, "_fitting", fitting)
+    monkeypatch.setattr(fitting, "sizes_that_fit", sizes)
     assert train(*blobs(60, 0), **QUICK).seconds > 100
 
 
@@ -266,8 +267,8 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
     def unknown(*given, **named):
         raise TinykernelError("not measured")
 
-    monkeypatch.setattr(budget, "least_size", unknown)
-    monkeypatch.setattr(budget, "report", unknown)
+    monkeypatch.setattr(forms, "least_size", unknown)
+    monkeypatch.setattr(fitting, "report", unknown)
     with pytest.warns(UserWarning, match="its size is not known"):
         found = train(*blobs(60, 0), budget="8KB", n_components=64, **QUICK)
     assert found.memory is None

@@ -1,0 +1,263 @@
+"""Train the best model that fits: find what the flash allows, train, quantize, measure."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
+from tinykernel.budget.untrained import fitted
+from tinykernel.checks import check_choice
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.report import Report, parse_size, report
+from tinykernel.model import IntegerModel
+from tinykernel.model.quantize import as_integer_model
+from tinykernel.training.options import LINEAR_BITS
+
+__all__ = ["DEFAULT_BUDGET", "METHODS", "TrainResult", "train"]
+
+DEFAULT_BUDGET = "30KB"
+METHODS = ("learned", "paper")
+_WORD = 32
+
+
+@dataclass(frozen=True, eq=False)
+class TrainResult:
+    """A trained model and what it takes.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        What the firmware computes.
+    classifier : TernaryKernelClassifier or PaperClassifier
+        Fitted; the float machine, and how it came about.
+    memory : Report or None
+        Flash, RAM and stack on the target. With a budget from the linked program where there is a
+        compiler for it, otherwise estimated. None for the target "host".
+    budget : int or None
+        Bytes of flash that were allowed.
+    method : {"learned", "paper"}
+    trainings : int
+        How often it was trained until it fitted.
+    seconds : float
+        Time of all this.
+    """
+
+    model: IntegerModel
+    classifier: Any
+    memory: Report | None
+    budget: int | None
+    method: str
+    trainings: int
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the training; the best model until then was kept."""
+        return _interrupted(self.classifier, self.method)
+
+
+def train(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    budget: str | int | None = None,
+    target: str = "cortex-m4",
+    groups: ArrayLike | None = None,
+    validation: tuple[ArrayLike, ArrayLike] | None = None,
+    sample_weight: ArrayLike | None = None,
+    teacher: object = None,
+    method: str = "learned",
+    feature_names: Sequence[str] | None = None,
+    **parameters: Any,
+) -> TrainResult:
+    """Train the best model that fits a budget of flash.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, n_features)
+        Raw inputs, finite; their dtype decides what the firmware takes.
+    y : array-like, shape (n,)
+        Labels of at least two classes.
+    budget : str or int, optional
+        Flash that the model may add to the program on `target`, runtime included: bytes, or text
+        such as ``"8KB"``. By default ``"30KB"``, and no limit where ``n_components`` is given or
+        the target is "host".
+    target : str, default="cortex-m4"
+        Processor that the budget is for.
+    groups : array-like, shape (n,), optional
+        Which person, record or batch each row belongs to. Whole groups are left out to choose
+        hyper-parameters.
+    validation : (X, y), optional
+        Rows by which the best epoch is chosen.
+    sample_weight : array-like, shape (n,), optional
+        Not negative.
+    teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
+        See `TernaryKernelClassifier.fit`.
+    method : {"learned", "paper"}, default="learned"
+        "learned" trains a `TernaryKernelClassifier`; "paper" a `tinykernel.papers.PaperClassifier`,
+        which takes neither `validation` nor `teacher`.
+    feature_names : sequence of str, optional
+        Names of the inputs, where `X` is no DataFrame that has them.
+    **parameters
+        Of the classifier; those that are None have its defaults. Without ``n_components`` the
+        largest number that keeps to the budget is found, for each of several layouts where
+        ``layout`` is not given, and the layout that does best is chosen; with ``search=False`` it
+        is "compact". Where the trained model is over the budget all the same, it is trained again
+        with fewer components and everything else that was found.
+
+    Returns
+    -------
+    TrainResult
+
+    Raises
+    ------
+    TinykernelError
+        If an argument is wrong or the budget cannot be met: with an ``n_components`` for which
+        that is clear, before the training. If Ctrl-C ended a training whose model is over the
+        budget, it is not repeated.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If Ctrl-C ended the training; see `TernaryKernelClassifier.fit`.
+    UserWarning
+        If the trained model could not be linked, so that its size is an estimate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = train(X, y, budget="4KB", epochs=20, search=False, random_state=0)
+    >>> found.memory.flash <= 4096
+    True
+    >>> float((found.model.predict(X) == y).mean()) > 0.9
+    True
+    """
+    check_choice("method", method, METHODS)
+    started, trainings = time.perf_counter(), 0
+    extra = {"groups": groups, "validation": validation, "teacher": teacher}
+    extra = {name: value for name, value in extra.items() if value is not None}
+    if method == "paper" and extra.keys() - {"groups"}:
+        raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if method == "paper" and "n_kernels" in given:
+        raise TinykernelError('n_kernels: only for method "learned"')
+    shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    open_size = not {"n_components", "n_kernels"} & given.keys()
+    limit = _limit(budget, target, chosen=open_size)
+    chosen_here = limit is not None and open_size
+    if limit is not None and chosen_here:
+        given |= sizes_that_fit(X, y, method, given, limit, target, shape)
+        if isinstance(given.get("n_components"), Mapping):
+            given.pop("linear", None)  # the forms say it
+    elif limit is not None:
+        check_size(X, y, method, given, limit, target, shape)
+    while True:
+        classifier = fitted(method, given, X, y, sample_weight, **extra)
+        trainings += 1
+        if feature_names is not None and shape is None:
+            # As fit does it for a DataFrame: the model then knows its inputs by name.
+            classifier.feature_names_in_ = np.array(feature_names, dtype=object)
+        model = as_integer_model(classifier)
+        memory = _measured(model, target, limit)
+        if limit is None or memory is None or memory.flash <= limit:
+            seconds = time.perf_counter() - started
+            return TrainResult(model, classifier, memory, limit, method, trainings, seconds)
+        over, stopped = memory.flash - limit, _interrupted(classifier, method)
+        smaller = _smaller(classifier, method, model, over, asked)
+        if not chosen_here or stopped or smaller is None:
+            raise _over(memory, limit, stopped, chosen_here)
+        given |= smaller
+
+
+def _limit(budget: str | int | None, target: str, *, chosen: bool) -> int | None:
+    """Read the budget, or take the default where there is to be one."""
+    on_chip = find_target(target).family != "host"
+    if budget is None:
+        return parse_size(DEFAULT_BUDGET) if chosen and on_chip else None
+    if not on_chip:
+        raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
+    return parse_size(budget)
+
+
+def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+    """Tell the memory; without a budget nobody waits for a compiler."""
+    if find_target(target).family == "host":
+        return None
+    if limit is None:
+        found = _estimated(model, target, limit)
+        if found is not None:
+            return found
+    try:
+        return report(model, target, limit)
+    except (KeyboardInterrupt, OSError, TinykernelError) as error:
+        # A finished training is worth more than an exact figure.
+        reason = str(error) or "interrupted"
+        found = _estimated(model, target, limit)
+        known = "its size is not known" if found is None else "its size is an estimate"
+        warnings.warn(f"not linked, so {known} ({reason})", stacklevel=3)
+        return found
+
+
+def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+    """Return what a model takes without a compiler; None where its code was not measured."""
+    try:
+        return report(model, target, limit, compiler="none")
+    except TinykernelError:
+        return None
+
+
+def _over(memory: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:
+    what, advice = "the trained model", "use fewer n_components"
+    if stopped:
+        what = "training was interrupted and is not repeated with fewer components; the model"
+    elif chosen_here:
+        advice = "give a larger budget"
+    return TinykernelError(
+        f"{what} needs {memory.flash} bytes of flash on {memory.target} ({memory.source}), "
+        f"{memory.flash - limit} over the budget of {limit}; {advice}"
+    )
+
+
+def _interrupted(classifier: Any, method: str) -> bool:
+    return method == "learned" and bool(classifier.interrupted_)
+
+
+def _smaller(
+    classifier: Any, method: str, model: IntegerModel, over: int, asked: int | str
+) -> dict[str, Any] | None:
+    """Return parameters for a smaller model that need no search; None where there is none.
+
+    What was found is kept, and the width of a linear part that was `asked` for.
+    """
+    p = classifier.n_components_
+    if model.local is not None:
+        n = model.local.n_kernels
+        tables = sum(pack(model).table_bytes().values())
+        fewer = n - (-(-over * n // tables) + 1)
+        return {"n_kernels": fewer} if fewer > 0 else None
+    if p == 0:
+        narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]
+        if asked != "auto" or not narrower:
+            return None
+        return {"n_components": 0, "linear": narrower[-1]}
+    if p <= _WORD:
+        return None
+    tables = sum(pack(model).table_bytes().values())
+    words = -(-over * p // max(1, tables) // _WORD) + 1
+    found = {"n_components": max(p - words * _WORD, _WORD), "sigma": classifier.sigma_}
+    if method == "paper":
+        return found | {"regularization": classifier.regularization_}
+    chosen = classifier.options_
+    found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
+    linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]
+    return found | {"search": False, "linear": linear}

@@ -1,0 +1,298 @@
+"""How large a model fits a budget: which forms compete, each with its components or kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.budget.untrained import (
+    FOUND_ONLY,
+    untrained,
+    untrained_integers,
+    untrained_paper,
+)
+from tinykernel.checks import check_choice
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import padded_dimension
+from tinykernel.measure.capacity import (
+    MOST_CHOSEN,
+    MOST_KERNELS,
+    allowed_bytes,
+    enlarged,
+    least_size,
+    most_components,
+    most_kernels,
+    random_layout,
+    some_rows,
+)
+from tinykernel.measure.report import report
+from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
+
+__all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
+
+#: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
+#: was ahead of "windows" on MNIST, USPS, HAR and covtype.
+SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
+_WORD = 32
+# A linear part beside components, and what it adds to the code, about.
+_BESIDE, _LINEAR_CODE = 4, 260
+# With fewer components a linear part is better, where nothing is compared.
+_FEW_COMPONENTS = 128
+# Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
+_COUNT_BITS, _FEW_KERNELS = (4, 2), 16
+# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
+_A_BYTE, _A_POSITION = 85.0, 11.5
+# Options that only components have.
+_OF_COMPONENTS = ("layout", "sigma", "noise")
+
+
+def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the shape of an input that goes through a local stage."""
+    if method == "paper":
+        return None
+    options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    options.check()
+    n_dimensions = getattr(X, "ndim", 2)
+    shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    options.check_for(shape)
+    return shape
+
+
+def sizes_that_fit(
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the parameters of models that use up the budget; the trainer chooses among these."""
+    inputs = np.asarray(X)
+    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    if method == "paper":
+        return {"n_components": _paper_components(rows, labels, given, limit, target)}
+    if shape is not None:
+        return _kernels(rows, labels, given, limit, target, shape)
+    found, least = _forms(rows, labels, given, limit, target)
+    if found:
+        return {"n_components": found}
+    if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
+        # The tables of a scaler for each input may be what is too much.
+        one = {"scaler_scope": "global"}
+        found, smaller = _forms(rows, labels, {**given, **one, "search": False}, limit, target)
+        if found:
+            return {"n_components": found, **one}
+        least = min(least, smaller)
+    raise _too_small(limit, target, least, "the smallest one")
+
+
+def _paper_components(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+) -> int:
+    machine = untrained_paper(rows, labels, given)
+    layout = random_layout(machine)
+    most = components_within(limit, layout, machine.dimension, len(machine.weights))
+    machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
+    p, least = most_components(machine, layout, limit, target)
+    if p == 0:
+        raise _too_small(limit, target, least)
+    return p
+
+
+def _kernels(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the number of kernels, and the bits of the linear part on their counts."""
+    most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
+    if len(shape) == 3:
+        # Or a small model of large images would take long: 700,000 instructions at 8 KB.
+        most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
+    least, found = [], {"n_kernels": 0}
+    asked = given.get("linear", "auto")
+    unknown: TinykernelError | None = None
+    for bits in _COUNT_BITS if asked == "auto" else (asked,):
+        try:
+            n, size = most_kernels(
+                lambda n, bits=bits: untrained_integers(  # type: ignore[misc]
+                    rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
+                ),
+                most, limit, target,
+            )  # fmt: skip
+        except TinykernelError as error:
+            unknown = error
+            continue
+        least.append(size)
+        if n > found["n_kernels"]:
+            found = {"n_kernels": n, "linear": bits}
+        if n >= _FEW_KERNELS:
+            break
+    if not least and unknown is not None:
+        raise unknown
+    if not found["n_kernels"]:
+        raise _too_small(limit, target, min(least), "with the fewest kernels")
+    return found
+
+
+def _as_options(shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"window_shape": shape} if len(shape) == 2 else {"image_shape": shape}
+
+
+def _forms(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+) -> tuple[dict[str, int], int]:
+    """Return the forms that keep to the budget with their components, and the least size measured.
+
+    A form is a layout, a linear part, or both.
+    """
+    linear = _linear_sizes(rows, labels, given, target)
+    allowed = allowed_bytes(limit, target)
+    found, smallest = dict[str, int](), list(linear.values())
+    unknown: TinykernelError | None = None
+    for name in _layouts(given, rows.shape[1]):
+        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit))
+        try:
+            p, least = most_components(machine, LAYOUTS[name], limit, target)
+        except TinykernelError as error:
+            # The size of one form may be unknown without a compiler; others may go on.
+            unknown = error
+            continue
+        smallest.append(least)
+        if p == 0:
+            continue
+        found[name] = p
+        for bits in linear.keys() & {_BESIDE, given.get("linear")}:
+            # The linear part takes the place of components.
+            n_outputs, d = len(machine.weights), machine.dimension
+            tables = LAYOUTS[name].table_bytes(p, d, n_outputs)
+            beside = -(-rows.shape[1] * n_outputs * bits // 8) + _LINEAR_CODE
+            fewer = components_within(tables - beside, LAYOUTS[name], d, n_outputs)
+            if fewer >= _WORD:
+                found[form_of(name, bits)] = fewer
+    asked = given.get("linear", "auto")
+    if asked not in ("auto", "off"):
+        found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if not smallest and unknown is not None:
+        raise unknown
+    alone = [bits for bits, size in linear.items() if size <= allowed]
+    if given.keys() & set(_OF_COMPONENTS):
+        alone = []
+    if given.get("search") is False and max(found.values(), default=0) < _FEW_COMPONENTS:
+        found = {form_of(None, alone[0]): 0} if alone else found
+    if found and given.get("search") is False:
+        return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
+    found |= {form_of(None, bits): 0 for bits in alone[:2]}
+    return found, min(smallest)
+
+
+def _linear_allowed(given: Mapping[str, Any]) -> bool:
+    """Whether a linear part may compete."""
+    asked = given.get("linear", "auto")
+    if asked == "auto":
+        # No linear part moves images.
+        return not {*_OF_COMPONENTS, "augment"} & given.keys()
+    return bool(asked != "off")
+
+
+def _linear_sizes(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
+) -> dict[int, int]:
+    """Return the widths that a linear part may have, widest first, and its size alone."""
+    if not _linear_allowed(given):
+        return {}
+    asked = given.get("linear", "auto")
+    if asked != "auto":
+        return {asked: _linear_size(rows, labels, given, asked, target)}
+    sizes = {}
+    for bits in LINEAR_BITS[::-1]:
+        # A width whose sums may pass 32 bits, or whose size is not known, does not compete.
+        with suppress(TinykernelError):
+            sizes[bits] = _linear_size(rows, labels, given, bits, target)
+    return sizes
+
+
+def _linear_size(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], bits: int, target: str
+) -> int:
+    """Return the bytes of a linear part alone."""
+    size = {"n_components": 0, "linear": bits}
+    return report(untrained_integers(rows, labels, given, size), target).flash
+
+
+def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
+    """Return the layouts to choose from."""
+    if "layout" in given:
+        check_choice("layout", given["layout"], tuple(LAYOUTS))
+        return [given["layout"]]
+    if given.get("search") is False:
+        return ["compact"]  # to choose takes short trainings, too
+    d = padded_dimension(n_features)
+    # With blocks of 32 rows nothing is left out.
+    return [name for name in SEARCHED_LAYOUTS
+            if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
+
+
+def _by_tables(rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int) -> int:
+    """Return how many components the tables alone would allow."""
+    n_classes = np.unique(labels).size
+    n_outputs = 1 if n_classes == 2 else n_classes
+    most = components_within(limit, LAYOUTS[layout], padded_dimension(rows.shape[1]), n_outputs)
+    return int(np.clip(most, _WORD, MOST_CHOSEN))
+
+
+def check_size(
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> None:  # fmt: skip
+    """Refuse a number of components or kernels that cannot fit, before the long training."""
+    inputs = np.asarray(X)
+    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    if shape is not None:
+        model = untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
+        try:
+            size = report(model, target)
+        except TinykernelError:
+            return  # not known without a compiler; the trained model is measured again
+        if size.flash - (limit - allowed_bytes(limit, target)) > limit:
+            raise TinykernelError(
+                f"a model of {given.get('n_kernels', 'so many')} kernels needs {size.flash} bytes "
+                f"of flash on {target}, {size.flash - limit} over the budget of {limit}; use fewer "
+                "n_kernels or a larger budget"
+            )
+        return
+    asked = given["n_components"]
+    if not isinstance(asked, Mapping):
+        asked = {given.get("layout", "compact"): asked}
+    for name, p in asked.items():
+        layout_name = parts_of(name)[0]
+        if p == 0 or layout_name is None:
+            continue
+        if method == "paper":
+            machine = enlarged(untrained_paper(rows, labels, given), p)
+            layout = random_layout(machine)
+            # The penalty "l1" may leave as good as nothing.
+            needed = least_size(
+                machine, layout, _WORD if given.get("penalty") == "l1" else p, target
+            )
+        else:
+            machine = untrained(rows, labels, given, layout_name, p)
+            try:
+                needed = least_size(machine, LAYOUTS[layout_name], p, target)
+            except TinykernelError:
+                continue
+        if needed > limit:
+            raise TinykernelError(
+                f"a model of {p} components needs at least {needed} bytes of flash on {target}, "
+                f"{needed - limit} over the budget of {limit}; use fewer n_components or a larger "
+                "budget"
+            )
+
+
+def _too_small(
+    limit: int, target: str, needed: int, least: str = "the smallest one"
+) -> TinykernelError:
+    return TinykernelError(
+        f"no model for this data fits into {limit} bytes on {target}: {least} needs about "
+        f"{needed}; give a larger budget, or for signals and images their shape"
+    )

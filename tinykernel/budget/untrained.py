@@ -1,0 +1,70 @@
+"""Untrained models, which stand for trained ones, and the classifiers of both methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel import progress
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.hadamard import padded_dimension
+from tinykernel.model import IntegerModel
+from tinykernel.model.machine import KernelMachine
+from tinykernel.model.quantize import as_integer_model
+
+__all__ = ["FOUND_ONLY", "fitted", "untrained", "untrained_integers", "untrained_paper"]
+
+# Chosen by a search, and no parameters of the classifier.
+FOUND_ONLY = ("slope", "dropout")
+
+
+def untrained(
+    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], layout: str, n_components: int
+) -> KernelMachine:
+    """Make a machine of random values with so many components."""
+    kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
+    kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
+    kept |= {"random_state": 0, "n_jobs": 1}
+    with progress.observing(None):
+        machine: KernelMachine = fitted("learned", kept, X, y).machine_
+    # Training gives each block a scale of its own, which takes a table.
+    factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
+    return replace(machine, row_scale=machine.row_scale * factor)
+
+
+def untrained_integers(
+    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
+) -> IntegerModel:
+    """Make a model without components that has seen few rows."""
+    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
+             "n_kernels", "linear")  # fmt: skip
+    kept = {name: given[name] for name in names if name in given} | dict(size)
+    kept |= {"epochs": 1, "search": False, "random_state": 0, "n_jobs": 1}
+    with progress.observing(None):
+        return as_integer_model(fitted("learned", kept, X, y))
+
+
+def untrained_paper(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> KernelMachine:
+    """Make one block of the method "paper"."""
+    few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
+    few |= {"sigma": given.get("sigma", 1.0), "regularization": 0.1}
+    machine: KernelMachine = fitted("paper", {**given, **few}, X, y).machine_
+    return machine
+
+
+def fitted(
+    method: str, parameters: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *args: Any,
+    **named: Any,
+) -> Any:  # fmt: skip
+    """Train the classifier of a method; slope and dropout of an earlier training are no options."""
+    if method == "paper":
+        from tinykernel.papers import PaperClassifier
+
+        return PaperClassifier(**parameters).fit(X, y, *args, **named)
+    given = dict(parameters)
+    recipe = {name: given.pop(name) for name in FOUND_ONLY if name in given}
+    return TernaryKernelClassifier(**given)._fit(X, y, *args, recipe=recipe, **named)
