@@ -129,7 +129,7 @@ def test_a_classifier_is_verified_like_its_integer_model(
     from tinykernel import TernaryKernelClassifier
 
     classifier = TernaryKernelClassifier(
-        n_components=64, epochs=2, search=False, random_state=0
+        n_components=64, epochs=2, effort="quick", random_state=0
     ).fit(digits.X_train[:200], digits.y_train[:200])
     assert verify(classifier, digits.X_test[:20]) == verify(
         classifier.quantize(), digits.X_test[:20]

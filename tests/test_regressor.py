@@ -25,7 +25,7 @@ from tinykernel.training.quantity import RegressorOptions
 
 def quick(**parameters):
     """Make a regressor that trains in a fraction of a second."""
-    chosen = {"n_components": 128, "epochs": 30, "search": False, "random_state": 0}
+    chosen = {"n_components": 128, "epochs": 30, "effort": "quick", "random_state": 0}
     return TernaryKernelRegressor(**chosen | parameters)
 
 

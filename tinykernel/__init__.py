@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
+    from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.evaluation import evaluate
@@ -38,6 +39,7 @@ __all__ = [
     "TinykernelError",
     "__version__",
     "bench",
+    "calibrate",
     "evaluate",
     "export",
     "load",
@@ -55,6 +57,7 @@ _HOME = {
     "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
+    "calibrate": "tinykernel.decisions",
     "evaluate": "tinykernel.evaluation",
     "export": "tinykernel.codegen",
     "load": "tinykernel.modelfile",

@@ -38,6 +38,7 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
     noise_: float | None
     options_: dict[str, Any]
     trials_: list[dict[str, Any]]
+    search_: dict[str, Any]
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
@@ -54,6 +55,7 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
             options.pop("n_threads", None)  # changes nothing but the time
             options.pop("losses", None)  # those of the loss
         self.trials_ = [asdict(trial) for trial in result.trials]
+        self.search_ = {} if result.outcome is None else result.outcome.summary()
         chosen = result.recipe if isinstance(result.recipe, Recipe) else None
         self.layout_ = None if chosen is None else chosen.layout
         self.n_components_ = 0 if chosen is None else chosen.n_components
@@ -156,6 +158,10 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.
+    search_ : dict of str to object
+        What the search did: number of "trials", "chosen" in words, "log_loss" of it and
+        "log_loss_usual" of the usual values on rows held out (None where they are not
+        comparable), "interrupted". Empty without a search.
     n_iter_ : int
         Epochs made.
     history_ : dict of str to ndarray
@@ -174,7 +180,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0).fit(X, y)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """

@@ -33,6 +33,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import Decision
 from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
@@ -50,7 +51,8 @@ _CLASSIFIERS = {
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        FixedPoint, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation, ValueUnits
+        Decision, FixedPoint, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation,
+        ValueUnits,
     )
 }  # fmt: skip
 _KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
@@ -516,7 +518,7 @@ def _decode(value: Any, arrays: _Arrays, depth: int = _DEEPEST) -> Any:
 
 def _decode_record(name: str, encoded: dict[str, Any], arrays: _Arrays) -> Any:
     """Make a model or a part of one, its parts first."""
-    parts = {"machine_": ("KernelMachine", "IntegerModel")} if name in _CLASSIFIERS else _PARTS
+    parts = _PARTS_OF_CLASSIFIERS if name in _CLASSIFIERS else _PARTS
     fields = {}
     for key, content in encoded.items():
         if isinstance(content, dict) and "record" in content:
@@ -555,7 +557,9 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
 
 _FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 _PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",),
-          "values": ("FixedPoint",), "units": ("ValueUnits",)}  # fmt: skip
+          "values": ("FixedPoint",), "units": ("ValueUnits",),
+          "decision": ("Decision",)}  # fmt: skip
+_PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
 #: Says what is wrong with a value, or "".
 _Check = Callable[[Any], str]
@@ -628,8 +632,8 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: model that uses nothing new is written, byte for byte, as ever; an older reader takes it, and of
 #: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
-_LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "values": 2,
-          "units": 2}  # fmt: skip
+_LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
+          "thresholds": 2, "values": 2, "units": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
@@ -651,6 +655,15 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("linear_multiplier", _or_none(_array(1, "int32"))),
         **_each("local", _or_none(_part(LocalStage))),
         **_each("values", _or_none(_part(FixedPoint))),
+        **_each("decision", _or_none(_part(Decision))),
+    },
+    "Decision": {
+        **_each("thresholds set_deficits", _array(1, "uint32")),
+        **_each("table", _array(1, "uint8")),
+        **_each("set_levels", _array(1, "float64")),
+        **_each("shift", _scalar(int)),
+        **_each("temperature", _scalar(float)),
+        **_each("statement", _scalar(str)),
     },
     "FixedPoint": {"names": _all(_scalar(str)), "shift": _scalar(int)},
     "ValueUnits": {"names": _all(_scalar(str)), **_each("offset scale", _array(1, "float64"))},

@@ -41,7 +41,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
         Only when `X` had column names.
     machine_ : tinykernel.model.machine.KernelMachine or IntegerModel
         The trained machine, in floats; without components in integers.
-    input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, n_iter_, interrupted_
+    input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
+    interrupted_
         As of `TernaryKernelClassifier`.
     history_ : dict of str to ndarray
         "loss" and, with rows for validation, "accuracy" of each epoch: the share of the loss of the
@@ -56,7 +57,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = TernaryKernelRegressor(n_components=64, search=False, random_state=0).fit(X, y)
+    >>> model = TernaryKernelRegressor(n_components=64, effort="quick", random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.5
     True
     """

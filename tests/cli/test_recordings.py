@@ -136,7 +136,9 @@ def test_windows_in_an_array(recorded, tmp_path):
     assert result.exit_code == 0, result.output
     assert load(tmp_path / "w.tkm").local.shape == (32, 2)
     assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
-    plain = run("train", file, "-o", tmp_path / "p.tkm", "-p", 32, "--epochs", 1, "--no-search")
+    plain = run(
+        "train", file, "-o", tmp_path / "p.tkm", "-p", 32, "--epochs", 1, "--effort", "quick"
+    )
     assert "hint: rows have a shape; --window-shape 32x2 (a signal)" in plain.stderr
 
 
@@ -144,7 +146,7 @@ def test_images_get_a_hint(tmp_path):
     """Rows that look like square images of one unit: a line says that a shape would help."""
     X = np.random.default_rng(0).integers(0, 255, (60, 64)).astype(np.uint8)
     np.savez(tmp_path / "i.npz", X=X, y=np.arange(60) % 2)
-    options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--no-search")
+    options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--effort", "quick")
     plain = run("train", tmp_path / "i.npz", *options, "-p", 32)
     assert "hint: rows look like images; --image-shape 8x8 would" in plain.stderr
     shaped = run("train", tmp_path / "i.npz", *options, "--image-shape", "8x8", "--n-kernels", 4,
@@ -161,7 +163,7 @@ def test_columns_of_a_table(tmp_path):
     rows = [f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}" for i, (x, y) in
             enumerate(rng.normal(size=(40, 2)).tolist())]  # fmt: skip
     write(table, rows, "time_ms,ax,ay,remark,label")
-    options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--no-search", "-q")
+    options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--effort", "quick", "-q")
     message = failed("train", table, "--drop", "remark", *options)
     assert "'time_ms' is strictly increasing" in message
     assert "--drop time_ms" in message

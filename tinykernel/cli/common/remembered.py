@@ -130,7 +130,7 @@ def about_training(
     """
     from tinykernel.data.seen import record_of
 
-    memory = trained.memory
+    sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
         "data": dataset.source,
         "split": dataset.split,
@@ -140,9 +140,12 @@ def about_training(
         "budget": trained.budget,
         "training_rows": {"rows": len(dataset.y_train), **record_of(dataset.X_train)},
     }
-    if memory is not None:
-        found |= {"sizes": {"flash": memory.flash, "ram": memory.ram,
-                            "measured": memory.compiler or memory.source}}  # fmt: skip
+    if sizes is not None:
+        found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,
+                            "measured": sizes.compiler or sizes.source}}  # fmt: skip
+    searched = getattr(trained.classifier, "search_", None)
+    if searched:
+        found["search"] = {name: value for name, value in searched.items() if value is not None}
     plain = {name: list(value) if isinstance(value, tuple) else value
              for name, value in found.items()}  # fmt: skip
     return {name: value for name, value in plain.items() if value is not None}
