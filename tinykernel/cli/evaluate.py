@@ -68,7 +68,7 @@ def evaluate_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     names = memory.names(data, label, groups)
-    own = _own_training(data, names, memory)
+    own = _own_training(data, names, memory, integer.values is not None)
     size, number = test_size, memory.seed if seed is None else seed
     if own is not None and test_size is None:
         size = memory.test_size or None
@@ -76,7 +76,9 @@ def evaluate_command(
     if rows.y is None:
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
     if train is not None:
-        own = _training(train, memory.names(train, label, groups), 0.0, 0)
+        own = _training(
+            train, memory.names(train, label, groups), 0.0, 0, integer.values is not None
+        )
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
     found = evaluate(
@@ -103,17 +105,18 @@ def _rows(
 
     return load_rows(
         data, n_features=integer.n_inputs, feature_names=integer.feature_names,
-        classes=integer.classes, test_size=test_size, seed=seed, **names,
+        classes=integer.classes or None, values=integer.values is not None, test_size=test_size,
+        seed=seed, **names,
     )  # fmt: skip
 
 
-def _training(data: str, names: Names, test_size: float, seed: int) -> Dataset:
+def _training(data: str, names: Names, test_size: float, seed: int, values: bool) -> Dataset:
     from tinykernel.data.load import load_data
 
-    return load_data(data, test_size=test_size, seed=seed, **names)
+    return load_data(data, test_size=test_size, seed=seed, values=values, **names)
 
 
-def _own_training(data: str, names: Names, memory: Remembered) -> Dataset | None:
+def _own_training(data: str, names: Names, memory: Remembered, values: bool) -> Dataset | None:
     """Return the data with the split of the training, where they are the very same rows."""
     from tinykernel.data.seen import record_of
     from tinykernel.errors import TinykernelError
@@ -122,7 +125,7 @@ def _own_training(data: str, names: Names, memory: Remembered) -> Dataset | None
     if not isinstance(record, dict):
         return None
     try:
-        dataset = _training(data, names, memory.test_size or 0.0, memory.seed or 0)
+        dataset = _training(data, names, memory.test_size or 0.0, memory.seed or 0, values)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}

@@ -818,6 +818,8 @@ def _check_decision(model: IntegerModel) -> dict[str, Any]:
         return {}
     if not isinstance(model.decision, Decision):
         raise TinykernelError("integer model: decision is not a Decision")
+    if model.values is not None:
+        raise TinykernelError("integer model: a regressor predicts values and decides nothing")
     if model.decision.thresholds.size not in (1, model.n_classes):
         raise TinykernelError(
             f"integer model: decision has {model.decision.thresholds.size} thresholds for "
