@@ -9,6 +9,8 @@
  *
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
+ * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
+ * measured is the decide function.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -41,7 +43,12 @@ static JOIN(MODEL, _input_t) raw[FEATURES];
 static JOIN(MODEL, _quantized_t) quantized[FEATURES];
 #endif
 static uint32_t scratch[SCRATCH_WORDS];
+#ifdef DECISIONS
+static int32_t result[CLASSES + 4];
+static uint32_t margin;
+#else
 static int32_t result[CLASSES + 1];
+#endif
 #ifdef VALUES
 static int32_t again[CLASSES];
 
@@ -79,7 +86,11 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     }
 #endif
     (void)entry;
+#ifdef DECISIONS
+    return JOIN(MODEL, _decide)(raw, scratch, &margin);
+#else
     return JOIN(MODEL, _predict)(raw, scratch);
+#endif
 #endif
 }
 
@@ -103,14 +114,31 @@ static void run_row(uint32_t entry)
         SCORES(raw, scratch, result);
     }
     fill_scratch();
+#ifdef DECISIONS
+    if (entry == RAW) {
+        result[CLASSES] = JOIN(MODEL, _predict)(raw, scratch);
+        fill_scratch();
+        result[CLASSES + 1] = tk_measured(entry);
+    } else {
+        result[CLASSES] = tk_measured(entry);
+        result[CLASSES + 1] = JOIN(MODEL, _decide_scores)(result, &margin);
+    }
+    result[CLASSES + 2] = (int32_t)margin;
+    result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#else
     result[CLASSES] = tk_measured(entry);
 #ifdef VALUES
     result[CLASSES] = differs();
 #endif
+#endif
 }
 
 #ifdef PAINT_STACK
+#if defined(__AVR__)
+enum { PAINTED_WORDS = 96 };
+#else
 enum { PAINTED_WORDS = 512 };
+#endif
 #define PAINT 0x5ca1ab1eu
 
 /* Paint the unused stack below, run, and see how far down the paint is gone. Apart, so that `here`
@@ -171,6 +199,12 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             result[CLASSES] = differs();
 #else
             result[CLASSES] = JOIN(MODEL, _stream_predict)(&state, scratch);
+#ifdef DECISIONS
+            fill_scratch();
+            result[CLASSES + 1] = JOIN(MODEL, _stream_decide)(&state, scratch, &margin);
+            result[CLASSES + 2] = (int32_t)margin;
+            result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#endif
 #endif
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {
                 return 1;

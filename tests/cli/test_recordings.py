@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import failed, run
-from tinykernel import load
+from tinykernel import load, save
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
@@ -91,6 +91,57 @@ def test_predict_and_verify_take_recordings(recorded):
     assert found["differences"] == part["differences"] == 0
     assert part["rows"] == found["rows"] // 4
     assert "recordings held out" in part["part"]
+
+
+def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
+    """Windows of several labels are no rows, but the stream goes through them, and around gaps."""
+    found = json.loads(
+        run("verify", recorded / "m.tkm", "--data", recorded / "rec", "--json").stdout
+    )
+    assert found["hops"] == 4 * (1 + (400 - 32) // 16) > found["rows"]
+    assert found["notes"][0].startswith("left out: ")
+    rows = lines(7)
+    del rows[100]  # a gap: 100 samples before it, 299 after it
+    cells = rows[300].split(",")
+    rows[300] = ",".join([cells[0], "nan", *cells[2:]])  # 200 samples before it, 98 after it
+    write(tmp_path / "gaps.csv", rows)
+    given = ("--data", tmp_path / "gaps.csv", "--json", "--missing", "drop")
+    found = json.loads(run("verify", recorded / "m.tkm", *given).stdout)
+    assert found["hops"] == sum(1 + (samples - 32) // 16 for samples in (100, 200, 98))
+    assert found["differences"] == 0
+    assert "with missing values" in found["notes"][0]
+
+
+def test_evaluate_takes_recordings(recorded):
+    """The recordings that were held out, beside models trained on the others; groups are files."""
+    model, data = recorded / "m.tkm", recorded / "rec"
+    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert "recordings held out" in found["part"]
+    assert (found["groups"], found["seen_in_training"]) == (1, 0.0)
+    assert "linear" in found["baselines"]
+    judged = json.loads(run("verify", model, "--data", data, "--json").stdout)["evaluation"]
+    assert judged["groups"] == 4
+    alone = run("evaluate", model, data / "p0.csv", "--train", data, "--json")
+    assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear"}
+
+
+def test_labels_of_another_kind_are_an_error(recorded, tmp_path):
+    """They were once dropped without a word, and with them the accuracy."""
+    rows = [line.replace("slow", "walk").replace("fast", "run") for line in lines(0)]
+    write(tmp_path / "other.csv", rows)
+    for command in (("predict", "--stream"), ("verify", "--data"), ("evaluate",)):
+        name, *option = command
+        message = failed(name, recorded / "m.tkm", *option, tmp_path / "other.csv")
+        assert "no label (run, walk) is a class of the model (fast, slow)" in message
+
+
+def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
+    """What a file says of its recordings must go with its model."""
+    said = about(recorded / "m.tkm")
+    said["recordings"]["hop"] = 8
+    save(load(recorded / "m.tkm"), tmp_path / "m.tkm", said)
+    message = failed("predict", tmp_path / "m.tkm", "--stream", recorded / "rec" / "p0.csv")
+    assert "does not say of its own model how it was cut" in message
 
 
 def test_predict_a_stream(recorded, tmp_path):

@@ -22,6 +22,7 @@ from tinykernel.cli.common.options import (
     LabelOption,
     QuietOption,
     TargetOption,
+    check_missing,
     check_output_file,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, size
@@ -451,7 +452,7 @@ def _dataset(
                 "takes rows with values, as in .csv or .npz; recordings have labels",
                 param_hint="--task",
             )
-        _check_missing(options["missing"], ("drop", "error"), "windows of recordings")
+        check_missing(options["missing"], ("drop", "error"), "windows of recordings")
         how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
         how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
                 "missing": options["missing"] or "error"}  # fmt: skip
@@ -711,16 +712,8 @@ def _selection(options: Mapping[str, Any]) -> Selection:
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    _check_missing(missing, ("drop", "median"), "rows of tables and arrays")
+    check_missing(missing, ("drop", "median"), "rows of tables and arrays")
     return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
-
-
-def _check_missing(missing: str | None, allowed: tuple[str, ...], what: str) -> None:
-    """Refuse a value of --missing that the kind of data does not have."""
-    if missing is not None and missing not in allowed:
-        raise typer.BadParameter(
-            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
-        )
 
 
 def _validation_rows(
