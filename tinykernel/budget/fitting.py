@@ -23,6 +23,7 @@ from tinykernel.measure.report import Report, parse_size, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.options import LINEAR_BITS
+from tinykernel.training.quantity import BITS_BESIDE
 
 __all__ = ["DEFAULT_BUDGET", "METHODS", "TrainResult", "train"]
 
@@ -164,6 +165,9 @@ def train(
     if method == "paper" and "n_kernels" in given:
         raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    if task == "regression" and shape is None:
+        given.setdefault("linear", BITS_BESIDE)
+        asked = given["linear"]
     open_size = not {"n_components", "n_kernels"} & given.keys()
     limit = _limit(budget, target, chosen=open_size)
     chosen_here = limit is not None and open_size

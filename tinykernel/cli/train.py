@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,15 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
 
-__all__ = ["accuracies", "summary", "train_command"]
+__all__ = [
+    "accuracies",
+    "check_method",
+    "dataset_for",
+    "model_words",
+    "options_of_the_classifier",
+    "summary",
+    "train_command",
+]
 
 # An option in the panel of a method is refused with the other one.
 _LEARNED = 'Method "learned"'
@@ -384,7 +392,7 @@ def train_command(
 
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
-    _check_method(ctx, method)
+    check_method(ctx, method)
     _check_task(ctx.params)
     share = _share(validation)
     if patience is not None and validation is None:
@@ -394,10 +402,8 @@ def train_command(
             f"{target} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    # The name of each other option is that of a parameter of the classifier.
-    parameters = {name: value for name, value in ctx.params.items() if name not in _OTHERS}
-    parameters |= {"random_state": seed, "validation_fraction": share}
-    dataset, cut, kept = _dataset(ctx.params, parameters)
+    parameters = options_of_the_classifier(ctx.params) | {"validation_fraction": share}
+    dataset, cut, kept = dataset_for(ctx.params, parameters)
     hint = _shape_hint(dataset, ctx.params)
     if hint and not quiet:
         typer.echo(f"hint: {hint}", err=True)  # before the long training
@@ -433,7 +439,16 @@ def train_command(
         )
 
 
-def _dataset(
+def options_of_the_classifier(
+    options: Mapping[str, Any], besides: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the parameters of the classifier; each is an option of the same name but the seed."""
+    left_out = {*_OTHERS, *besides}
+    found = {name: value for name, value in options.items() if name not in left_out}
+    return found | {"random_state": options["seed"]}
+
+
+def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any]
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
     """Load rows, or cut recordings; also what the model is to remember of it."""
@@ -447,7 +462,7 @@ def _dataset(
             if options[name] is not None:
                 hint = f"--{name.replace('_', '-')}"
                 raise typer.BadParameter("not for recordings", param_hint=hint)
-        if options["task"] == "regression":
+        if options.get("task") == "regression":
             raise typer.BadParameter(
                 "takes rows with values, as in .csv or .npz; recordings have labels",
                 param_hint="--task",
@@ -467,7 +482,7 @@ def _dataset(
     selection = _selection(options)
     dataset = load_data(
         data, label=options["label"], groups=options["groups"], selection=selection,
-        input_type=options["input_type"], values=options["task"] == "regression", **split,
+        input_type=options["input_type"], values=options.get("task") == "regression", **split,
     )  # fmt: skip
     inputs = dataset.columns if selection.names_columns else None
     kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
@@ -661,7 +676,7 @@ def _print(result: Mapping[str, Any], dataset: Dataset, found: Judged | None) ->
         print_all(found)
 
 
-def _check_method(ctx: typer.Context, method: str) -> None:
+def check_method(ctx: typer.Context, method: str) -> None:
     """Refuse a method that does not exist, and options that only the other method has."""
     if method not in _METHODS:
         raise typer.BadParameter(

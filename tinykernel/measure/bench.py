@@ -20,10 +20,44 @@ from tinykernel.files import temporary_folder
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.model import as_integer_model
 
-__all__ = ["BenchResult", "bench", "parse_clock"]
+__all__ = ["BenchResult", "bench", "parse_clock", "parse_current", "parse_voltage"]
 
 _HARNESS = ("tk_measured", "run_row", "stack_used", "fill_scratch", "main")
 _UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
+_AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
+_VOLTS = {"mv": 1e-3, "v": 1.0}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+def _parse(text: str, units: dict[str, float], what: str, example: str) -> float:
+    """Read a number with its unit."""
+    match = _NUMBER.fullmatch(text)
+    unit = match.group(2).lower() if match else ""
+    if not match or unit not in units or float(match.group(1)) <= 0:
+        raise TinykernelError(f"{text!r} is not a {what}; write one with its unit, as in {example}")
+    return float(match.group(1)) * units[unit]
+
+
+def parse_current(text: str) -> float:
+    """Read a current with its unit; return amperes.
+
+    Examples
+    --------
+    >>> parse_current("8mA")
+    0.008
+    """
+    return _parse(text, _AMPERES, "current", "8mA")
+
+
+def parse_voltage(text: str) -> float:
+    """Read a voltage with its unit; return volts.
+
+    Examples
+    --------
+    >>> parse_voltage("1.8V")
+    1.8
+    """
+    return _parse(text, _VOLTS, "voltage", "3.3V")
 
 
 def parse_clock(text: str | float) -> float:
@@ -34,15 +68,8 @@ def parse_clock(text: str | float) -> float:
     >>> parse_clock("80MHz")
     80000000.0
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text), re.IGNORECASE)
-    unit = match.group(2).lower() if match else ""
-    if not isinstance(text, str):
-        unit = "hz"
-    if not match or unit not in _UNITS or float(match.group(1)) <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
-        )
-    return float(match.group(1)) * _UNITS[unit]
+    given = text if isinstance(text, str) else f"{text:f}Hz"
+    return _parse(given, _UNITS, "clock frequency", "80MHz")
 
 
 @dataclass(frozen=True)
@@ -69,6 +96,12 @@ class BenchResult:
         Hertz.
     note : str
         Empty, or how the core that was emulated differs from the target.
+    fewest : int
+        Instructions of the row that took the fewest.
+    rows : int
+        Rows that were run.
+    current, voltage : float or None
+        Amperes and volts of the supply while the core computes.
     """
 
     target: str
@@ -82,6 +115,23 @@ class BenchResult:
     cycles_per_instruction: tuple[float, float]
     clock: float | None = None
     note: str = ""
+    fewest: int = 0
+    rows: int = 0
+    current: float | None = None
+    voltage: float | None = None
+
+    @property
+    def joules(self) -> tuple[float, float] | None:
+        """Energy of one inference, from and to; None without clock, current and voltage."""
+        if self.seconds is None or self.current is None or self.voltage is None:
+            return None
+        low, high = self.seconds
+        return low * self.current * self.voltage, high * self.current * self.voltage
+
+    @property
+    def spread(self) -> float:
+        """By what part of the most instructions the rows differ."""
+        return (self.instructions - self.fewest) / self.instructions
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -96,6 +146,8 @@ class BenchResult:
         return {
             "target": self.target,
             "instructions": self.instructions,
+            "fewest_instructions": self.fewest,
+            "rows": self.rows,
             "stages": dict(self.stages),
             "components": self.components,
             "instructions_per_component": (
@@ -108,6 +160,9 @@ class BenchResult:
             "cycles_per_instruction": list(self.cycles_per_instruction),
             "clock": self.clock,
             "seconds": None if self.seconds is None else list(self.seconds),
+            "current": self.current,
+            "voltage": self.voltage,
+            "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
         }
 
@@ -117,6 +172,8 @@ def bench(
     target: str | Target = "cortex-m4",
     *,
     clock: str | float | None = None,
+    current: str | None = None,
+    voltage: str = "3.3V",
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
@@ -133,6 +190,11 @@ def bench(
         A microcontroller.
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
+    current : str, optional
+        Supply current while the core computes, as the data sheet states it, for an energy, e.g.
+        ``"8mA"``; needs `clock`.
+    voltage : str, default="3.3V"
+        Supply voltage.
     X : array-like, shape (n_rows, n_features), optional
         Raw inputs, at most the first three are run; by default three generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
@@ -150,6 +212,10 @@ def bench(
     """
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
+    amperes = None if current is None else parse_current(current)
+    volts = parse_voltage(voltage)
+    if amperes is not None and hertz is None:
+        raise TinykernelError("an energy needs a time: give --clock with --current")
     if row.family == "host":
         raise TinykernelError(
             "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
@@ -177,6 +243,10 @@ def bench(
         cycles_per_instruction=row.cycles,
         clock=hertz,
         note=platform.note,
+        fewest=min(sum(count.values()) for count in counts),
+        rows=len(counts),
+        current=amperes,
+        voltage=None if amperes is None else volts,
     )
 
 

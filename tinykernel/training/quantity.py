@@ -21,11 +21,12 @@ from tinykernel.training.trainset import (
     raw_validation,
 )
 
-__all__ = ["LOSSES", "RegressorOptions", "prepare_values", "strata"]
+__all__ = ["BITS_BESIDE", "LOSSES", "RegressorOptions", "prepare_values", "strata"]
 
 LOSSES = ("squared", "absolute", "quantile")
 _STRATA = 8
-_BITS, _BITS_ON_COUNTS = 8, 4
+#: Of a linear part, which values have unless they are asked to do without.
+BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
 
 
 def _loss(name: str, value: Any) -> None:
@@ -87,7 +88,7 @@ class RegressorOptions(TrainerOptions):
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part: values follow inputs more closely with one."""
         if self.linear == "auto":
-            return _BITS if shape is None else _BITS_ON_COUNTS
+            return BITS_BESIDE if shape is None else _BITS_ON_COUNTS
         return super().linear_bits(shape)
 
     def width(self) -> int | str:
