@@ -31,7 +31,7 @@ from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
-    from tinykernel.evaluation import Judged
+    from tinykernel.evaluation import Evaluation
     from tinykernel.tuning import Point, TuneResult
 
 __all__ = ["tune_command"]
@@ -181,16 +181,18 @@ def _check_outputs(options: Mapping[str, Any]) -> None:
 
 def _judged(
     found: TuneResult, chosen: Point, dataset: Dataset, class_weight: str | None
-) -> Judged | None:
+) -> Evaluation | None:
     """Judge the chosen model on the test rows, which chose nothing."""
-    from tinykernel.evaluation import evaluate
+    from tinykernel.evaluation import Evaluation, evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
         return None
-    return evaluate(
+    judged = evaluate(
         found.models[chosen.budget], dataset.X_test, dataset.y_test, groups=dataset.group_test,
         class_weight=class_weight,
     )  # fmt: skip
+    assert isinstance(judged, Evaluation)  # values are not tuned
+    return judged
 
 
 def _write(
@@ -221,7 +223,7 @@ def _in_short(found: TuneResult) -> dict[str, Any]:
 
 
 def _print(
-    found: TuneResult, chosen: Point, dataset: Dataset, judged: Judged | None,
+    found: TuneResult, chosen: Point, dataset: Dataset, judged: Evaluation | None,
     output: Path | None,
 ) -> None:  # fmt: skip
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])
