@@ -13,6 +13,7 @@ from tinykernel.cli.calibrate import about_calibration
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
+    from tinykernel.measure.limits import Limits
 
 __all__ = ["check_held", "decided", "default_budget", "less_decisions", "rows_aside"]
 
@@ -20,17 +21,19 @@ __all__ = ["check_held", "decided", "default_budget", "less_decisions", "rows_as
 _DECISION_BYTES = 256
 
 
-def default_budget() -> int:
+def default_budget() -> Limits:
     """Return the budget of a training that names neither budget nor size."""
     from tinykernel.budget import DEFAULT_BUDGET
-    from tinykernel.measure.report import parse_size
+    from tinykernel.measure.limits import parse_limits
 
-    return parse_size(DEFAULT_BUDGET)
+    return parse_limits(DEFAULT_BUDGET)
 
 
-def less_decisions(budget: int) -> int:
+def less_decisions(budget: Limits) -> Limits:
     """Return what a budget leaves for the model before it decides."""
-    return max(1, budget - _DECISION_BYTES)
+    if budget.flash is None:
+        return budget
+    return replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
 
 
 def check_held(output: Path, method: str) -> None:
@@ -61,7 +64,7 @@ def rows_aside(
 
 
 def decided(
-    trained: TrainResult, aside: Rows, max_error: float, target: str, budget: int | None,
+    trained: TrainResult, aside: Rows, max_error: float, target: str, budget: Limits | None,
     output: Path,
 ) -> tuple[TrainResult, dict[str, Any]]:  # fmt: skip
     """Calibrate a trained model; also what its file is to remember."""
@@ -79,6 +82,8 @@ def decided(
     if hasattr(trained.classifier, "calibrate"):
         trained.classifier.decision_ = found.model.decision
     memory = None if trained.memory is None else report(found.model, target, budget)
-    given = trained.budget if budget is None else budget
-    trained = replace(trained, model=found.model, memory=memory, budget=given)
+    given = trained.budget if budget is None else budget.flash
+    trained = replace(
+        trained, model=found.model, memory=memory, budget=given, limits=budget or trained.limits
+    )
     return trained, about_calibration(aside, found)
