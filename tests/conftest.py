@@ -33,6 +33,7 @@ if WORKER:
 _DEBIAN_PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "chromium": "chromium",
     "clang": "clang",
     "clang++": "clang",
     "cmake": "cmake",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.reporting import report_page
 
     __version__: str
 
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "quantize",
     "report",
+    "report_page",
     "save",
     "train",
     "verify",
@@ -57,6 +59,7 @@ _HOME = {
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
+    "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
     "verify": "tinykernel.parity",
