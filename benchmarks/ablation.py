@@ -118,7 +118,7 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
         raise SystemExit(f"{arguments.bytes} bytes of tables are too few")
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
-        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, search=False,
+        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, effort="quick",
                               random_state=seed, n_jobs=arguments.threads)  # fmt: skip
         result = fit(prepare(X, y)[1], told, **options)
         model = quantize(result.machine)

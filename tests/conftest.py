@@ -33,6 +33,7 @@ if WORKER:
 _DEBIAN_PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "avr-gcc": "gcc-avr avr-libc",
     "chromium": "chromium",
     "clang": "clang",
     "clang++": "clang",
@@ -46,6 +47,7 @@ _DEBIAN_PACKAGES = {
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-xtensa": "qemu-system-misc",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "simavr": "simavr",
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
 _PYTHON_PROGRAMS = {

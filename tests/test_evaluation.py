@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 
 from tinykernel.data.seen import KEPT, record_of, seen_before
+from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval, baselines, cautions, compare
 
 RNG = np.random.default_rng(0)
@@ -138,6 +139,14 @@ def test_cautions(kind, expected):
     if not expected:
         assert not lines
     assert "in floats but" in " ".join(cautions(found, X, y, float_accuracy=1.0))
+
+
+@pytest.mark.parametrize(("y", "got"), [((0, 1), ("a", "b")), (("0", "1"), (0, 1))])
+def test_labels_of_another_kind_are_refused(y, got):
+    """Text beside numbers once ended in a KeyError; nothing says which label stands for which."""
+    with pytest.raises(TinykernelError, match="give both the same") as error:
+        compare(y, got, classes=got)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("n", [50, 20 * KEPT])

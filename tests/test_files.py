@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tinykernel import files
+from tinykernel.build import toolchains
 from tinykernel.errors import TinykernelError
 from tinykernel.files import (
     MANIFEST,
@@ -311,3 +314,37 @@ def test_folder_appears_by_one_renaming(
     assert state == "missing" or stat.S_IMODE(target.stat().st_mode) == 0o750
     if sys.platform == "linux":
         assert steps == ["exchange" if state == "export" else "replace"]
+
+
+def test_leftovers_of_killed_runs_stayed_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run removes what dead runs of this computer left, and nothing of living ones."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    ours = f".tinykernel-{files._machine()}"
+    for name in (f"{ours}-{dead.pid}-a", f"t{ours[2:]}-{dead.pid}-b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part").write_bytes(b"")
+    (tmp_path / f"{ours}-{dead.pid}-c").write_bytes(b"")
+    stay = [f"{ours}-{os.getpid()}-d", f".tinykernel-01234567-{dead.pid}-e", f"{ours}-x-f", "mine"]
+    for name in stay:
+        (tmp_path / name).write_bytes(b"")
+    write_bytes_atomically(tmp_path / "model.tkm", b"")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with files.temporary_folder() as folder:
+        assert Path(folder).parent == tmp_path
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*stay, "model.tkm"])
+
+
+def test_a_user_without_a_home_can_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number without an entry among the users is common in containers; it gave tracebacks."""
+
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.delenv("PLATFORMIO_CORE_DIR", raising=False)
+    for _ in range(2):
+        replace_folder_atomically(tmp_path / "out", {"a.c": b"", **MARK}, force=True)
+    assert toolchains._package_folders() == []

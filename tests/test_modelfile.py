@@ -26,9 +26,16 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from tests.random_models import make_machine, make_model, models, random_quantized
+from tests.random_models import (
+    local_model,
+    make_machine,
+    make_model,
+    models,
+    random_quantized,
+    random_stage,
+)
 from tinykernel import modelfile
-from tinykernel.container import read_container, write_container
+from tinykernel.container import VERSION, read_container, write_container
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model import IntegerModel, quantize
@@ -43,7 +50,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 def fit(labels: Any = ("a", "b"), **parameters: Any) -> TernaryKernelClassifier:
     """Fit a small classifier with given labels."""
     y = np.asarray(labels)[np.digitize(X[:, 0], np.linspace(-1, 1, len(labels) - 1))]
-    given = {"n_components": 32, "epochs": 2, "search": False, "random_state": 0}
+    given = {"n_components": 32, "epochs": 2, "effort": "quick", "random_state": 0}
     return TernaryKernelClassifier(**(given | parameters)).fit(X, y)
 
 
@@ -140,6 +147,23 @@ def test_files_of_version_1_stay_readable(kind: str) -> None:
     if kind == "integer":
         content = (OLD / "integer-1.tkm").read_bytes()
         assert read_container(modelfile._to_bytes(model))[0] == read_container(content)[0]
+
+
+def test_a_file_states_the_oldest_version_that_can_read_it(
+    classifier: TernaryKernelClassifier,
+) -> None:
+    """A reader of version 1 once called a local stage damage; it must hear of a newer version."""
+
+    def version(model: Any) -> int:
+        return int(read_container(modelfile._to_bytes(model))[0]["version"])
+
+    images = local_model(random_stage(1), 1)
+    assert [version(model) for model in (make_model(1), classifier, images)] == [1, 1, 2]
+    assert version(dataclasses.replace(images, local=None, n_features=images.n_features)) == 2
+    assert version(fit(n_components=0, linear=4)) == 2
+    known = {key for fields in modelfile._FIELDS.values() for key in fields}
+    assert modelfile._LATER.keys() <= known
+    assert max(modelfile._LATER.values()) <= VERSION
 
 
 def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:
@@ -397,7 +421,7 @@ def array(name: str, value: Any) -> Change:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, a: h.update(version=2), "upgrade tinykernel"),
+        (lambda h, a: h.update(version=VERSION + 1), "upgrade tinykernel"),
         (lambda h, a: h.update(version="1"), "states no version"),
         (lambda h, a: h.update(format="other"), "not a tinykernel model"),
         (lambda h, a: h.update(kind="classifier"), "header is damaged"),

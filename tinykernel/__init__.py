@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
+    from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.evaluation import evaluate
@@ -37,6 +38,7 @@ __all__ = [
     "TinykernelError",
     "__version__",
     "bench",
+    "calibrate",
     "evaluate",
     "export",
     "load",
@@ -54,6 +56,7 @@ _HOME = {
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
+    "calibrate": "tinykernel.decisions",
     "evaluate": "tinykernel.evaluation",
     "export": "tinykernel.codegen",
     "load": "tinykernel.modelfile",

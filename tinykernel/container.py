@@ -26,7 +26,8 @@ from tinykernel.errors import TinykernelError
 __all__ = ["FORMAT", "LARGEST", "VERSION", "plain_dtype", "read_container", "write_container"]
 
 FORMAT = "tinykernel-model"
-VERSION = 1
+#: The newest format that is read. The caller says which one its content needs.
+VERSION = 2
 #: Longest container, in bytes. A model of 65,536 inputs and as many components takes 5 MB.
 LARGEST = 64 << 20
 _LARGEST_HEADER = 8 << 20
@@ -51,7 +52,7 @@ def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
     Parameters
     ----------
     header : dict
-        JSON types; format and version are added.
+        JSON types. The format is added, and the `version` 1 where none is given.
     arrays : dict of ndarray
         Of numbers, booleans or fixed-length strings.
 
@@ -66,7 +67,7 @@ def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
     >>> header["kind"], arrays["a"].tolist()
     ('x', [0, 1, 2])
     """
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1, sort_keys=True)
+    text = json.dumps({"format": FORMAT, "version": 1, **header}, indent=1, sort_keys=True)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         _write_member(archive, _HEADER, text.encode())

@@ -70,6 +70,10 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.
+    search_ : dict of str to object
+        What the search did: number of "trials", "chosen" in words, "log_loss" of it and
+        "log_loss_usual" of the usual values on rows held out (None where they are not
+        comparable), "interrupted". Empty without a search.
     n_iter_ : int
         Epochs made.
     history_ : dict of str to ndarray
@@ -88,7 +92,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0).fit(X, y)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -102,6 +106,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     noise_: float | None
     options_: dict[str, Any]
     trials_: list[dict[str, Any]]
+    search_: dict[str, Any]
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
@@ -186,6 +191,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time
         self.trials_ = [asdict(trial) for trial in result.trials]
+        self.search_ = {} if result.outcome is None else result.outcome.summary()
         chosen = result.recipe if isinstance(result.recipe, Recipe) else None
         self.layout_ = None if chosen is None else chosen.layout
         self.n_components_ = 0 if chosen is None else chosen.n_components

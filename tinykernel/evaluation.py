@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.decisions.bounds import by_group, effective_rows
 from tinykernel.errors import TinykernelError
 
 __all__ = [
@@ -205,7 +206,7 @@ def evaluate(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
     >>> found = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
     >>> found.accuracy > 0.9, found.baselines["linear"].n_bytes
     (True, 12)
@@ -253,11 +254,12 @@ def compare(
     Raises
     ------
     TinykernelError
-        If there are no rows or the lengths differ.
+        If there are no rows, the lengths differ, or one has text and the other numbers.
     """
     true, got = np.asarray(y), np.asarray(predicted)
     if true.ndim != 1 or true.shape != got.shape or not true.size:
         raise TinykernelError(f"to compare: {true.shape} labels and {got.shape} predictions")
+    _check_kinds(true.tolist(), got.tolist() if classes is None else [*got.tolist(), *classes])
     known = list(np.union1d(true, got).tolist() if classes is None else classes)
     known += [label for label in np.union1d(true, got).tolist() if label not in known]
     index = {label: number for number, label in enumerate(known)}
@@ -268,6 +270,18 @@ def compare(
     n_groups = None if groups is None else len(np.unique(np.asarray(groups)))
     interval = accuracy_interval(true == got, groups)
     return Evaluation(tuple(known), confusion, n_groups, interval)
+
+
+def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
+    """Refuse text as labels where the model's are numbers, and the reverse."""
+    kinds = [{isinstance(label, str) for label in labels} for labels in (true, known)]
+    if len(kinds[0] | kinds[1]) > 1:
+        names = {False: "numbers", True: "text"}
+        said = [" and ".join(names[kind] for kind in sorted(found)) for found in kinds]
+        raise TinykernelError(
+            f"to compare: the labels are {said[0]} (the first is {true[0]!r}), those of the model "
+            f"{said[1]} ({known[0]!r}); give both the same"
+        )
 
 
 def accuracy_interval(
@@ -300,30 +314,11 @@ def accuracy_interval(
 
     outcome = np.asarray(right, dtype=np.float64)
     share = float(outcome.mean())
-    n = float(outcome.size) if groups is None else _effective_rows(outcome, groups, level)
+    n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)
     good, tail = share * n, (1 - level) / 2
     low = 0.0 if share == 0 else float(beta.ppf(tail, good, n - good + 1))
     high = 1.0 if share == 1 else float(beta.ppf(1 - tail, good + 1, n - good))
     return low, high
-
-
-def _effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
-    """Return how many independent rows tell as much as the rows of these groups."""
-    from scipy.stats import t
-
-    n, share = outcome.size, outcome.mean()
-    excess, count = _by_group(outcome - share, groups), len(np.unique(np.asarray(groups)))
-    variance = 0.0 if count < 2 else count / (count - 1) * float(excess @ excess) / n**2
-    if variance == 0:
-        return float(count)
-    factor = t.ppf((1 + level) / 2, n - 1) / t.ppf((1 + level) / 2, count - 1)
-    return float(np.clip(share * (1 - share) / variance * factor**2, 1, n))
-
-
-def _by_group(values: NDArray[np.float64], groups: ArrayLike) -> NDArray[np.float64]:
-    """Return the sum of each group."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    return np.asarray(np.bincount(index, values), dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------- baselines
@@ -454,7 +449,7 @@ def _is_better(
         wins = int((gain > 0).sum())
         chance = binomtest(wins, int((gain != 0).sum()), alternative="greater").pvalue
         return bool(chance < 1 - _LEVEL)
-    excess = _by_group(gain - gain.mean(), groups)
+    excess = by_group(gain - gain.mean(), groups)
     if len(excess) < 2:
         return False
     deviation = np.sqrt(len(excess) / (len(excess) - 1) * float(excess @ excess)) / len(gain)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import os
+import platform
 import shutil
 import stat
 import tempfile
@@ -17,12 +19,16 @@ from tinykernel.errors import TinykernelError
 
 __all__ = [
     "MANIFEST",
+    "home",
     "is_export",
+    "is_file_of_export",
     "is_unchanged_export",
     "manifest",
     "refuse_inputs",
     "refuse_occupied",
+    "remove_leftovers",
     "replace_folder_atomically",
+    "temporary_folder",
     "write_bytes_atomically",
 ]
 
@@ -93,7 +99,8 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _replace_file(target: Path, data: bytes, mode: int) -> None:
-    handle, name = tempfile.mkstemp(prefix=".tinykernel-", dir=target.parent)
+    remove_leftovers(target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".tinykernel-{_run()}-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -102,6 +109,55 @@ def _replace_file(target: Path, data: bytes, mode: int) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+
+
+@functools.cache
+def _machine() -> str:
+    """Tell computers and containers apart: each numbers its processes by itself."""
+    try:
+        numbering = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        numbering = ""
+    return hashlib.sha256(f"{platform.node()} {numbering}".encode()).hexdigest()[:8]
+
+
+def _run() -> str:
+    """Return what names the temporary files of this process."""
+    return f"{_machine()}-{os.getpid()}"
+
+
+def remove_leftovers(folder: Path, prefix: str = ".tinykernel-") -> None:
+    """Remove what runs on this computer that were killed left in a folder.
+
+    Files of a process that lives stay, and so do those of other computers that share the folder.
+    """
+    for path in folder.glob(f"{prefix}{_machine()}-*-*"):
+        number = path.name.removeprefix(f"{prefix}{_machine()}-").partition("-")[0]
+        if not number.isdigit() or _is_running(int(number)):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":  # where this call would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # of somebody else
+        return True
+    return True
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder for a build, after those of dead runs are removed."""
+    remove_leftovers(Path(tempfile.gettempdir()), "tinykernel-")
+    return tempfile.TemporaryDirectory(prefix=f"tinykernel-{_run()}-")
 
 
 def replace_folder_atomically(
@@ -145,7 +201,8 @@ def replace_folder_atomically(
         target = given.resolve()
         refuse_occupied(given, force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".tinykernel-", dir=target.parent))
+        remove_leftovers(target.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=f".tinykernel-{_run()}-", dir=target.parent))
         try:
             new = temporary / "new"
             new.mkdir()
@@ -222,6 +279,16 @@ def _digests(folder: Path) -> object:
     return content.get("files", {}) if is_ours else None
 
 
+def is_file_of_export(folder: Path, name: str) -> bool:
+    """Say whether a folder is an export and still holds a file as it was written."""
+    digests = _digests(folder)
+    try:
+        digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    except OSError:
+        return False
+    return isinstance(digests, dict) and digests.get(name) == digest
+
+
 def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     """Refuse an output folder that must not be replaced, as `replace_folder_atomically` does.
 
@@ -235,7 +302,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     if not any(target.iterdir()):
         return
     current = Path.cwd()
-    if target in (current, *current.parents, _home()) or (target / ".git").exists():
+    if target in (current, *current.parents, home()) or (target / ".git").exists():
         raise TinykernelError(
             f"{given}: replacing this folder would delete more than an export; "
             "choose a folder inside it"
@@ -249,7 +316,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
         raise TinykernelError(f"{given}: folder exists and is not empty; add --force to replace it")
 
 
-def _home() -> Path | None:
+def home() -> Path | None:
     """Return the home folder; None for a user who has none, as in many containers."""
     try:
         return Path.home().resolve()

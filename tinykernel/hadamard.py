@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 
 __all__ = [
@@ -79,7 +79,7 @@ def padded_dimension(n_features: int) -> int:
 # --- compiled ----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
     """Transform vectors of length d in place that lie side by side; for other compiled loops.
 
@@ -115,7 +115,7 @@ def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
             x1[k] = a - b
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
     """Do what `fwht_lanes` does in int16, with halving; shifts[k] is 1 where stage k halves."""
     lanes = x.shape[0] // d
@@ -157,7 +157,7 @@ def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
 _TILE = 32
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lay_side_by_side(rows, x):  # type: ignore[no-untyped-def]
     n, d = rows.shape
     for first in range(0, d, _TILE):
@@ -167,7 +167,7 @@ def _lay_side_by_side(rows, x):  # type: ignore[no-untyped-def]
                 x[j * n + k] = row[j]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lay_back(x, rows):  # type: ignore[no-untyped-def]
     n, d = rows.shape
     for first in range(0, d, _TILE):
@@ -177,7 +177,7 @@ def _lay_back(x, rows):  # type: ignore[no-untyped-def]
                 row[j] = x[j * n + k]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
     """Transform ``rows[begin:end]`` in place; for other compiled loops.
 
@@ -193,7 +193,7 @@ def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
         _lay_back(part, group)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
     """Transform int16 ``rows[begin:end]`` in place as `fwht_halving` does; for compiled loops.
 

@@ -33,6 +33,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import Decision
 from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
@@ -46,7 +47,8 @@ _CLASSIFIERS = {
     "PaperClassifier": "tinykernel.papers",
 }
 _CLASSES: dict[str, type] = {
-    cls.__name__: cls for cls in (InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation)
+    cls.__name__: cls
+    for cls in (Decision, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation)
 }
 _KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
     _CLASSIFIERS, "classifier"
@@ -244,6 +246,7 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     record = _encode_record(obj, "model", arrays)
     header = {
         "kind": _KINDS[name],
+        "version": _version_of(record),
         "package_version": tinykernel.__version__,
         "fingerprint": _integer_model(obj).fingerprint(),
         "object": record,
@@ -419,11 +422,7 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         _check_classifier(fields, set(obj.get_params(deep=False)))
     else:
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj) if f.init}
-        # Left out where empty, so that an integer model without them is written as in version 1.
-        # A machine always has `linear_scale`, a number.
-        fields = {
-            key: value for key, value in fields.items() if key not in _LATER or value is not None
-        }
+        fields = {key: value for key, value in fields.items() if not _is_unused(obj, key)}
         _check_fields(name, fields)
     encoded = {
         key: _encode_record(value, f"{place}.{key}", arrays)
@@ -432,6 +431,21 @@ def _encode_record(obj: Any, place: str, arrays: _Arrays) -> Any:
         for key, value in fields.items()
     }
     return {"record": [name, encoded]}
+
+
+def _is_unused(obj: Any, key: str) -> bool:
+    """Whether a field came after version 1 and holds nothing; a number goes with its array."""
+    whole = "linear" if key == "linear_scale" else key
+    return key in _LATER and getattr(obj, whole) is None
+
+
+def _version_of(record: Mapping[str, Any]) -> int:
+    """Return the oldest version of the format that has all fields of an encoded record."""
+    name, fields = record["record"]
+    # A classifier has parameters of the same names, which its constructor looks at.
+    found = [1 if name in _CLASSIFIERS else _LATER.get(key, 1) for key in fields]
+    found += [_version_of(v) for v in fields.values() if isinstance(v, dict) and "record" in v]
+    return max(found)
 
 
 def _fields_of_classifier(obj: Any) -> dict[str, Any]:
@@ -520,7 +534,7 @@ def _decode(value: Any, arrays: _Arrays, depth: int = _DEEPEST) -> Any:
 
 def _decode_record(name: str, encoded: dict[str, Any], arrays: _Arrays) -> Any:
     """Make a model or a part of one, its parts first."""
-    parts = {"machine_": ("KernelMachine", "IntegerModel")} if name in _CLASSIFIERS else _PARTS
+    parts = _PARTS_OF_CLASSIFIERS if name in _CLASSIFIERS else _PARTS
     fields = {}
     for key, content in encoded.items():
         if isinstance(content, dict) and "record" in content:
@@ -558,7 +572,9 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
 # ---------------------------------------------------------------------------------------- schema
 
 _FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-_PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",)}
+_PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",),
+          "decision": ("Decision",)}  # fmt: skip
+_PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
 #: Says what is wrong with a value, or "".
 _Check = Callable[[Any], str]
@@ -626,8 +642,13 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
     return dict.fromkeys(names.split(), check)
 
 
-#: Fields that came after version 1 of the format; they are written where they hold something.
-_LATER = ("linear", "linear_multiplier", "local")
+#: Fields that came after version 1 of the format, with the version in which they came. They are
+#: written where they hold something, and a file states the newest version of what it holds. So a
+#: model that uses nothing new is written, byte for byte, as ever; an older reader takes it, and of
+#: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
+#: version of `container.VERSION`, which goes up by one with each release that adds fields.
+_LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
+          "thresholds": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
@@ -648,6 +669,15 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("linear", _or_none(_array(2, "int8"))),
         **_each("linear_multiplier", _or_none(_array(1, "int32"))),
         **_each("local", _or_none(_part(LocalStage))),
+        **_each("decision", _or_none(_part(Decision))),
+    },
+    "Decision": {
+        **_each("thresholds set_deficits", _array(1, "uint32")),
+        **_each("table", _array(1, "uint8")),
+        **_each("set_levels", _array(1, "float64")),
+        **_each("shift", _scalar(int)),
+        **_each("temperature", _scalar(float)),
+        **_each("statement", _scalar(str)),
     },
     "LocalStage": {
         **_each("height width channels level_shift average padding hop", _scalar(int)),

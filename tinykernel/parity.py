@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.build.harness import Output, run_rows
+from tinykernel.build.harness import Given, Output, run_rows
 from tinykernel.build.program import (
     Platform,
     Program,
@@ -22,9 +21,13 @@ from tinykernel.build.program import (
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import margins
 
 __all__ = ["Difference", "VerifyResult", "verify"]
+
+_HOPS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Difference:
     row : int
         Row of the data, from 0; of a stream the decision.
     what : str
-        ``"score of class 'x'"``, ``"label"`` or ``"input 3"``.
+        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"`` or
+        ``"input 3"``.
     expected, got : int
         Python's value and the C's.
     """
@@ -110,12 +114,15 @@ def verify(
     target: str = "host",
     compiler: str | Sequence[str] | None = None,
     flags: Sequence[str] | None = None,
+    recordings: Sequence[ArrayLike] | None = None,
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
     Both entries are compared: raw inputs and quantized ones, each through the scores and the
     predict function, and the quantization by itself. With a local stage there are raw inputs only,
-    and where it has a hop also a stream: the inputs one after the other are a long recording.
+    and where it has a hop also a stream: of each recording the decisions at every hop, from samples
+    that are pushed one by one. Of a model that decides, every decision, margin and confidence is
+    compared, too.
 
     Parameters
     ----------
@@ -132,6 +139,9 @@ def verify(
         clang, cc or zig.
     flags : sequence of str, optional
         Optimisation and other options; by default ``-O2`` on the host and ``-Os`` on boards.
+    recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
+        For a model with a hop: samples without gaps, to be pushed from a fresh state each. By
+        default the rows of X one after the other are one long recording.
 
     Returns
     -------
@@ -140,8 +150,8 @@ def verify(
     Raises
     ------
     TinykernelError
-        If the data do not fit the model, there is no compiler or emulator, or the C does not
-        compile or run.
+        If the data do not fit the model, recordings are given to a model without a hop, there is
+        no compiler or emulator, or the C does not compile or run.
     """
     row = find_target(target)
     integer = as_integer_model(model)
@@ -152,10 +162,10 @@ def verify(
     if labels is not None and labels.shape != (raw.shape[0],):
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
-    rows = entry_rows(integer, raw)
+    rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
     results = []
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+    with temporary_folder() as folder:
         for program in _build(integer, row, platforms, Path(folder), flags):
             outputs = run_rows(program, integer, rows)
             found = compare(integer, expected, outputs, labels)
@@ -185,40 +195,74 @@ def _build(
     ]
 
 
-def entry_rows(model: IntegerModel, raw: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return what each entry of the C is given, for rows of raw inputs."""
-    if model.local is None:
+def entry_rows(
+    model: IntegerModel, raw: NDArray[Any], recordings: Sequence[ArrayLike] | None = None
+) -> Given:
+    """Return what each entry of the C is given, for rows of raw inputs and streams of samples."""
+    if model.local is None or not model.local.hop:
+        if recordings is not None:
+            raise TinykernelError("verify: recordings are given, but the model has no hop")
+        if model.local is not None:
+            return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
-    if not model.local.hop:
-        return {"raw": raw}
-    return {"raw": raw, "stream": raw.reshape(-1, model.local.channels)}
+    if recordings is None:
+        return {"raw": raw, "stream": [raw.reshape(-1, model.local.channels)]}
+    return {"raw": raw, "stream": [_samples(model, samples) for samples in recordings]}
 
 
-def expected_values(model: IntegerModel, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
+    """Return the samples of a recording in the raw type."""
+    stage = model.local
+    assert stage is not None
+    given = np.asarray(samples)
+    if given.ndim != 2 or given.shape[1] != stage.channels:
+        raise TinykernelError(
+            f"verify: a recording of shape {given.shape}, but the model takes samples of "
+            f"{stage.channels} channels"
+        )
+    return stage.scaler.as_raw(given)
+
+
+def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]:
     """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
     expected = {}
     for entry, given in rows.items():
         if entry == "quantize":
-            expected[entry] = rows["quantized"]
+            expected[entry] = np.asarray(rows["quantized"])
         elif entry == "quantized":
-            expected[entry] = _with_labels(model.scores_quantized(given))
+            expected[entry] = _with_labels(model, model.scores_quantized(np.asarray(given)))
         elif entry == "stream":
-            expected[entry] = _with_labels(model.scores(_windows(model, given)))
+            none = np.zeros((0, model.n_classes), dtype=np.int32)
+            parts = [_stream_scores(model, samples) for samples in given]
+            expected[entry] = _with_labels(model, np.concatenate([none, *parts]))
         else:
-            expected[entry] = _with_labels(model.scores(given))
+            expected[entry] = _with_labels(model, model.scores(np.asarray(given)))
     return expected
 
 
-def _with_labels(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.column_stack([scores, scores.argmax(axis=1)])
+def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    columns = [scores, scores.argmax(axis=1)]
+    if model.decision is not None:
+        decision, (_, margin) = model.decision, margins(scores)
+        columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
+    return np.column_stack(columns).astype(np.int32)
 
 
-def _windows(model: IntegerModel, samples: NDArray[Any]) -> NDArray[Any]:
-    """Return the windows of a recording, one every hop, as rows of raw inputs."""
+def _stream_scores(model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the scores of the windows of a recording, one every hop.
+
+    Few windows are made at a time: of a long recording with a short hop all would fill the memory.
+    """
     stage = model.local
     assert stage is not None
-    windows = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)
-    return windows[:: stage.hop].transpose(0, 2, 1).reshape(-1, stage.n_inputs)
+    scores = [np.zeros((0, model.n_classes), dtype=np.int32)]
+    if len(samples) >= stage.height:
+        view = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)[:: stage.hop]
+        for first in range(0, len(view), _HOPS_AT_ONCE):
+            windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
+            scores.append(model.scores(windows.reshape(-1, stage.n_inputs)))
+    return np.concatenate(scores)
 
 
 def compare(
@@ -280,7 +324,9 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
-    return "label" if column == model.n_classes else f"score of class {model.classes[column]!r}"
+    if column >= model.n_classes:
+        return ("label", "decision", "margin", "confidence")[column - model.n_classes]
+    return f"score of class {model.classes[column]!r}"
 
 
 def _accuracy(

@@ -8,6 +8,8 @@
  *
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
+ * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
+ * measured is the decide function.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -30,7 +32,12 @@ static JOIN(MODEL, _input_t) raw[FEATURES];
 static JOIN(MODEL, _quantized_t) quantized[FEATURES];
 #endif
 static uint32_t scratch[SCRATCH_WORDS];
+#ifdef DECISIONS
+static int32_t result[CLASSES + 4];
+static uint32_t margin;
+#else
 static int32_t result[CLASSES + 1];
+#endif
 
 /* One inference, apart so that its instructions can be told from those of the harness. */
 int tk_measured(uint32_t entry);
@@ -42,7 +49,11 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     }
 #endif
     (void)entry;
+#ifdef DECISIONS
+    return JOIN(MODEL, _decide)(raw, scratch, &margin);
+#else
     return JOIN(MODEL, _predict)(raw, scratch);
+#endif
 }
 
 static void fill_scratch(void)
@@ -65,11 +76,28 @@ static void run_row(uint32_t entry)
         JOIN(MODEL, _scores)(raw, scratch, result);
     }
     fill_scratch();
+#ifdef DECISIONS
+    if (entry == RAW) {
+        result[CLASSES] = JOIN(MODEL, _predict)(raw, scratch);
+        fill_scratch();
+        result[CLASSES + 1] = tk_measured(entry);
+    } else {
+        result[CLASSES] = tk_measured(entry);
+        result[CLASSES + 1] = JOIN(MODEL, _decide_scores)(result, &margin);
+    }
+    result[CLASSES + 2] = (int32_t)margin;
+    result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#else
     result[CLASSES] = tk_measured(entry);
+#endif
 }
 
 #ifdef PAINT_STACK
+#if defined(__AVR__)
+enum { PAINTED_WORDS = 96 };
+#else
 enum { PAINTED_WORDS = 512 };
+#endif
 #define PAINT 0x5ca1ab1eu
 
 /* Paint the unused stack below, run, and see how far down the paint is gone. Apart, so that `here`
@@ -126,6 +154,12 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             JOIN(MODEL, _stream_scores)(&state, scratch, result);
             fill_scratch();
             result[CLASSES] = JOIN(MODEL, _stream_predict)(&state, scratch);
+#ifdef DECISIONS
+            fill_scratch();
+            result[CLASSES + 1] = JOIN(MODEL, _stream_decide)(&state, scratch, &margin);
+            result[CLASSES + 2] = (int32_t)margin;
+            result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#endif
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {
                 return 1;
             }

@@ -32,6 +32,7 @@ TOOLS = {
     "arm": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "riscv": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
     "xtensa": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
+    "avr": ("avr-gcc", "simavr"),
 }
 
 
@@ -77,7 +78,7 @@ def test_every_core_computes_the_same_and_one_bit_is_noticed(
 ) -> None:
     """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
     require_qemu(target)
-    check_core(target, "qemu", tmp_path)
+    check_core(target, "simavr" if target == "atmega328p" else "qemu", tmp_path)
 
 
 @pytest.mark.parametrize("target", ZIG_CORES)

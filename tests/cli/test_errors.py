@@ -22,6 +22,7 @@ from tests.cli.tools import (
     run,
 )
 from tinykernel.cli import main
+from tinykernel.cli.common import errors
 
 
 def test_version_and_help():
@@ -122,7 +123,7 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding)
     names = ["k\u00f6nig", "\u738b", "rest"]
     np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
     model = tmp_path / "m.tkm"
-    quick = ("-p", 64, "--epochs", 20, "--no-search")
+    quick = ("-p", 64, "--epochs", 20, "--effort", "quick")
     status, _ = _main(monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick,
                       encoding=encoding)  # fmt: skip
     assert status == 0
@@ -177,3 +178,25 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch):
     assert failed("report", "m.tkm", "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
     assert failed("inspect", "m.tkm", status=130) == "error: interrupted"
+
+
+def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows a Ctrl-C within a second is the same one; later it counts again."""
+    now = [100.0]
+    monkeypatch.setattr(errors.time, "monotonic", lambda: now[0])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        errors.hear_interrupts_once()
+        for pause, is_heard in ((0, True), (0.6, False), (0.3, False), (0.2, True)):
+            now[0] += pause
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                assert is_heard
+            else:
+                assert not is_heard
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background
+        errors.hear_interrupts_once()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

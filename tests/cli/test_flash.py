@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import failed, run
+from tinykernel.files import MANIFEST, manifest
 
 
 def fake_pio(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -24,8 +25,33 @@ def fake_pio(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
 def project(tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / "platformio.ini").write_text("[env:board]\nplatform = ststm32\n")
+    write_ini(folder, "[env:board]\nplatform = ststm32\n")
     return folder
+
+
+def write_ini(folder: Path, text: str) -> None:
+    """Write what an export writes, as far as flash looks at it."""
+    (folder / "platformio.ini").write_text(text)
+    (folder / MANIFEST).write_bytes(manifest({"platformio.ini": text.encode()}))
+
+
+def test_flash_ran_what_any_folder_said(project, tmp_path, monkeypatch):
+    """A platformio.ini can run programs: flash wants an export that nobody changed, or --trust."""
+    fake_pio(tmp_path, monkeypatch, f"echo called > {tmp_path}/called")
+    for change, expected in (
+        ("[env:board]\nplatform = symlink://evil\n", "changed since the export"),
+        (None, "no manifest"),
+    ):
+        if change is None:
+            (project / MANIFEST).unlink()
+        else:
+            (project / "platformio.ini").write_text(change)
+        message = failed("flash", project)
+        assert expected in message
+        assert "--trust" in message
+        assert not (tmp_path / "called").exists()
+    assert run("flash", project, "--trust").exit_code == 0
+    assert (tmp_path / "called").exists()
 
 
 def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch):
@@ -68,7 +94,7 @@ def test_flash_without_what_it_needs(project, tmp_path, monkeypatch):
     assert "pio run -t exec" in failed("flash", project)
     (project / "platformio.ini").write_text("no ini")
     assert "cannot be read" in failed("flash", project)
-    (project / "platformio.ini").write_text("[env:board]\nplatform = ststm32\n")
+    write_ini(project, "[env:board]\nplatform = ststm32\n")
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install platformio" in failed("flash", project)

@@ -9,7 +9,7 @@ from tinykernel.errors import TinykernelError
 
 NAMES = [
     "cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
-    "esp32", "esp32s3", "esp32c3", "esp8266", "host",
+    "esp32", "esp32s3", "esp32c3", "esp8266", "atmega328p", "host",
 ]  # fmt: skip
 
 

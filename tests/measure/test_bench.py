@@ -21,6 +21,8 @@ LOOPS = {
                    "movw r0, #1000\\n1: subs r0, #1\\n bne 1b\\n bx lr"),
     "virt-rv32": ("esp32c3", "riscv64-unknown-elf-gcc", "qemu-system-riscv32",
                   "li a0, 1000\\n1: addi a0, a0, -1\\n bnez a0, 1b\\n ret"),
+    "atmega328p": ("atmega328p", "avr-gcc", "simavr",
+                   "ldi r24, 200\\n1: .rept 8\\n nop\\n .endr\\n dec r24\\n brne 1b\\n ret"),
     "sim-lx106": ("esp8266", "xtensa-lx106-elf-gcc", "qemu-system-xtensa",
                   "movi a2, 1000\\n1: addi a2, a2, -1\\n bnez a2, 1b\\n ret"),
 }  # fmt: skip
@@ -43,7 +45,7 @@ def test_a_loop_of_known_length(
             "%function", "%function" if "sim" not in machine else "@function"
         )
     )
-    platform = find_platform(find_target(target), MACHINES[machine], "qemu")
+    platform = find_platform(find_target(target), MACHINES[machine], qemu.partition("-")[0])
     assert platform is not None
     program = build(platform, [source], tmp_path)
     inside = function_ranges(program.path)["counted"]

@@ -25,6 +25,7 @@ COMPILER = {
     "cortex-m33": "arm-none-eabi-gcc",
     "esp32c3": "riscv64-unknown-elf-gcc",
     "esp8266": "xtensa-lx106-elf-gcc",
+    "atmega328p": "avr-gcc",
 }
 SAME_CODE = {"cortex-m0plus": "cortex-m0", "esp32": "esp8266", "esp32s3": "esp8266"}
 

@@ -15,7 +15,7 @@ from tests.model.slow import slow_rows
 from tests.random_models import make_model, models, random_quantized
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model import IntegerModel, Range, choose_schedules
+from tinykernel.model import IntegerModel, Range, bounds, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import _bound_first, _bound_second
@@ -233,3 +233,43 @@ def test_mean_rounding_error_is_what_random_inputs_show(kind: str) -> None:
     exact = q.astype(float) @ hadamard(d) * diagonal @ hadamard(d) / 2.0**9
     error = (v - exact / 2 ** SHIFTS[kind]).mean(axis=0)
     assert np.abs(error - expected[0]).max() < 0.15
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
+def test_norms_of_many_inputs_are_bounded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds that replace the norms of large models are none too small, and little wider."""
+    rng = np.random.default_rng(LARGEST[kind])
+    diagonal = rng.integers(-LARGEST[kind], LARGEST[kind] + 1, (2, 256))
+    for n in (256, 200):
+        varying, gather = np.arange(n), rng.permutation(256)
+        exact = bounds.row_norms(varying, diagonal, gather)
+        with monkeypatch.context() as patch:
+            patch.setattr(bounds, "MOST_STEPS", 0)
+            quick = bounds.row_norms(varying, diagonal, gather)
+        assert exact.shape == quick.shape
+        assert np.all(quick >= exact)
+        assert np.mean(quick[-1] / exact[-1]) < 1.05 * np.sqrt(np.pi / 2 * 256 / n)
+
+
+def test_the_proof_was_quadratic_in_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of 32,768 inputs took 20 s at each load; now the steps of the proof are limited."""
+    steps = []
+    monkeypatch.setattr(
+        bounds, "run_on_rows", lambda *given: steps.append(given[3].size * given[4].size)
+    )
+    choose_schedules(np.ones(32768), 8, Permutation("orbit", 5, 1), np.ones((1, 32768)), "sign")
+    choose_schedules(np.ones(1024), 8, Permutation("orbit", 5, 1), np.ones((2, 1024)), "sign")
+    assert sum(steps) == 1024 * 2 * 1024
+    # Ctrl-C is heard between two pieces only.
+    choose_schedules(np.ones(4096), 8, Permutation(), np.ones((4, 4096)), "sign")
+    assert max(steps) * 12 <= 1 << 27
+
+
+def test_rows_are_limited() -> None:
+    """A file of 60 MB would ask for a proof of gigabytes."""
+    model = make_model(0)
+    shape = ((1 << 20) // model.dimension + 1, model.dimension)
+    with pytest.raises(TinykernelError, match="at most 1048576"):
+        dataclasses.replace(
+            model, diagonal=np.ones(shape, dtype=np.int8), row_kept=np.ones(shape, dtype=bool)
+        )

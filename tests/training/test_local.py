@@ -138,7 +138,7 @@ def test_signals_end_to_end(waves, tmp_path):
 def test_a_linear_part_beside_components(digits):
     """Protects joint training: it helps few components, and the integers follow the floats."""
     X, y = digits
-    given = {"n_components": 64, "search": False, "epochs": 30, "random_state": 0}
+    given = {"n_components": 64, "effort": "quick", "epochs": 30, "random_state": 0}
     alone = TernaryKernelClassifier(**given).fit(X[:1200], y[:1200])
     both = TernaryKernelClassifier(**given, linear=4).fit(X[:1200], y[:1200])
     assert both.score(X[1200:], y[1200:]) > alone.score(X[1200:], y[1200:]) + 0.03
@@ -220,6 +220,7 @@ def test_variation_of_inputs():
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
         ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
+        ({"image_shape": (4, 1024), "n_kernels": 2}, (40, 4096), "4 x 1024 is too wide"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, shape, message):

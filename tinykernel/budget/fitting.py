@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tinykernel import progress
 from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
 from tinykernel.budget.untrained import fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.capacity import decisive_report, needed_bytes
 from tinykernel.measure.report import Report, parse_size, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
@@ -42,6 +44,9 @@ class TrainResult:
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
         compiler for it, otherwise estimated. None for the target "host".
+    sizes : Report or None
+        The estimate, by which the budget was kept with a margin for compilers: the same whatever
+        compiler is installed. The linked program where the estimate does not know the code.
     budget : int or None
         Bytes of flash that were allowed.
     method : {"learned", "paper"}
@@ -54,6 +59,7 @@ class TrainResult:
     model: IntegerModel
     classifier: Any
     memory: Report | None
+    sizes: Report | None
     budget: int | None
     method: str
     trainings: int
@@ -110,7 +116,7 @@ def train(
     **parameters
         Of the classifier; those that are None have its defaults. Without ``n_components`` the
         largest number that keeps to the budget is found, for each of several layouts where
-        ``layout`` is not given, and the layout that does best is chosen; with ``search=False`` it
+        ``layout`` is not given, and the layout that does best is chosen; with ``effort="quick"`` it
         is "compact". Where the trained model is over the budget all the same, it is trained again
         with fewer components and everything else that was found.
 
@@ -136,13 +142,14 @@ def train(
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = train(X, y, budget="4KB", epochs=20, search=False, random_state=0)
+    >>> found = train(X, y, budget="4KB", epochs=20, effort="quick", random_state=0)
     >>> found.memory.flash <= 4096
     True
     >>> float((found.model.predict(X) == y).mean()) > 0.9
     True
     """
     check_choice("method", method, METHODS)
+    progress.report("finding what fits", 0, None)
     started, trainings = time.perf_counter(), 0
     extra = {"groups": groups, "validation": validation, "teacher": teacher}
     extra = {name: value for name, value in extra.items() if value is not None}
@@ -168,14 +175,15 @@ def train(
             # As fit does it for a DataFrame: the model then knows its inputs by name.
             classifier.feature_names_in_ = np.array(feature_names, dtype=object)
         model = as_integer_model(classifier)
-        memory = _measured(model, target, limit)
-        if limit is None or memory is None or memory.flash <= limit:
+        sizes = _decisive(model, target)
+        if limit is None or sizes is None or needed_bytes(sizes) <= limit:
+            memory = _measured(model, target, limit)
             seconds = time.perf_counter() - started
-            return TrainResult(model, classifier, memory, limit, method, trainings, seconds)
-        over, stopped = memory.flash - limit, _interrupted(classifier, method)
+            return TrainResult(model, classifier, memory, sizes, limit, method, trainings, seconds)
+        over, stopped = needed_bytes(sizes) - limit, _interrupted(classifier, method)
         smaller = _smaller(classifier, method, model, over, asked)
         if not chosen_here or stopped or smaller is None:
-            raise _over(memory, limit, stopped, chosen_here)
+            raise _over(sizes, limit, stopped, chosen_here)
         given |= smaller
 
 
@@ -187,6 +195,16 @@ def _limit(budget: str | int | None, target: str, *, chosen: bool) -> int | None
     if not on_chip:
         raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
     return parse_size(budget)
+
+
+def _decisive(model: IntegerModel, target: str) -> Report | None:
+    """Return the sizes that decide; None for the host, or where they are not known."""
+    if find_target(target).family == "host":
+        return None
+    try:
+        return decisive_report(model, target)
+    except TinykernelError:
+        return None
 
 
 def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | None:
@@ -216,15 +234,15 @@ def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | 
         return None
 
 
-def _over(memory: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:
+def _over(sizes: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:
     what, advice = "the trained model", "use fewer n_components"
     if stopped:
         what = "training was interrupted and is not repeated with fewer components; the model"
     elif chosen_here:
         advice = "give a larger budget"
     return TinykernelError(
-        f"{what} needs {memory.flash} bytes of flash on {memory.target} ({memory.source}), "
-        f"{memory.flash - limit} over the budget of {limit}; {advice}"
+        f"{what} needs {needed_bytes(sizes)} bytes of flash on {sizes.target} ({sizes.source} "
+        f"and margin), {needed_bytes(sizes) - limit} over the budget of {limit}; {advice}"
     )
 
 
@@ -260,4 +278,4 @@ def _smaller(
     chosen = classifier.options_
     found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
     linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]
-    return found | {"search": False, "linear": linear}
+    return found | {"effort": "quick", "linear": linear}

@@ -22,14 +22,15 @@ from tinykernel.measure.capacity import (
     MOST_CHOSEN,
     MOST_KERNELS,
     allowed_bytes,
+    decisive_report,
     enlarged,
     least_size,
     most_components,
     most_kernels,
+    needed_bytes,
     random_layout,
     some_rows,
 )
-from tinykernel.measure.report import report
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
 
@@ -80,7 +81,7 @@ def sizes_that_fit(
     if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
         # The tables of a scaler for each input may be what is too much.
         one = {"scaler_scope": "global"}
-        found, smaller = _forms(rows, labels, {**given, **one, "search": False}, limit, target)
+        found, smaller = _forms(rows, labels, {**given, **one, "effort": "quick"}, limit, target)
         if found:
             return {"n_components": found, **one}
         least = min(least, smaller)
@@ -147,7 +148,7 @@ def _forms(
     A form is a layout, a linear part, or both.
     """
     linear = _linear_sizes(rows, labels, given, target)
-    allowed = allowed_bytes(limit, target)
+    allowed = allowed_bytes(limit)
     found, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(given, rows.shape[1]):
@@ -178,9 +179,9 @@ def _forms(
     alone = [bits for bits, size in linear.items() if size <= allowed]
     if given.keys() & set(_OF_COMPONENTS):
         alone = []
-    if given.get("search") is False and max(found.values(), default=0) < _FEW_COMPONENTS:
+    if given.get("effort") == "quick" and max(found.values(), default=0) < _FEW_COMPONENTS:
         found = {form_of(None, alone[0]): 0} if alone else found
-    if found and given.get("search") is False:
+    if found and given.get("effort") == "quick":
         return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
     found |= {form_of(None, bits): 0 for bits in alone[:2]}
     return found, min(smallest)
@@ -217,7 +218,8 @@ def _linear_size(
 ) -> int:
     """Return the bytes of a linear part alone."""
     size = {"n_components": 0, "linear": bits}
-    return report(untrained_integers(rows, labels, given, size), target).flash
+    model = untrained_integers(rows, labels, given, size)
+    return needed_bytes(decisive_report(model, target))
 
 
 def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
@@ -225,7 +227,7 @@ def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
     if "layout" in given:
         check_choice("layout", given["layout"], tuple(LAYOUTS))
         return [given["layout"]]
-    if given.get("search") is False:
+    if given.get("effort") == "quick":
         return ["compact"]  # to choose takes short trainings, too
     d = padded_dimension(n_features)
     # With blocks of 32 rows nothing is left out.
@@ -251,13 +253,13 @@ def check_size(
     if shape is not None:
         model = untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
         try:
-            size = report(model, target)
+            size = needed_bytes(decisive_report(model, target))
         except TinykernelError:
             return  # not known without a compiler; the trained model is measured again
-        if size.flash - (limit - allowed_bytes(limit, target)) > limit:
+        if size - (limit - allowed_bytes(limit)) > limit:
             raise TinykernelError(
-                f"a model of {given.get('n_kernels', 'so many')} kernels needs {size.flash} bytes "
-                f"of flash on {target}, {size.flash - limit} over the budget of {limit}; use fewer "
+                f"a model of {given.get('n_kernels', 'so many')} kernels needs {size} bytes "
+                f"of flash on {target}, {size - limit} over the budget of {limit}; use fewer "
                 "n_kernels or a larger budget"
             )
         return

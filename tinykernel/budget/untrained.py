@@ -27,7 +27,7 @@ def untrained(
 ) -> KernelMachine:
     """Make a machine of random values with so many components."""
     kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
-    kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "search": False}
+    kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "effort": "quick"}
     kept |= {"random_state": 0, "n_jobs": 1}
     with progress.observing(None):
         machine: KernelMachine = fitted("learned", kept, X, y).machine_
@@ -43,7 +43,7 @@ def untrained_integers(
     names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
              "n_kernels", "linear")  # fmt: skip
     kept = {name: given[name] for name in names if name in given} | dict(size)
-    kept |= {"epochs": 1, "search": False, "random_state": 0, "n_jobs": 1}
+    kept |= {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
     with progress.observing(None):
         return as_integer_model(fitted("learned", kept, X, y))
 

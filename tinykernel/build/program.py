@@ -40,9 +40,16 @@ MODEL = "tested"
 WARNING_FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
                  "-Werror")  # fmt: skip
 _START_FLAGS = ("-Os", "-std=gnu99")
-_START = {"arm": ("start.c",), "riscv": ("start.c",), "xtensa": ("start.c", "rom.c")}
-# GCC with QEMU; zig with Unicorn, which both come from PyPI; and the other pairs.
-_BACK_ENDS = (("gcc", "qemu"), ("zig", "unicorn"), ("gcc", "unicorn"), ("zig", "qemu"))
+_START = {"xtensa": ("start.c", "rom.c")}
+_TOOLS = {"arm": "gcc-arm-none-eabi and qemu-system-arm", "avr": "gcc-avr, avr-libc and simavr"}
+# GCC with QEMU (AVR: simavr), zig with Unicorn, which both come from PyPI, and the other pairs.
+_BACK_ENDS = (
+    ("gcc", "qemu"),
+    ("gcc", "simavr"),
+    ("zig", "unicorn"),
+    ("gcc", "unicorn"),
+    ("zig", "qemu"),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Platform:
     chain : Toolchain
     machine : Machine or None
         The emulated board; None for this computer.
-    back_end : {"", "qemu", "unicorn"}
+    back_end : {"", "qemu", "unicorn", "simavr"}
     emulator : str
         Its name and version; empty for this computer.
     note : str
@@ -142,10 +149,9 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     platforms = [platform for platform in found if platform is not None]
     # A target without a core of its own in any emulator is stood for by all its machines together.
     if not platforms or (target.emulated_as and len(platforms) < len(found)):
-        tools = "gcc-arm-none-eabi and qemu-system-arm"
         raise TinykernelError(
             f"no compiler and emulator for {target.name} found; install "
-            + (tools if target.family == "arm" else "its gcc and qemu")
+            + _TOOLS.get(target.family, "its gcc and qemu")
             + (", or 'pip install ziglang unicorn'" if target.zig else "")
         )
     return platforms
@@ -198,7 +204,8 @@ def build(
 def _linker_script(machine: Machine, folder: Path) -> Path:
     """Write the script that places a program in the memory of a machine."""
     boards = resources.folder("firmware") / "boards"
-    text = (boards / "board.ld").read_text(encoding="utf-8")
+    own = boards / machine.family / "board.ld"
+    text = (own if own.exists() else boards / "board.ld").read_text(encoding="utf-8")
     for name, value in zip(
         ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
     ):
@@ -224,6 +231,8 @@ def build_model(
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.local.hop:
         names.append("-DSTREAM_ENTRIES=1")
+    if model.decision is not None:
+        names.append("-DDECISIONS=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.bench import bench_command
-from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail
+from tinykernel.cli.calibrate import calibrate_command
+from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
 from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.evaluate import evaluate_command
@@ -69,6 +70,7 @@ for _name, _command in (
     ("flash", flash_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
+    ("calibrate", calibrate_command),
     ("inspect", inspect_command),
     ("targets", targets_command),
     ("demo", demo_command),
@@ -86,6 +88,7 @@ def main() -> None:
     for category in (DeprecationWarning, FutureWarning):
         warnings.simplefilter("ignore", category)
     escape_what_cannot_be_shown()
+    hear_interrupts_once()
     status = FAILED
     try:
         status = app(standalone_mode=False)

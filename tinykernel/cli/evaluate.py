@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.common.judged import rows_to_judge
-from tinykernel.cli.common.judging import print_all, seen_in_words
+from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     DataArgument,
     GroupsOption,
     JsonOption,
     LabelOption,
+    MissingOption,
     ModelArgument,
     QuietOption,
 )
@@ -38,6 +39,7 @@ def evaluate_command(
     ] = None,
     label: LabelOption = None,
     groups: GroupsOption = None,
+    missing: MissingOption = None,
     test_size: Annotated[
         float | None,
         typer.Option(
@@ -63,24 +65,24 @@ def evaluate_command(
     from tinykernel.modelfile import load
 
     integer, memory = as_integer_model(load(model)), remembered(model)
-    judged = rows_to_judge(model, integer, data, label, groups, test_size, seed)
+    judged = rows_to_judge(
+        model, integer, data, train=train, label=label, groups=groups, missing=missing,
+        test_size=test_size, seed=seed,
+    )  # fmt: skip
     rows, trained = judged.rows, judged.train
-    if train is not None:
-        from tinykernel.data.load import load_data
-
-        own = load_data(train, test_size=0.0, seed=0, **memory.names(train, label, groups))
-        trained = (own.X_train, own.y_train)
     found = evaluate(
         integer, rows.X, judged.y, groups=rows.group, train=trained,
         class_weight=judged.class_weight,
     )  # fmt: skip
     seen = memory.share_seen(rows.X)
     if as_json:
-        part = {"data": rows.source, "part": rows.part, "seen_in_training": seen}
+        part = {"data": rows.source, "part": rows.part, "notes": list(rows.notes),
+                "seen_in_training": seen}  # fmt: skip
         print_json(part | found.to_dict())
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}")])
         print_all(found)
+        print_notes(rows)
         if seen:
             typer.echo(f"{seen_in_words(seen)}: the accuracy on new ones may be lower")
         if trained is None:

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.errors import TinykernelError
+from tinykernel.files import is_export, is_file_of_export
 
 __all__ = ["flash_command", "upload"]
 
@@ -46,13 +47,26 @@ def flash_command(
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="seconds after which to give up")
     ] = 1800,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
+    ] = False,
 ) -> None:
-    """Build an exported project and put it on the connected board (pio run -t upload)."""
-    upload(folder, environment=environment, port=port, timeout=timeout)
+    """Build an exported project and put it on the connected board (pio run -t upload).
+
+    A build runs what the folder says. So the folder must be an export of tinykernel whose
+    platformio.ini is as it was written, unless --trust is given.
+    """
+    upload(folder, environment=environment, port=port, timeout=timeout, trust=trust)
 
 
 def upload(
-    folder: Path, *, environment: str | None = None, port: str | None = None, timeout: float = 1800
+    folder: Path,
+    *,
+    environment: str | None = None,
+    port: str | None = None,
+    timeout: float = 1800,
+    trust: bool = False,
 ) -> None:
     """Run ``pio run -t upload`` in a project; its output goes to stderr.
 
@@ -67,13 +81,18 @@ def upload(
     timeout : float, default=1800
         Seconds after which the build is stopped: PlatformIO waits without end for a package
         registry that does not answer.
+    trust : bool, default=False
+        Run what a folder says that export did not write, or that was changed since.
 
     Raises
     ------
     TinykernelError
-        If the project, PlatformIO or the board is missing, or the build fails.
+        If the project, PlatformIO or the board is missing, the build fails, or the project is not
+        trusted.
     """
     _check_project(folder, environment)
+    if not trust:
+        _check_origin(folder)
     command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
     command += ["--environment", environment] if environment else []
     command += ["--upload-port", port] if port else []
@@ -123,6 +142,18 @@ def _check_project(folder: Path, environment: str | None) -> None:
             f"{folder}: is a project for this computer, there is no board to flash; "
             "run it with 'pio run -t exec'"
         )
+
+
+def _check_origin(folder: Path) -> None:
+    """Refuse a project that could run somebody else's programs: PlatformIO's files are code."""
+    advice = "read its platformio.ini, and add --trust if you would run its programs"
+    if not is_export(folder):
+        raise TinykernelError(
+            f"{folder}: no manifest of 'tinykernel export' in it, and a build runs what the folder "
+            f"says; {advice}"
+        )
+    if not is_file_of_export(folder, "platformio.ini"):
+        raise TinykernelError(f"{folder}: platformio.ini was changed since the export; {advice}")
 
 
 def _platformio() -> list[str]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import print_all, seen_in_words
+from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
     JsonOption,
     LabelOption,
+    MissingOption,
     ModelArgument,
     QuietOption,
+    check_missing,
     check_output_file,
     rows_for,
 )
@@ -61,6 +63,7 @@ def predict_command(
     ] = None,
     label: LabelOption = None,
     groups: GroupsOption = None,
+    missing: MissingOption = None,
     stream: Annotated[
         str | None,
         typer.Option(
@@ -105,10 +108,13 @@ def predict_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
-        table = _decisions(model, integer, stream, label, rate, 5 if last is None else last)
+        check_missing(missing, ("drop", "error"), "windows of recordings")
+        given = {"label": label, "rate": rate, "missing": missing}
+        table = _decisions(model, integer, stream, given, 5 if last is None else last)
         _show_decisions(table, output, as_json, quiet)
         return
-    rows = rows_for(model, integer, source, **memory.names(source, label, groups))
+    named = memory.names(source, label, groups, missing)
+    rows = rows_for(model, integer, source, **named, missing=missing)
     scores = integer.scores(rows.X)
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:
@@ -116,9 +122,11 @@ def predict_command(
     found, seen = _evaluation(integer, rows, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
-        print_json({"labels": labels, "scores": scores, "seen_in_training": seen} | judged)
+        said = {"notes": list(rows.notes), "seen_in_training": seen}
+        print_json({"labels": labels, "scores": scores} | said | judged)
     elif not quiet:
         _print_predictions(integer, rows, labels, scores)
+        print_notes(rows)
         if found is not None:
             typer.echo(f"\nOn {rows.part} of {rows.source}:")
             print_all(found)
@@ -146,9 +154,8 @@ def _source(path: str) -> Path:
 
 
 def _decisions(
-    model: Path, integer: IntegerModel, stream: str, label: str | None, rate: float | None,
-    last: int,
-) -> list[dict[str, Any]]:  # fmt: skip
+    model: Path, integer: IntegerModel, stream: str, given: Mapping[str, Any], last: int
+) -> list[dict[str, Any]]:
     """Decide at every hop of recordings."""
     from tinykernel.data.signals import cut_for, remembered
     from tinykernel.data.stream import decisions
@@ -159,7 +166,7 @@ def _decisions(
     if cutting is None:
         raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
-    cut = cut_for(stream, integer, cutting, label=label, rate=rate, mixed="majority")
+    cut = cut_for(stream, integer, cutting, mixed="majority", **given)
     labels = in_batches(integer.predict, cut.X)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()
     return [

@@ -168,7 +168,7 @@ def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool
     if options["data"] is not None:
         found = rows_to_judge(
             model, as_integer_model(load(model)), options["data"],
-            *(options[name] for name in ("label", "groups", "test_size", "seed")),
+            **{name: options[name] for name in ("label", "groups", "test_size", "seed")},
         )  # fmt: skip
         rows = found.rows
         more = {

@@ -22,6 +22,7 @@ from tinykernel.cli.common.options import (
     LabelOption,
     QuietOption,
     TargetOption,
+    check_missing,
     check_output_file,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, size
@@ -196,13 +197,15 @@ def train_command(
         str | None,
         _option(_LEARNED, "--layout", "compact, phases, pruned or windows; chosen if not given"),
     ] = None,
-    search: Annotated[
-        bool | None,
+    effort: Annotated[
+        str | None,
         _option(
             _LEARNED,
-            "--search/--no-search",
-            "choose layout, sigma, noise and slope by short trainings, or take usual values",
-            show_default="search",
+            "--effort",
+            "to choose layout, sigma, noise and slope: quick takes usual values, normal a race of "
+            "short trainings, thorough longer ones",
+            metavar="quick|normal|thorough",
+            show_default="normal",
         ),
     ] = None,
     epochs: Annotated[
@@ -343,8 +346,9 @@ def train_command(
 ) -> None:
     """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
 
-    Without --budget and --n-components the budget is 30KB. Ctrl-C after the first epoch of the
-    training itself, not of the short ones before it, keeps the best model until then.
+    Without --budget and --n-components the budget is 30KB. Ctrl-C while
+    settings are searched ends the search, and the best so far are taken; after the first epoch of
+    the training itself it keeps the best model until then.
 
     With --window, or where DATA is a folder or a .wav, DATA are recordings of a signal: .csv, .tsv,
     .parquet, .npz or .wav. They are cut into windows, and whole recordings are kept aside.
@@ -414,7 +418,7 @@ def _dataset(
             if options[name] is not None:
                 hint = f"--{name.replace('_', '-')}"
                 raise typer.BadParameter("not for recordings", param_hint=hint)
-        _check_missing(options["missing"], ("drop", "error"), "windows of recordings")
+        check_missing(options["missing"], ("drop", "error"), "windows of recordings")
         how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
         how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
                 "missing": options["missing"] or "error"}  # fmt: skip
@@ -488,6 +492,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "method": trained.method,
         "model_kind": model_words(trained.model),
         "compared": compared(classifier) if learned else "",
+        "search": (classifier.search_ or None) if learned else None,
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
         "kernels": None if stage is None else stage.n_kernels,
@@ -642,16 +647,8 @@ def _selection(options: Mapping[str, Any]) -> Selection:
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    _check_missing(missing, ("drop", "median"), "rows of tables and arrays")
+    check_missing(missing, ("drop", "median"), "rows of tables and arrays")
     return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
-
-
-def _check_missing(missing: str | None, allowed: tuple[str, ...], what: str) -> None:
-    """Refuse a value of --missing that the kind of data does not have."""
-    if missing is not None and missing not in allowed:
-        raise typer.BadParameter(
-            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
-        )
 
 
 def _validation_rows(
@@ -703,6 +700,18 @@ def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[
     return {"model": output, "bytes": output.stat().st_size}
 
 
+def _searched(found: Mapping[str, Any] | None) -> str:
+    """Say what the search chose and gained."""
+    if not found or not found["trials"]:
+        return ""
+    text = f"{found['trials']} short trainings chose {found['chosen']}"
+    if found["log_loss"] is not None:
+        gained = "" if found["log_loss"] < found["log_loss_usual"] else ": no gain"
+        text += (f"; log loss {found['log_loss_usual']:.3f} with usual values, "
+                 f"{found['log_loss']:.3f} with these{gained}")  # fmt: skip
+    return text + ("; Ctrl-C ended the search" if found["interrupted"] else "")
+
+
 def _why_left(result: Mapping[str, Any]) -> str:
     """Say why a large budget is not used up."""
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
@@ -730,6 +739,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("model", f"{result['model_kind']}, {result['classes']} classes, method "
          f"{result['method']}{stored}"),
         ("compared", result["compared"]),
+        ("search", _searched(result["search"])),
         ("training", both("train")),
         ("test", both("test")),
     ]  # fmt: skip

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.errors import FAILED, fail
-from tinykernel.cli.common.judging import evaluation_in_words, seen_in_words
+from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     GroupsOption,
     JsonOption,
     LabelOption,
+    MissingOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
@@ -42,6 +43,7 @@ def verify_command(
     target: TargetsOption = ["host"],  # noqa: B006
     label: LabelOption = None,
     groups: GroupsOption = None,
+    missing: MissingOption = None,
     test_size: Annotated[
         float | None,
         typer.Option(
@@ -73,17 +75,22 @@ def verify_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     rows = rows_for(
-        model, integer, data, **memory.names(data, label, groups), test_size=test_size, seed=seed
-    )
-    results = [verify(integer, rows.X, rows.y, target=name) for name in names]
+        model, integer, data, **memory.names(data, label, groups, missing), missing=missing,
+        test_size=test_size, seed=seed,
+    )  # fmt: skip
+    recordings = rows.streams or None
+    results = [
+        verify(integer, rows.X, rows.y, target=name, recordings=recordings) for name in names
+    ]
     judged, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
-        extra = {"part": rows.part, "seen_in_training": seen,
+        extra = {"part": rows.part, "notes": list(rows.notes), "seen_in_training": seen,
                  "evaluation": None if judged is None else judged.to_dict()}  # fmt: skip
         found = [verification_json(result) | extra for result in results]
         print_json(found if several else found[0])
     elif not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
+        print_notes(rows)
         if judged is not None:
             print_pairs(evaluation_in_words(judged))
         if seen:

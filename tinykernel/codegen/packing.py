@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.packing_decision import pack_decision
 from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
 from tinykernel.codegen.packing_linear import pack_linear
 from tinykernel.codegen.packing_local import pack_local, sort_kernels
@@ -92,7 +93,7 @@ class PackedModel:
         """Return the flash of the tables by part."""
         sizes = dict.fromkeys(("weights", "windows", "transform", "scaler"), 0)
         for table in self.tables:
-            sizes[table.part] += table.n_bytes
+            sizes[table.part] = sizes.get(table.part, 0) + table.n_bytes
         return sizes
 
 
@@ -172,6 +173,7 @@ def pack(model: IntegerModel) -> PackedModel:
         pack_signs(model),
         _pack_components(model, layout) if layout is not None else _pack_offsets(model),
         pack_linear(model),
+        pack_decision(model),
     ]
     first, local_words, state_words = _machine_words(model, layout), 0, 0
     if model.local is not None:

@@ -18,7 +18,7 @@ from tinykernel.codegen.packing_inputs import pack_scaler
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, smallest_type
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import InputScaler, IntegerModel
-from tinykernel.model.local import LocalStage
+from tinykernel.model.local import WIDEST_CELL, LocalStage
 
 __all__ = ["PackedLocal", "pack_local", "sort_kernels"]
 
@@ -126,15 +126,15 @@ def _pack_image(stage: LocalStage) -> PackedLocal:
 
 def _lanes(stage: LocalStage) -> int:
     """Return how many columns a word holds, which are the cells across."""
-    if stage.cell_columns <= 255:
+    if stage.cell_columns <= WIDEST_CELL:
         if stage.cells[1] == 4 and stage.lane_bits == 8:
             return 4
         if stage.cells[1] == 2:
             return 2
     raise TinykernelError(
         f"local stage: no C for {stage.cells[1]} cells across of {stage.cell_columns} columns with "
-        f"responses of {stage.lane_bits} bits; there is for 4 with 8 bits and for 2, up to 255 "
-        "columns"
+        f"responses of {stage.lane_bits} bits; there is for 4 with 8 bits and for 2, up to "
+        f"{WIDEST_CELL} columns"
     )
 
 

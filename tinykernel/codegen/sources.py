@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -209,6 +210,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "n_inputs": model.n_inputs,
         "local": stage,
         "kind": "" if stage is None else "signal" if stage.is_signal else "image",
+        "decision": model.decision,
+        "statement": _statement_comment(model),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
         "n_components": model.n_components,
@@ -238,6 +241,14 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
 def _class_comment(model: IntegerModel) -> str:
     names = [string_literal(str(label)) for label in model.classes]
     return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else ""))
+
+
+def _statement_comment(model: IntegerModel) -> list[str]:
+    """Return the lines that say what was promised of the decisions."""
+    if model.decision is None:
+        return []
+    text = _in_comment(model.decision.statement).encode("ascii", "backslashreplace").decode()
+    return textwrap.wrap(text, _COMMENT_WIDTH)
 
 
 def _feature_comment(model: IntegerModel) -> list[str]:

@@ -69,7 +69,7 @@ class Target:
         The name on the command line.
     description : str
         Core and instruction set in a few words.
-    family : {"arm", "riscv", "xtensa", "host"}
+    family : {"arm", "riscv", "xtensa", "avr", "host"}
         Which instruction decoder reads its machine code.
     boards : tuple of Board
         Boards to export for; the first is the default.
@@ -308,6 +308,17 @@ _ROWS = (
             "the ESP8266 copies constant data to RAM at start, so the tables count as flash and "
             "as static RAM",
         ),
+    ),
+    Target(
+        name="atmega328p",
+        description="ATmega328P, 8-bit AVR: no barrel shifter, multiplies bytes",
+        family="avr",
+        boards=(Board("uno", "atmelavr", ("arduino",), "Arduino Uno"),),
+        compilers=(Compiler("avr-", ("-mmcu=atmega328p", "-gdwarf-2")),),
+        flash=32 * KILOBYTE,
+        ram=2 * KILOBYTE,
+        machines=("atmega328p",),
+        cycles=(1.4, 1.8),
     ),
     Target(
         name="host",

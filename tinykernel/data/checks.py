@@ -164,7 +164,7 @@ def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
             where = f"{part.file}: {part.place(first + row, column)}"
             if np.isnan(value):
                 raise TinykernelError(
-                    f"{where} is NaN; fill the gap or remove the row (train: --missing)"
+                    f"{where} is NaN; fill the gap or remove the row, or use --missing"
                 )
             if np.isinf(value):
                 raise TinykernelError(f"{where} is infinite; correct it or remove the row")

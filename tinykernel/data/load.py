@@ -94,6 +94,10 @@ class Rows:
         Which rows of the file these are, in words.
     group : ndarray, shape (n_rows,), or None
         Which person, record or batch each row belongs to, where the file says so.
+    notes : tuple of str
+        What became of missing values, and what was left out; one line each.
+    streams : tuple of ndarray, each of shape (n_samples, n_channels)
+        Of recordings: the samples that the rows were cut from.
     """
 
     X: NDArray[Any]
@@ -101,6 +105,8 @@ class Rows:
     source: str
     part: str
     group: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    streams: tuple[NDArray[Any], ...] = ()
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -404,7 +410,7 @@ def load_rows(
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part = _complete(part, n_features, selection or Selection())
+    part, note = _complete(part, n_features, selection or Selection())
     check_columns(part, feature_names)
     X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
@@ -417,20 +423,23 @@ def load_rows(
         which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
     if y is not None and classes is not None:
         y = as_classes(part, y, classes)
-    return Rows(X, y, file.name, which, group)
+    return Rows(X, y, file.name, which, group, (note,) if note else ())
 
 
-def _complete(part: Part, n_features: int | None, selection: Selection) -> Part:
-    """Check rows for a finished model, without those that lack a value or with medians there."""
+def _complete(part: Part, n_features: int | None, selection: Selection) -> tuple[Part, str]:
+    """Check rows for a finished model; without those that lack a value, or with medians there.
+
+    Also says in words which of it was done.
+    """
     may_lack = selection.missing is not None
     part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack)
     if selection.missing == "drop":
-        return without_gaps(part)[0]
+        return without_gaps(part)
     if selection.missing == "median":
         medians = np.array(selection.medians or (), dtype=np.float64)
-        X, _ = fill_gaps(part.X, medians, part.file, part.columns)
-        return replace(part, X=X)
-    return part
+        X, note = fill_gaps(part.X, medians, part.file, part.columns)
+        return replace(part, X=X), note
+    return part, ""
 
 
 # ---------------------------------------------------------------------------------------- split

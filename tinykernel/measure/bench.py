@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tinykernel.build.program import MODEL, Program, build_closest, find_platfor
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.files import temporary_folder
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.model import as_integer_model
 
@@ -156,7 +156,7 @@ def bench(
         )
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+    with temporary_folder() as folder:
         platforms = find_platforms(row, back_end)
         program = build_closest(integer_model, platforms, Path(folder), flags)
         counts = []

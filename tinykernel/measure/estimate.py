@@ -16,7 +16,7 @@ from typing import Any
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.footprint import FLASH_PARTS, Footprint
+from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 
 __all__ = ["code_properties", "estimate_footprint"]
@@ -132,7 +132,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         parts[part] = round(sum(sizes.get(name, 0.0) * n for name, n in properties.items()))
     tables = sum(packed.table_bytes().values())
     return Footprint(
-        parts={part: parts[part] for part in FLASH_PARTS},
+        parts={part: parts[part] for part in flash_parts(model)},
         static=tables if row.tables_in_ram else 0,
         scratch=4 * packed.scratch_words,
         # Either kind of input: which one is deeper differs from compiler to compiler.

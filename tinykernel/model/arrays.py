@@ -1,4 +1,4 @@
-"""Checked, read-only arrays for the frozen dataclasses of this package."""
+"""Checked, read-only arrays for the frozen dataclasses of this package, and labels of scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["checked_array"]
+__all__ = ["checked_array", "chosen_labels"]
 
 
 def checked_array(
@@ -59,3 +59,26 @@ def checked_array(
         raise TinykernelError(f"integer model: {name} holds a value that is not a finite {dtype}")
     array.setflags(write=False)
     return array
+
+
+def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:
+    """Return which label each row of decision values stands for.
+
+    Parameters
+    ----------
+    decisions : ndarray, shape (n_rows, n_outputs)
+        One output for two classes, else one a class.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows,)
+        The first of the largest values; of one output 1 where it is positive.
+
+    Examples
+    --------
+    >>> chosen_labels(np.array([[0.5], [-0.5]])).tolist(), chosen_labels(np.eye(3)).tolist()
+    ([1, 0], [0, 1, 2])
+    """
+    if decisions.shape[1] == 1:
+        return (decisions[:, 0] > 0).astype(np.int64)
+    return np.asarray(decisions.argmax(axis=1), dtype=np.int64)

@@ -7,6 +7,10 @@ times wider in the second transform.) To that comes the interval of all rounding
 few units. Nothing is assumed about the inputs: every value of the quantized type counts, for every
 input but the constant ones, whose values are ignored.
 
+The norms take ``n m d log2(d)`` steps, quadratic in the inputs. Where that is more than
+`MOST_STEPS`, their bounds by Cauchy and Schwarz take their place, in ``m d log2(d)`` steps. They
+are about ``sqrt(pi / 2 * d / n)`` times wider, a third of a bit to 0.8 of one.
+
 The limits of the 16-bit stages are -32767..32767, symmetric, so that no change of sign overflows.
 """
 
@@ -17,14 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 
 __all__ = [
     "INT16_LIMIT",
+    "MOST_STEPS",
     "Values",
     "exact_stages",
     "follow_stages",
@@ -34,6 +39,9 @@ __all__ = [
 ]
 
 INT16_LIMIT = 32767
+#: Longest computation of exact norms, in butterflies: about two seconds.
+MOST_STEPS = 1 << 31
+_STEPS_AT_ONCE = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ def product_bounds(mixed: Values, diagonal: NDArray[Any], diagonal_kind: str) ->
     return Values(low >> shift, high >> shift, (error_low - lost) / unit, error_high / unit)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _accumulate_norms(begin, end, columns, diagonal, gather, norms):  # type: ignore[no-untyped-def]
     """Add up ``|coefficient|`` of every value of every stage of ``H G P H``, column by column."""
     m, d = diagonal.shape
@@ -189,16 +197,38 @@ def _accumulate_norms(begin, end, columns, diagonal, gather, norms):  # type: ig
 def row_norms(
     varying: NDArray[np.int64], diagonal: NDArray[Any], gather: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the L1 norms of all rows after each stage; shape (log2(d) + 1, m, d)."""
+    """Return the L1 norms of all rows after each stage, or bounds of them; (log2(d) + 1, m, d)."""
     m, d = diagonal.shape
     n_stages = d.bit_length() - 1
-    n_chunks = max(1, min(useful_threads(varying.size * m * d * n_stages), varying.size))
+    steps_a_column = m * d * max(n_stages, 1)
+    if varying.size * steps_a_column > MOST_STEPS:
+        return _norms_by_energy(varying.size, diagonal)
+    n_chunks = max(1, min(useful_threads(varying.size * steps_a_column), varying.size))
     norms = np.zeros((n_chunks, m, n_stages + 1, d), dtype=np.int64)
-    run_on_rows(
-        _accumulate_norms, n_chunks, n_chunks, varying, diagonal.astype(np.int32),
-        gather.astype(np.int64), norms,
-    )  # fmt: skip
+    # In pieces of a tenth of a second, between which Ctrl-C is heard.
+    columns = max(_STEPS_AT_ONCE // steps_a_column, n_chunks)
+    for begin in range(0, varying.size, columns):
+        run_on_rows(
+            _accumulate_norms, n_chunks, n_chunks, varying[begin : begin + columns],
+            diagonal.astype(np.int32), gather.astype(np.int64), norms,
+        )  # fmt: skip
     return np.moveaxis(norms.sum(axis=0), 1, 0)
+
+
+def _norms_by_energy(n_varying: int, diagonal: NDArray[Any]) -> NDArray[np.int64]:
+    """Bound the L1 norms by ``sqrt(n)`` times the L2 norms, which are known.
+
+    The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the coefficients of a row,
+    squared and added up over all d inputs, are d times the sum of g^2 over its group of 2^k rows.
+    """
+    m, d = diagonal.shape
+    squares = diagonal.astype(np.int64) ** 2
+    norms = np.empty((d.bit_length(), m, d), dtype=np.int64)
+    for stage in range(d.bit_length()):
+        energy = squares.reshape(m, -1, 1 << stage).sum(axis=2) * (d * n_varying)  # below 2^62
+        bound = np.floor(np.sqrt(energy)).astype(np.int64) + 1
+        norms[stage] = np.repeat(bound, 1 << stage, axis=1)
+    return norms
 
 
 def exact_stages(vector: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import reference
 from tinykernel.model.arrays import checked_array
+from tinykernel.model.decision import Decision
 from tinykernel.model.diagonals import LARGEST
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
@@ -26,6 +27,8 @@ __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
+# Of all blocks together: the proof needs about 1 KB a row.
+_MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,7 +108,7 @@ class IntegerModel:
         Diagonal of B: +-1, and 0 exactly for the constant inputs.
     permutation : Permutation
         P, shared by all blocks.
-    diagonal : ndarray of int8, shape (n_blocks, d)
+    diagonal : ndarray of int8, shape (n_blocks, d), at most 2**20 numbers
         G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign').
     diagonal_kind : {"int8", "int4", "sign"}
     halve_first, halve_second : tuple of bool, length log2(d)
@@ -130,6 +133,8 @@ class IntegerModel:
         Is there where `linear` is.
     local : LocalStage, optional
         What turns signals or images into the counts that are the inputs of the machine.
+    decision : Decision, optional
+        When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
     feature_names : tuple of str, optional
         What the inputs are, in their order, without spaces around them. Information only: models
         that differ in nothing else are equal.
@@ -168,12 +173,14 @@ class IntegerModel:
     linear: NDArray[np.int8] | None = None
     linear_multiplier: NDArray[np.int32] | None = None
     local: LocalStage | None = None
+    decision: Decision | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         """Check every field, make the arrays read-only, and prove that nothing overflows."""
         for check in (_check_scalars, _check_inputs, _check_local, _check_blocks,
-                      _check_components, _check_outputs, _check_linear):  # fmt: skip
+                      _check_components, _check_outputs, _check_linear,
+                      _check_decision):  # fmt: skip
             for name, value in check(self).items():
                 object.__setattr__(self, name, value)
         ranges = prove(
@@ -253,7 +260,9 @@ class IntegerModel:
             "classes": [[type(label).__name__, label] for label in self.classes],
             "decision_scale": float(self.decision_scale).hex(),
         }
-        return own if self.local is None else own | {"local": self.local.header()}
+        if self.local is not None:
+            own["local"] = self.local.header()
+        return own if self.decision is None else own | {"decision": self.decision.header()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array by name, the scaler's with the prefix ``scaler_``."""
@@ -266,6 +275,8 @@ class IntegerModel:
             named |= {"linear": self.linear, "linear_multiplier": self.linear_multiplier}
         if self.local is not None:
             named |= {f"local_{name}": array for name, array in self.local.arrays().items()}
+        if self.decision is not None:
+            named |= {f"decision_{name}": array for name, array in self.decision.arrays().items()}
         return named | {f"scaler_{name}": array for name, array in self.scaler.arrays.items()}
 
     @cached_property
@@ -522,6 +533,100 @@ class IntegerModel:
             raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
         return float(np.mean(labels == true))
 
+    # -- decisions ----------------------------------------------------------------------------
+
+    def decide(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows,)
+            Positions in `classes`, or -1.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().decide(self.scores(X))
+
+    def confidence(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Return how sure the model is of its labels: ``<name>_confidence`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_rows,)
+            Of c about c to c + 1 of 256 labels are right.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().confidence(self.scores(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return calibrated probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().probabilities(
+            self.scores(X).astype(np.float64) * self.decision_scale
+        )
+
+    def predict_set(self, X: ArrayLike, alpha: float) -> NDArray[np.bool_]:
+        """Return prediction sets: each holds the true class with probability 1 - alpha.
+
+        Split conformal prediction: a class belongs to the set if its score falls short of the
+        largest one by no more than that of the true class did in a share of 1 - alpha of the
+        calibration rows (or of new groups, see `tinykernel.calibrate`).
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+        alpha : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_classes)
+            At least one class a row.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated, or with too few rows for so small an alpha.
+        """
+        return self._decides().sets(self.scores(X), alpha)
+
+    def _decides(self) -> Decision:
+        if self.decision is None:
+            raise TinykernelError("the model was not calibrated; tinykernel calibrate does it")
+        return self.decision
+
     # -- display ------------------------------------------------------------------------------
 
     def _facts(self) -> dict[str, str]:
@@ -621,6 +726,10 @@ def _check_blocks(model: IntegerModel) -> dict[str, Any]:
     """Check P, G and the kept rows."""
     n_blocks = 0 if np.shape(model.diagonal)[:1] == (0,) else None
     diagonal = checked_array("diagonal", model.diagonal, "int8", (n_blocks, model.dimension))
+    if diagonal.size > _MOST_ROWS:
+        raise TinykernelError(
+            f"integer model: {diagonal.size} rows in its blocks; at most {_MOST_ROWS} are supported"
+        )
     magnitude = np.abs(diagonal.astype(np.int16))
     if model.diagonal_kind not in LARGEST:
         raise TinykernelError(f"integer model: unknown diagonal kind {model.diagonal_kind!r}")
@@ -672,6 +781,20 @@ def _check_linear(model: IntegerModel) -> dict[str, Any]:
         raise TinykernelError("integer model: linear holds -128, or weighs a constant feature")
     multiplier = checked_array("linear_multiplier", model.linear_multiplier, "int32", shape[:1])
     return {"linear": linear, "linear_multiplier": multiplier}
+
+
+def _check_decision(model: IntegerModel) -> dict[str, Any]:
+    """Check that the thresholds are those of the classes."""
+    if model.decision is None:
+        return {}
+    if not isinstance(model.decision, Decision):
+        raise TinykernelError("integer model: decision is not a Decision")
+    if model.decision.thresholds.size not in (1, model.n_classes):
+        raise TinykernelError(
+            f"integer model: decision has {model.decision.thresholds.size} thresholds for "
+            f"{model.n_classes} classes"
+        )
+    return {}
 
 
 def _check_components(model: IntegerModel) -> dict[str, Any]:

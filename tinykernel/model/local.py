@@ -7,20 +7,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.arrays import checked_array
 from tinykernel.model.proof import Range
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["LANE_BITS", "LocalStage"]
+__all__ = ["LANE_BITS", "WIDEST_CELL", "LocalStage"]
 
 #: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
 LANE_BITS = (8, 16)
 _MOST_COUNTS = 65536
+#: The firmware has C for cells of images of so many columns at most.
+WIDEST_CELL = 255
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +360,7 @@ class LocalStage:
         return ends, places.astype(np.int64), self.taps[k, i, j].astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count_rows(  # type: ignore[no-untyped-def]
     begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, padding,
     n_cells_y, n_cells_x, cell_columns, out,

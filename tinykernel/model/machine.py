@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.hadamard import fwht, padded_dimension
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaling import InputScaling
 
@@ -202,7 +203,4 @@ class KernelMachine:
         ndarray of int64, shape (n_rows,)
             The first of the largest decision values; for two classes 1 where the one is positive.
         """
-        decisions = self.decision_function(X)
-        if decisions.shape[1] == 1:
-            return (decisions[:, 0] > 0).astype(np.int64)
-        return np.asarray(decisions.argmax(axis=1), dtype=np.int64)
+        return chosen_labels(self.decision_function(X))

@@ -232,9 +232,10 @@ def _output_ranges(
         low, high = low - radius, high + radius
         ranges.append(_range("sum", -sums, sums, _INT32_LIMIT))
     if linear is not None and linear_multiplier is not None:
-        v = linear.astype(np.int64)
-        dot_low = np.where(v > 0, -half * v, (half - 1) * v).sum(axis=1)
-        dot_high = np.where(v > 0, (half - 1) * v, -half * v).sum(axis=1)
+        positive = np.maximum(linear, 0).sum(axis=1, dtype=np.int64)
+        negative = np.minimum(linear, 0).sum(axis=1, dtype=np.int64)
+        dot_low = (half - 1) * negative - half * positive
+        dot_high = (half - 1) * positive - half * negative
         ends = linear_multiplier.astype(np.int64) * np.stack([dot_low, dot_high])
         low, high = low + ends.min(axis=0), high + ends.max(axis=0)
         ranges.append(_range("dot product", dot_low, dot_high, _INT32_LIMIT))

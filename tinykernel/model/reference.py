@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES, fwht_rows_halving, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
@@ -16,7 +16,7 @@ from tinykernel.model.permutation import Permutation
 __all__ = ["dots", "run"]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
     """Step 2 for some rows: ``mixed = P H B q``; `u` is scratch."""
     n = q.shape[1]
@@ -30,7 +30,7 @@ def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
             mixed[k, j] = u[k, gather[j]]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     """Step 3 for one block: ``v = H G mixed``."""
     for k in range(v.shape[0]):
@@ -39,7 +39,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     fwht_rows_halving(0, v.shape[0], v, shifts)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-untyped-def]
     """Step 4 for one block: `z` becomes 1 where the component is on, else 0."""
     for r in range(rows.shape[0]):
@@ -48,7 +48,7 @@ def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-u
         z[r] = np.uint32(phase) < np.uint32(np.uint32(width[r]) << np.uint32(24))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _weigh(z, weights, totals):  # type: ignore[no-untyped-def]
     """Step 5 without multiplier and offset: sums of ``weights * (2 z - 1)``."""
     for o in range(weights.shape[0]):
@@ -58,7 +58,7 @@ def _weigh(z, weights, totals):  # type: ignore[no-untyped-def]
         totals[o] = total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _run_rows(  # type: ignore[no-untyped-def]
     begin, end, inputs, sign, gather, first, diagonal, product_shift, second, rows, block_ends,
     scale, start, width, phase_shift, weights, bits, sums,
@@ -87,7 +87,7 @@ def _run_rows(  # type: ignore[no-untyped-def]
                 _weigh(z[k], weights, sums[group + k])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _dot_rows(begin, end, inputs, linear, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         for o in range(linear.shape[0]):

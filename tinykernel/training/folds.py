@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Fold", "keep_aside", "trial_folds"]
+__all__ = ["Fold", "keep_aside", "trial_folds", "weights_like"]
 
 _TRIAL_ROWS = 16000
 _TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
@@ -94,3 +95,15 @@ def keep_aside(
             "of them aside"
         )
     return out
+
+
+def weights_like(
+    codes: NDArray[np.int64], weight: NDArray[Any], others: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return weights of other rows: the mean of those that the rows of the same class have.
+
+    >>> weights_like(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]), np.array([1, 0])).tolist()
+    [5.0, 2.0]
+    """
+    by_class = np.bincount(codes, weights=weight) / np.bincount(codes)
+    return by_class[others].astype(np.float32)

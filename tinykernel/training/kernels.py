@@ -30,7 +30,8 @@ unrolls them before it looks for vectors.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tinykernel.compiled import njit
 
 __all__ = [
     "LANES",
@@ -63,7 +64,7 @@ _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
 # Compiles a part of a step; see above for why it has to be inlined.
-inlined = njit(cache=True, fastmath=True, nogil=True, error_model="numpy", forceinline=True)
+inlined = njit(fastmath=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 @inlined

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
@@ -378,5 +379,5 @@ class Learner:
         self.prove()
         decisions = self.decide(validation.mixed, validation.inputs)
         self.quantized = was
-        labels = decisions[:, 0] > 0 if self.n_outputs == 1 else decisions.argmax(axis=1)
+        labels = chosen_labels(decisions)
         return float(np.average(labels == validation.codes, weights=validation.weight))

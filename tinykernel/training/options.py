@@ -21,6 +21,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
 
 __all__ = [
+    "EFFORTS",
     "LINEAR_BITS",
     "MOST_COMPONENTS",
     "Recipe",
@@ -39,6 +40,7 @@ SIGNAL_AUGMENTATIONS = ("shift", "scale", "noise", "rotate")
 IMAGE_AUGMENTATIONS = ("shift", "affine")
 AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
 LINEAR_BITS = (2, 4, 8)
+EFFORTS = ("quick", "normal", "thorough")
 _WORD = 32
 
 _ClassT = TypeVar("_ClassT", bound=type)
@@ -248,11 +250,12 @@ class TrainerOptions:
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
     )  # fmt: skip
-    search: bool = _option(
-        True, _one_of(True, False), "bool",
-        "Choose sigma, noise, slope and dropout by short trainings on part of the rows; "
-        "without, they take values that are often good, and only a layout is chosen, where "
-        "there is a choice.",
+    effort: str = _option(
+        "normal", _one_of(*EFFORTS), '{"quick", "normal", "thorough"}',
+        'How sigma, noise, slope and dropout are chosen. "normal": by a race of short trainings on '
+        'part of the rows, which takes about as long as the training itself. "thorough": every one '
+        'of them is long, and the search takes several times as long. "quick": they take values '
+        "that are often good, and only a layout is chosen, where there is a choice.",
     )  # fmt: skip
     linear: int | str = _option(
         "auto", _one_of("auto", "off", *LINEAR_BITS), '{"auto", "off", 2, 4, 8}',

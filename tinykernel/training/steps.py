@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tinykernel.compiled import njit
 from tinykernel.training.kernels import (
     LANES,
     backward_group,
@@ -23,7 +23,7 @@ __all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
 _ONE = np.float32(1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def learn_slot(  # type: ignore[no-untyped-def]
     slot, n_slots, mixed, target, weight, n_real, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
@@ -89,7 +89,7 @@ def learn_slot(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def decide_rows(  # type: ignore[no-untyped-def]
     mixed, first, last, diagonal, rate, centre, level, weights, scale, offset, product, factors,
     start, width, mean, unit, inputs, linear, centre_q, worth_q, decisions
@@ -129,7 +129,7 @@ def decide_rows(  # type: ignore[no-untyped-def]
                 decisions[begin + k, o] = scale * (sums[o, k] + dots[o, k]) + offset[o]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@njit(fastmath=True, nogil=True, error_model="numpy")
 def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
     """Adam (Kingma & Ba 2015) on one flat parameter; gradients has one row a slot, summed in order.
 
@@ -151,7 +151,7 @@ def adam(value, gradients, first, second, rate, correction1, correction2, factor
         value[i] -= rate * step[i]
 
 
-@njit(cache=True, fastmath=True, nogil=True, error_model="numpy")
+@njit(fastmath=True, nogil=True, error_model="numpy")
 def ternarise(shadow, cut, n_live, out):  # type: ignore[no-untyped-def]
     """Write sign(shadow) where |shadow| > cut * mean |shadow| of its output, else 0, to out.
 

@@ -32,7 +32,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
-from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.folds import keep_aside, trial_folds, weights_like
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
@@ -42,7 +42,7 @@ from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
-from tinykernel.training.search import Trial, TrialData, choose_recipe
+from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.windows import Arithmetic
@@ -68,6 +68,8 @@ class TrainingResult:
         Kernel width at the start of training, in scaled inputs.
     trials : list of Trial
         The short trainings by which the recipe was chosen.
+    outcome : Outcome or None
+        Of the search, where there was one.
     history : list of dict
         Loss, seconds and, with validation rows, accuracy of each epoch.
     interrupted : bool
@@ -80,6 +82,7 @@ class TrainingResult:
     trials: list[Trial]
     history: list[dict[str, float]]
     interrupted: bool
+    outcome: Outcome | None = None
 
 
 def fit(
@@ -112,7 +115,7 @@ def fit(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel.training.trainset import prepare
     >>> _, data = prepare(*load_iris(return_X_y=True))
-    >>> fit(data, TrainerOptions(n_components=64, epochs=20, search=False)).machine.n_blocks
+    >>> fit(data, TrainerOptions(n_components=64, epochs=20, effort="quick")).machine.n_blocks
     2
     """
     options.check()
@@ -127,9 +130,11 @@ def fit(
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
     trial_data = TrialData(mixed, targets, weight, data.codes, folds, inputs)
-    recipe, trials = _choose(trial_data, options, first, frozenset(given))
+    recipe, outcome = _choose(trial_data, options, first, frozenset(given))
+    trials = [] if outcome is None else outcome.trials
     if not recipe.n_components:
-        return replace(_without_components(data, options, None, recipe.linear_bits), trials=trials)
+        result = _without_components(data, options, None, recipe.linear_bits)
+        return replace(result, trials=trials, outcome=outcome)
     rows, held = data.X, _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
@@ -144,7 +149,7 @@ def fit(
     history = learner.run(held, options.patience, augmented=shifted)
     machine = _machine(learner, transform, data)
     return TrainingResult(
-        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted
+        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted, outcome
     )
 
 
@@ -198,7 +203,7 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
 
 def _choose(
     data: TrialData, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
-) -> tuple[Recipe, list[Trial]]:
+) -> tuple[Recipe, Outcome | None]:
     """Choose what is not given; without rows to judge by, the first layout and the defaults."""
     capacity = options.capacity()
     fixed = given
@@ -206,14 +211,14 @@ def _choose(
         fixed |= {"sigma_multiple"}
     if options.noise is not None:
         fixed |= {"noise"}
-    trials: list[Trial] = []
-    if (options.search or len(capacity) > 1) and data.folds:
-        recipe, trials = choose_recipe(
-            data, recipe, capacity, fixed if options.search else fixed | _SEARCHED
-        )
-    elif options.search:
-        progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
-    return replace(recipe, n_components=capacity[recipe.form]), trials
+    outcome, searched = None, options.effort != "quick"
+    if (searched or len(capacity) > 1) and data.folds:
+        fixed = fixed if searched else fixed | _SEARCHED
+        outcome = choose_recipe(data, recipe, capacity, fixed, options.effort)
+        recipe = outcome.recipe
+    elif searched:
+        progress.report(STAGE, 0, None, "too few rows; defaults are taken")
+    return replace(recipe, n_components=capacity[recipe.form]), outcome
 
 
 def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
@@ -221,8 +226,7 @@ def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> 
     if data.validation is None:
         return None
     rows, codes = data.validation
-    by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
-    weights = by_class[codes].astype(np.float32)
+    weights = weights_like(data.codes, weight, codes)
     return Validation(transform.mixed(rows), codes, weights, transform.scaler.quantize(rows))
 
 

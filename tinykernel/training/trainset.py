@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
+from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import raw_dtype_of, to_raw
 
@@ -155,7 +155,7 @@ def prepare(
 # --- canonical order -----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash_rows(data):  # type: ignore[no-untyped-def]
     """Hash the bytes of every row (FNV-1a, 64 bits)."""
     hashes = np.empty(data.shape[0], np.uint64)

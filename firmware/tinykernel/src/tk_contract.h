@@ -106,7 +106,7 @@
 #endif
 
 #if TK_BLOCKS
-#define TK_DIMENSION (1u << TK_LOG2_DIMENSION)
+#define TK_DIMENSION (UINT32_C(1) << TK_LOG2_DIMENSION)
 #define TK_PAIRS     (TK_DIMENSION / 2u) /* words of two int16 */
 #endif
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
+import signal
 import sys
+import time
 from types import TracebackType
 from typing import Any
 
@@ -13,9 +16,10 @@ from typer.core import TyperGroup
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FAILED", "INTERRUPTED", "USAGE", "ErrorGroup", "fail"]
+__all__ = ["FAILED", "INTERRUPTED", "USAGE", "ErrorGroup", "fail", "hear_interrupts_once"]
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
+_SECONDS = 1.0
 
 
 class ErrorGroup(TyperGroup):
@@ -62,6 +66,25 @@ class ErrorGroup(TyperGroup):
                 raise
             fail(message)
             raise typer.Exit(FAILED) from None
+
+
+def hear_interrupts_once() -> None:
+    """Take what follows a Ctrl-C within a second as the same one.
+
+    The first ends the work and keeps what is done so far; a second one, of an impatient hand, would
+    end the keeping.
+    """
+    last = -math.inf
+
+    def interrupt(*_: object) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _SECONDS:
+            last = now
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def fail(message: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinykernel.cli.common.options import recordings_for
+from tinykernel.cli.common.options import recordings_for, rows_for
 from tinykernel.cli.common.remembered import Names, Remembered, remembered
 from tinykernel.errors import TinykernelError
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["Judged", "own_training", "rows_to_judge"]
+__all__ = ["Judged", "rows_to_judge"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,11 @@ class Judged:
     Parameters
     ----------
     rows : Rows
+        With labels.
     y : ndarray
         Their labels.
     train : (X, y) or None
-        The rows that the model was trained on, where DATA holds them.
+        The rows that the model was trained on, where they are known.
     class_weight : {None, "balanced"}
         As the model was trained.
     """
@@ -41,8 +44,9 @@ class Judged:
 
 
 def rows_to_judge(
-    model: Path, integer: IntegerModel, data: str, label: str | None = None,
-    groups: str | None = None, test_size: float | None = None, seed: int | None = None,
+    model: Path, integer: IntegerModel, data: str, *, train: str | None = None,
+    label: str | None = None, groups: str | None = None, missing: str | None = None,
+    test_size: float | None = None, seed: int | None = None,
 ) -> Judged:  # fmt: skip
     """Load the test part of DATA, what training kept aside of it, or else all its rows.
 
@@ -52,7 +56,9 @@ def rows_to_judge(
         The model's file, which remembers its training.
     integer : IntegerModel
     data : str
-    label, groups : str, optional
+    train : str, optional
+        Where the training rows are, if not in `data`.
+    label, groups, missing : str, optional
         Instead of those of the training.
     test_size, seed : optional
         Instead of those of the training.
@@ -67,82 +73,50 @@ def rows_to_judge(
         If the rows do not fit the model or have no labels.
     """
     memory = remembered(model)
-    names = memory.names(data, label, groups)
-    number = (memory.seed or 0) if seed is None else seed
-    weight = memory.everything.get("class_weight")
-    found = _of_recordings(model, integer, memory, data, names, test_size, number)
-    if found is None:
-        found = _of_rows(integer, memory, data, names, test_size, number)
-    rows, own = found
-    if rows.y is None:
-        raise TinykernelError(f"{data}: has no labels; name their column with --label")
-    train = None if own is None else (own.X_train, own.y_train)
-    return Judged(rows, rows.y, train, weight if weight == "balanced" else None)
-
-
-def _of_recordings(
-    model: Path, integer: IntegerModel, memory: Remembered, data: str, names: Names,
-    test_size: float | None, seed: int,
-) -> tuple[Rows, Dataset | None] | None:  # fmt: skip
-    """Cut recordings; None where DATA are rows."""
-    from tinykernel.data.load import Rows
-    from tinykernel.data.splits import as_dataset
-
-    cut = recordings_for(model, integer, data, label=names["label"], groups=names["groups"])
-    if cut is None:
-        return None
-    kept = memory.test_size if test_size is None else test_size
-    own = None
-    if cut.y is not None and kept:
-        try:
-            split = as_dataset(cut, kept, seed)
-        except TinykernelError:  # one recording, or one class
-            split = None
-        same = split is not None and _is_own(split, memory)
-        own = split if same else None
-        if split is not None and split.X_test is not None and (same or test_size is not None):
-            part = replace(
-                Rows(split.X_test, split.y_test, cut.source, f"kept aside: {split.split}"),
-                group=split.group_test,
-            )
-            return part, own
-    return Rows(cut.X, cut.y, cut.source, "all windows", cut.groups), own
-
-
-def _of_rows(
-    integer: IntegerModel, memory: Remembered, data: str, names: Names,
-    test_size: float | None, seed: int,
-) -> tuple[Rows, Dataset | None]:  # fmt: skip
-    from tinykernel.data.load import load_rows
-
-    own = own_training(data, names, memory)
-    size = test_size
+    names = memory.names(data, label, groups, missing)
+    training = partial(_training, model, integer, missing=missing)
+    own = _own_training(partial(training, data, names), memory)
+    size, number = test_size, memory.seed if seed is None else seed
     if own is not None and test_size is None:
         size = memory.test_size or None
-    rows = load_rows(
-        data, n_features=integer.n_inputs, feature_names=integer.feature_names,
-        classes=integer.classes, test_size=size, seed=seed, **names,
-    )  # fmt: skip
-    return rows, own
+    rows = rows_for(
+        model, integer, data, **names, missing=missing, test_size=size, seed=number or 0
+    )
+    if rows.y is None:
+        raise TinykernelError(f"{data}: has no labels; name their column with --label")
+    if train is not None:
+        own = training(train, memory.names(train, label, groups, missing), 0.0, 0)
+    trained = None if own is None else (own.X_train, own.y_train)
+    weight = memory.everything.get("class_weight")
+    return Judged(rows, rows.y, trained, weight if weight == "balanced" else None)
 
 
-def own_training(data: str, names: Names, memory: Remembered) -> Dataset | None:
-    """Return the data with the split of the training, where they are the very same rows."""
+def _training(
+    model: Path, integer: IntegerModel, data: str, names: Names, test_size: float, seed: int, *,
+    missing: str | None,
+) -> Dataset:  # fmt: skip
+    """Return rows with a split of the training: those of a file, or windows of recordings."""
     from tinykernel.data.load import load_data
+    from tinykernel.data.splits import as_dataset
 
-    if not isinstance(memory.everything.get("training_rows"), dict):
-        return None
-    try:
-        dataset = load_data(
-            data, test_size=memory.test_size or 0.0, seed=memory.seed or 0, **names
-        )  # fmt: skip
-    except TinykernelError:  # rows without labels, of one class, too few to be split
-        return None
-    return dataset if _is_own(dataset, memory) else None
+    cut = recordings_for(
+        model, integer, data, label=names["label"], groups=names["groups"], missing=missing
+    )
+    if cut is not None:
+        return as_dataset(cut, test_size, seed)
+    return load_data(data, test_size=test_size, seed=seed, **names)
 
 
-def _is_own(dataset: Dataset, memory: Remembered) -> bool:
+def _own_training(training: Callable[[float, int], Dataset], memory: Remembered) -> Dataset | None:
+    """Return the data with the split of the training, where they are the very same rows."""
     from tinykernel.data.seen import record_of
 
+    record = memory.everything.get("training_rows")
+    if not isinstance(record, dict):
+        return None
+    try:
+        dataset = training(memory.test_size or 0.0, memory.seed or 0)
+    except TinykernelError:  # rows without labels, of one class, too few to be split
+        return None
     here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}
-    return here == memory.everything.get("training_rows")
+    return dataset if here == record else None

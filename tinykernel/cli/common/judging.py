@@ -10,9 +10,16 @@ import typer
 from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 
 if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
     from tinykernel.evaluation import Baseline, Evaluation
 
-__all__ = ["evaluation_in_words", "print_classes", "print_verdict", "seen_in_words"]
+__all__ = [
+    "evaluation_in_words",
+    "print_classes",
+    "print_notes",
+    "print_verdict",
+    "seen_in_words",
+]
 
 _CLASSES_SHOWN = 12
 
@@ -105,6 +112,12 @@ def print_verdict(found: Evaluation) -> None:
 def _print_cautions(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(f"caution: {line}")
+
+
+def print_notes(rows: Rows) -> None:
+    """Print what became of missing values and what was left out."""
+    for note in rows.notes:
+        typer.echo(f"note: {note}")
 
 
 def print_all(found: Evaluation) -> None:

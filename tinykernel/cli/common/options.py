@@ -27,10 +27,12 @@ __all__ = [
     "GroupsOption",
     "JsonOption",
     "LabelOption",
+    "MissingOption",
     "ModelArgument",
     "QuietOption",
     "TargetOption",
     "TargetsOption",
+    "check_missing",
     "check_output_file",
     "check_output_folder",
     "complete_target",
@@ -89,6 +91,16 @@ GroupsOption = Annotated[
         help="column (tables), array (.npz) or file (.npy) of the groups, as given to train; it is "
         "no feature",
         show_default=False,
+    ),
+]
+MissingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        help="rows that lack a value: drop leaves them out, median fills them with the medians of "
+        "the training, error refuses them. Windows of recordings: drop or error",
+        metavar="drop|median|error",
+        show_default="as in training",
     ),
 ]
 TargetOption = Annotated[
@@ -167,6 +179,7 @@ def rows_for(
     label: str | None = None,
     groups: str | None = None,
     selection: Selection | None = None,
+    missing: str | None = None,
     test_size: float | None = None,
     seed: int = 0,
 ) -> Rows:
@@ -181,6 +194,8 @@ def rows_for(
         File or folder.
     label, groups, selection, test_size, seed
         As for `load_rows`.
+    missing : str, optional
+        What becomes of missing values, of recordings or (as in `selection`) of rows.
 
     Returns
     -------
@@ -189,7 +204,7 @@ def rows_for(
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
 
-    cut = recordings_for(model, integer, data, label=label, groups=groups)
+    cut = recordings_for(model, integer, data, label=label, groups=groups, missing=missing)
     if cut is not None:
         return signal_rows(cut, test_size, seed)
     return load_rows(
@@ -213,6 +228,7 @@ def recordings_for(
     label: str | None = None,
     groups: str | None = None,
     mixed: str | None = None,
+    missing: str | None = None,
 ) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
@@ -221,7 +237,7 @@ def recordings_for(
     model : pathlib.Path
     integer : IntegerModel
     data : str
-    label, groups, mixed : str, optional
+    label, groups, mixed, missing : str, optional
         Instead of what training did.
 
     Returns
@@ -235,7 +251,16 @@ def recordings_for(
     cutting = remembered(said, integer)
     if cutting is None or not takes_recordings(data, integer, said):
         return None
-    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed)
+    check_missing(missing, ("drop", "error"), "windows of recordings")
+    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed, missing=missing)
+
+
+def check_missing(missing: str | None, allowed: Sequence[str], what: str) -> None:
+    """Refuse a value of --missing that the kind of data does not have."""
+    if missing is not None and missing not in allowed:
+        raise typer.BadParameter(
+            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
+        )
 
 
 def check_output_file(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.kernels import neighbour_distance
 
@@ -142,7 +143,7 @@ def _compile_cosine_of_turns(turns):  # type: ignore[no-untyped-def]
     return short if as_type is np.float32 else long
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_cosine_rows(begin, end, angles, offset, amplitude):  # type: ignore[no-untyped-def]
     """Replace angles in turns by ``amplitude * cos(2 pi (angles + offset))``."""
     for i in range(begin, end):

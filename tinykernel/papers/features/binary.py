@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.base import FeatureMap, find_sigma
 from tinykernel.papers.features.fourier import draw_frequencies
@@ -18,7 +18,7 @@ _TURN = 2.0 * np.pi
 _VALUES_AT_ONCE = 1 << 22
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _window_signs(begin, end, turns, start, width, out):  # type: ignore[no-untyped-def]
     """Write +1 where the phase, in turns, lies in the window, else -1."""
     for i in range(begin, end):

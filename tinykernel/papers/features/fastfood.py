@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice
+from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.permutation import Permutation
@@ -24,7 +24,7 @@ _DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}
 # --- compiled loops: a few rows at a time, so that their values stay in the cache ----------------
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix(x, sign, order, buffer, mixed):  # type: ignore[no-untyped-def]
     """Compute ``mixed = P H B x`` of some rows, with x padded by zeros."""
     n = x.shape[1]
@@ -38,7 +38,7 @@ def _mix(x, sign, order, buffer, mixed):  # type: ignore[no-untyped-def]
             mixed[k, j] = buffer[k, order[j]]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
     """Compute ``buffer = H G mixed``."""
     for k in range(buffer.shape[0]):
@@ -51,14 +51,14 @@ def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
 # ``block * d + j``, costs a comparison each time and keeps the loop from being vectorised.
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _window_part(projected, scale, start, width, out):  # type: ignore[no-untyped-def]
     for j in range(out.shape[0]):
         phase = np.float64(projected[j]) * scale[j] + start[j]
         out[j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _window_rows(  # type: ignore[no-untyped-def]
     begin, end, x, sign, order, diagonal, scale, start, width, out
 ):
@@ -80,13 +80,13 @@ def _window_rows(  # type: ignore[no-untyped-def]
                 _window_part(buffer[k], scale[block], start[block], width[block], part)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _scale_part(projected, scale, out):  # type: ignore[no-untyped-def]
     for j in range(out.shape[0]):
         out[j] = projected[j] * scale[j]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignore[no-untyped-def]
     """Write ``scale * (H G P H B x)``; all of one float dtype."""
     n_blocks, d = diagonal.shape

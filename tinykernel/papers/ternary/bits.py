@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tinykernel.compiled import njit
 
 __all__ = ["PackedFeatures", "add_feature", "masked_sum", "pack_features"]
 
@@ -64,7 +65,7 @@ def pack_features(
     return PackedFeatures(planes, n_rows)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _pack_chunk(signs, chunk, planes):  # type: ignore[no-untyped-def]
     width = planes.shape[2]
     for row in range(signs.shape[0]):
@@ -75,7 +76,7 @@ def _pack_chunk(signs, chunk, planes):  # type: ignore[no-untyped-def]
                 planes[j, chunk, byte] |= bit
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _masked_chunk(chunk, values):  # type: ignore[no-untyped-def]
     total = np.int32(0)
     width = chunk.shape[0]
@@ -88,7 +89,7 @@ def _masked_chunk(chunk, values):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def masked_sum(feature, values):  # type: ignore[no-untyped-def]
     """Add up the values of the rows whose bit is set: exact, so in whatever order.
 
@@ -102,7 +103,7 @@ def masked_sum(feature, values):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def add_feature(feature, step, sums):  # type: ignore[no-untyped-def]
     """Add ``step * z`` to the sums of all rows, in place: the update of h_i in Algorithm 1."""
     width = feature.shape[1]

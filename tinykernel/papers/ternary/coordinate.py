@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
 from tinykernel.papers.ternary.descent import sweep
 from tinykernel.papers.ternary.linear import linear_svm, ternary_start
@@ -48,7 +48,7 @@ class TernaryOutputs:
         return np.stack(sums, axis=1) * self.alpha + self.beta
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sums(planes, weights):  # type: ignore[no-untyped-def]
     """Compute h = w.z of all rows (with the padding)."""
     sums = np.zeros(8 * planes.shape[1] * planes.shape[2], np.int32)
@@ -58,7 +58,7 @@ def _sums(planes, weights):  # type: ignore[no-untyped-def]
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _unpack_rows(planes, rows):  # type: ignore[no-untyped-def]
     """Return the features of some rows as signs, one row after the other."""
     signs = np.empty((rows.shape[0], planes.shape[0]), np.int8)

@@ -21,9 +21,9 @@ objective never rises.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import add_feature, masked_sum
 from tinykernel.papers.ternary.losses import loss_slope, loss_value
 
@@ -40,7 +40,7 @@ _LONGEST = 1e8
 _HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _fill_levels(loss, alpha, beta, levels):  # type: ignore[no-untyped-def]
     """Tabulate the loss and its differences for every h in [-p, p] and both classes."""
     p = (levels.shape[1] - 1) // 2
@@ -58,7 +58,7 @@ def _fill_levels(loss, alpha, beta, levels):  # type: ignore[no-untyped-def]
             level[_SPREAD_2] = value[k + 4] - value[k]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _units(sums, side, share, levels, units):  # type: ignore[no-untyped-def]
     """Choose how many integer units one unit of weighted loss has."""
     p = (levels.shape[1] - 1) // 2
@@ -74,7 +74,7 @@ def _units(sums, side, share, levels, units):  # type: ignore[no-untyped-def]
     units[1] = _TOP / max(largest_2, floor)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[no-untyped-def]
     """Recompute the integer differences of all rows, and the sums that do not depend on j."""
     p = (levels.shape[1] - 1) // 2
@@ -104,7 +104,7 @@ def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[n
     totals[_SPREAD_2] = spread_2
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _best_move(feature, weight, price, binary, steps, units, totals):  # type: ignore[no-untyped-def]
     """Compare the values that one weight may take: formulas (10) and (11).
 
@@ -139,7 +139,7 @@ def _best_move(feature, weight, price, binary, steps, units, totals):  # type: i
 # --- formula (8): alpha, and the intercept, at fixed weights -------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _histogram(sums, side, share, counts):  # type: ignore[no-untyped-def]
     """Add up the shares of the rows by class and h; return the smallest and largest h."""
     p = (counts.shape[1] - 1) // 2
@@ -153,7 +153,7 @@ def _histogram(sums, side, share, counts):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped-def]
     p = (counts.shape[1] - 1) // 2
     total = 0.0
@@ -166,7 +166,7 @@ def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
     """Compute the derivative of the objective in a direction; rate is ``lambda power r``."""
     p = (counts.shape[1] - 1) // 2
@@ -181,7 +181,7 @@ def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high): 
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
     """Minimise along a line, in place: bisection on the derivative, which never decreases."""
     alpha = scale[0]
@@ -223,7 +223,7 @@ def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # ty
     scale[1] = beta + right * d_beta
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _scale_step(  # type: ignore[no-untyped-def]
     loss, scale, penalty, power, r, intercept, counts, low, high, before
 ):
@@ -256,7 +256,7 @@ def _scale_step(  # type: ignore[no-untyped-def]
 # Three compiled functions rather than one: LLVM takes many times longer over their union.
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale):  # type: ignore[no-untyped-def]
     """Make the step of (8); return the objective before and after."""
     counts = np.empty((2, 2 * p + 1))
@@ -266,13 +266,13 @@ def _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale):  # 
     return before, _scale_step(loss, scale, penalty, power, r, intercept, counts, low, high, before)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _prepare(sums, side, share, loss, scale, levels, units):  # type: ignore[no-untyped-def]
     _fill_levels(loss, scale[0], scale[1], levels)
     _units(sums, side, share, levels, units)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _visit(  # type: ignore[no-untyped-def]
     planes, side, share, order, price, binary, weights, sums, levels, units, trace
 ):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tinykernel.compiled import njit
 
 __all__ = ["linear_svm", "ternary_start"]
 
 
 # Inlined, as the kernels of the trainer are: a second copy could add in another order.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 def _dot(weights, signs):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for j in range(signs.shape[0]):
@@ -18,7 +19,7 @@ def _dot(weights, signs):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
     """Train a linear SVM with squared hinge loss and l2 penalty by dual coordinate descent.
 

@@ -11,7 +11,8 @@ squared        ``(1 - m)^2``, which is ``(y - f)^2``
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tinykernel.compiled import njit
 
 __all__ = ["LOSSES", "loss_slope", "loss_value"]
 
@@ -19,7 +20,7 @@ __all__ = ["LOSSES", "loss_slope", "loss_value"]
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def loss_value(loss, margin):  # type: ignore[no-untyped-def]
     """Compute a loss; `loss` is its position in `LOSSES`."""
     if loss == 2:
@@ -32,7 +33,7 @@ def loss_value(loss, margin):  # type: ignore[no-untyped-def]
     return short if loss == 0 else short * short
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
     """Compute the derivative of a loss by the margin; the left one where the hinge bends."""
     if loss == 0:

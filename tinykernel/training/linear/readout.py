@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.local import LocalStage
@@ -267,7 +267,7 @@ class LinearLearner:
         return levels.T.astype(np.int8), worth, self.offset.astype(np.float64) - shift
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def learn_rows(  # type: ignore[no-untyped-def]
     slot, n_slots, inputs, rows, target, weight, n_real, linear, scale, offset, mean, unit, keep,
     inverse, d_linear, d_offset, totals,
@@ -294,7 +294,7 @@ def learn_rows(  # type: ignore[no-untyped-def]
         linear_backward(f, dsums, d_linear)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def decide_linear(  # type: ignore[no-untyped-def]
     begin, end, inputs, linear, scale, offset, mean, unit, out
 ):  # fmt: skip

@@ -19,6 +19,7 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
 from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves
+from tinykernel.training.local.counts import count_multiplier, scaled_counts
 from tinykernel.training.local.kernels import count_images, learn_images
 
 __all__ = ["ImageLearner", "ImagePlan"]
@@ -137,7 +138,7 @@ class ImageLearner(LinearLearner):
     @property
     def multiplier(self) -> int:
         """Return what counts are multiplied with, in units of 2**-16."""
-        return 65536 if self.largest_count < 256 else 65536 * 255 // self.largest_count
+        return count_multiplier(self.largest_count)
 
     def taps(self) -> NDArray[np.int8]:
         """Return the taps, shape (n_kernels, size**2)."""
@@ -203,7 +204,7 @@ class ImageLearner(LinearLearner):
             count_images, len(images), self.recipe.n_threads, images, self._layout.numbers,
             offsets, signs, self.integer_threshold(), self._layout.cell, self._layout.n_cells, out,
         )  # fmt: skip
-        return ((out * self.multiplier) >> 16).astype(np.int16)
+        return scaled_counts(out, self.largest_count)
 
     def accumulate(self, rows: NDArray[np.int64], executor: ThreadPoolExecutor) -> None:
         """Compute the gradients of some images."""

@@ -12,8 +12,8 @@ The derivative of a count with respect to a response is that of `kernels`, ``k /
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tinykernel.compiled import njit
 from tinykernel.training.kernels import LANES, inlined
 from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
@@ -25,7 +25,7 @@ _WIDE = 4096
 _ONE = np.float32(1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _warp(image, move, out):  # type: ignore[no-untyped-def]
     """Sample one plane (h, w) at an affine map of its pixels: bilinear, 0 outside."""
     height, width = image.shape
@@ -48,7 +48,7 @@ def _warp(image, move, out):  # type: ignore[no-untyped-def]
             out[y, x] = np.uint8(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-untyped-def]
     """Write the levels of one group into planes; `moves` (n, 6) belong to `rows`, or are none.
 
@@ -75,7 +75,7 @@ def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-
                     x[(place + j) * LANES + k] = total >> halves
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def respond(x, offsets, signs, n, out):  # type: ignore[no-untyped-def]
     """Add up the taps of each kernel: offsets, signs (kernels, a multiple of 4), out (kernels, n).
 
@@ -117,7 +117,7 @@ def respond(x, offsets, signs, n, out):  # type: ignore[no-untyped-def]
                         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _count(responses, cell, thresholds, counts):  # type: ignore[no-untyped-def]
     """Count the positions above the threshold in each cell: counts (kernels, cells + 1, LANES)."""
     for k in range(responses.shape[0]):
@@ -130,7 +130,7 @@ def _count(responses, cell, thresholds, counts):  # type: ignore[no-untyped-def]
                 c[lane] += np.int16(a[lane] > t)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def count_images(  # type: ignore[no-untyped-def]
     begin, end, images, geometry, offsets, signs, thresholds, cell, n_cells, out
 ):  # fmt: skip
@@ -245,7 +245,7 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
     return (a00, a01, a02, a10, a11, a12, a20, a21, a22, a30, a31, a32)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def learn_images(  # type: ignore[no-untyped-def]
     slot, n_slots, images, moves, rows, geometry, target, weight, n_real,
     offsets, signs, base, places, thresholds, inverse, slope, cell, n_cells,

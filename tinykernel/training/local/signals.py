@@ -15,15 +15,16 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.local import LocalStage
 from tinykernel.model.scaler import InputScaler
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
 from tinykernel.training.local.augment import Augmentation, vary_windows
+from tinykernel.training.local.counts import scaled_counts
 from tinykernel.training.loop import run_epochs
 
 __all__ = ["SignalPlan", "SignalPool"]
@@ -162,12 +163,6 @@ class SignalPool:
             threshold[k] = np.quantile(r, share[k], method="lower")
         self.stage = replace(self.stage, threshold=threshold)
 
-    @property
-    def multiplier(self) -> int:
-        """What counts are multiplied with, in units of 2**-16."""
-        largest = self.stage.largest_count
-        return 65536 if largest < 256 else 65536 * 255 // largest
-
     def counts(self, rows: NDArray[Any]) -> NDArray[np.int16]:
         """Compute what the linear part sees, plus 128, of raw windows."""
         out = np.empty((len(rows), self.stage.n_kernels), dtype=np.int32)
@@ -178,7 +173,7 @@ class SignalPool:
                 self.stage.dilation.astype(np.int64), self.stage.channel.astype(np.int64),
                 self.stage.threshold, out[first : first + 1024],
             )  # fmt: skip
-        return ((out * self.multiplier) >> 16).astype(np.int16)
+        return scaled_counts(out, self.stage.largest_count)
 
     def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
         """Return a linear part on the counts of some kernels."""
@@ -234,7 +229,7 @@ def _kinds(stage: LocalStage) -> NDArray[np.int64]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
     """Fill out (n, positions) with the responses of one kernel; levels (n, rows)."""
     n_positions = out.shape[1]
@@ -254,7 +249,7 @@ def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
                     r[t] = 3 * (x[t + a] + x[t + b] + x[t + c]) - r[t]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_windows(  # type: ignore[no-untyped-def]
     begin, end, levels, kinds, dilations, channels, thresholds, out
 ):  # fmt: skip

@@ -12,11 +12,13 @@ from sklearn.utils import check_random_state
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.local import WIDEST_CELL, LocalStage
 from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
-from tinykernel.training.folds import keep_aside
+from tinykernel.training.folds import keep_aside, weights_like
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.linear.readout import (
     LinearLearner,
@@ -25,6 +27,7 @@ from tinykernel.training.linear.readout import (
     linear_model,
 )
 from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.counts import count_scaler
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import History, run_epochs
@@ -76,8 +79,7 @@ def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
     if data.validation is None:
         return _Rows(data.X, targets, weight, None)
     rows, codes = data.validation
-    by_class = np.bincount(data.codes, weights=weight) / np.bincount(data.codes)
-    return _Rows(data.X, targets, weight, (rows, codes, by_class[codes].astype(np.float32)))
+    return _Rows(data.X, targets, weight, (rows, codes, weights_like(data.codes, weight, codes)))
 
 
 def _run(
@@ -90,8 +92,7 @@ def _run(
         given, codes, weight = rows.held
 
         def judge() -> float:
-            decisions = learner.decide(inputs(given))
-            labels = decisions[:, 0] > 0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
+            labels = chosen_labels(learner.decide(inputs(given)))
             return float(np.average(labels == codes, weights=weight))
 
     return run_epochs(learner, learner.recipe.epochs, judge, options.patience)
@@ -145,6 +146,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     learner = ImageLearner(
         levels(rows.rows), rows.targets, rows.weight, plan, Augmentation.of(options.augment)
     )
+    _check_image(learner.stage(scaler, np.arange(plan.n_kernels)))  # before the long training
     held = rows.held
     if held is not None:
         rows = replace(rows, held=(levels(held[0]), *held[1:]))
@@ -157,22 +159,25 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     n_cells = stage.cells[0] * stage.cells[1]
     columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
     # The counts of a smaller set may have another type, but no other factor.
-    counts = _count_scaler(stage.count_dtype, learner.multiplier, learner.largest_count)
+    counts = count_scaler(stage.count_dtype, learner.largest_count)
     model = _counting_model(counts, data.classes, weights[:, columns], worth, offset, stage)
     return LocalResult(model, plan, history)
+
+
+def _check_image(stage: LocalStage) -> None:
+    """Refuse what the firmware has no C for; `LocalStage` refuses what is too large."""
+    if stage.cell_columns > WIDEST_CELL:
+        most = stage.cells[1] * WIDEST_CELL * stage.average
+        raise TinykernelError(
+            f"image_shape: {stage.height} x {stage.width} is too wide for a local stage of "
+            f"{stage.cells[1]} cells across, at most {most} columns; scale the images down"
+        )
 
 
 def _check_channels(scaler: InputScaler) -> None:
     if np.any(scaler.multiplier == 0):
         channel = int(np.argmax(scaler.multiplier == 0))
         raise TinykernelError(f"X: channel {channel} never varies; leave it out")
-
-
-def _count_scaler(dtype: str, multiplier: int, largest: int) -> InputScaler:
-    """Return the scaler of counts: bytes pass, less 128."""
-    span = 255 if multiplier == 65536 else largest
-    offset, factor = np.zeros(1, dtype=np.int32), np.array([multiplier], dtype=np.uint32)
-    return InputScaler(dtype, 8, offset, factor, np.array([span], dtype=np.uint32))
 
 
 def _counting_model(
@@ -222,7 +227,7 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
     if rows.held is not None:
         rows = replace(rows, held=(pool.counts(rows.held[0])[:, kept], *rows.held[1:]))
     history = _run(learner, lambda counts: counts, rows, options)
-    counts = _count_scaler(stage.count_dtype, pool.multiplier, pool.stage.largest_count)
+    counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
     model = _counting_model(counts, data.classes, *learner.stored(), stage)
     return LocalResult(model, plan, history)
 

@@ -1,0 +1,100 @@
+"""The cache of compiled functions: used where it is whole, done without where it is not."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core import config
+from numba.core.caching import _CacheLocator
+
+from tests.conftest import ROOT
+from tinykernel.compiled import njit
+
+
+def triple() -> Any:
+    """Compile a function anew, as another process would."""
+
+    @njit(nogil=True)
+    def times_three(x):
+        return 3 * x
+
+    return times_three
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def entries(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_functions_are_compiled_once(cache: Path) -> None:
+    """A second process loads what the first one compiled; other types are another entry."""
+    assert triple()(2) == 6
+    (entry,) = entries(cache)
+    again = triple()
+    assert again(2) == 6
+    assert sum(again.stats.cache_hits.values()) == 1
+    assert again(0.5) == 1.5
+    assert len(entries(cache)) == 2
+    assert entry.suffix == ".tkc"
+
+
+def test_import_failed_where_no_folder_can_be_written(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read-only containers have no place for a cache: functions are compiled in every process."""
+
+    def fail(_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(_CacheLocator, "ensure_cache_path", fail)
+    assert triple()(2) == 6
+    assert entries(cache) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "turned", "empty", "folder"])
+def test_damaged_cache_broke_every_command(cache: Path, damage: str) -> None:
+    """An entry that is not as it was written is neither run nor in the way."""
+    triple()(2)
+    (entry,) = entries(cache)
+    content = entry.read_bytes()
+    if damage == "folder":
+        entry.unlink()
+        entry.mkdir()
+    else:
+        middle = len(content) // 2
+        turned = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        entry.write_bytes({"cut": content[:middle], "turned": turned, "empty": b""}[damage])
+    again = triple()
+    assert again(2) == 6
+    assert sum(again.stats.cache_hits.values()) == 0
+    if damage != "folder":
+        assert triple()(2) == 6
+        assert entry.read_bytes()[:32] != content[32:64]
+
+
+def test_full_cache_disk_broke_every_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be kept is used all the same, and no part of it stays."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert triple()(2) == 6
+    assert entries(cache) == []
+
+
+def test_all_functions_use_this_cache() -> None:
+    """Numba's own cache is used nowhere."""
+    for path in (ROOT / "tinykernel").rglob("*.py"):
+        if path.name != "compiled.py":
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"cache=True|from numba import .*jit|numba\.n?jit\(", text), path

@@ -1,0 +1,123 @@
+"""Compiling functions, with a cache on disk that can be missing, full or damaged.
+
+Numba's own cache makes the import of a package fail where no folder can be written, and every call
+fail where a file in it is damaged. Here an entry is one file that names all it depends on and
+carries a checksum; what cannot be read is compiled again, what cannot be written is not kept.
+
+The folder is the one that numba would take: that of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside
+the source, or the user's cache folder. Entries hold code, so a folder that others can write, such
+as the temporary one, is never tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+from numba.core.caching import CompileResultCacheImpl, _Cache
+from numba.core.serialize import dumps
+
+__all__ = ["njit"]
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function as `numba.njit` does, with the cache of this module.
+
+    Parameters
+    ----------
+    **options
+        Those of `numba.njit`, without ``cache``.
+
+    Examples
+    --------
+    >>> @njit(nogil=True)
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(21)
+    42
+    """
+
+    def compile_lazily(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        with contextlib.suppress(RuntimeError, OSError):  # no folder, as for a doctest
+            dispatcher._cache = _CheckedCache(function)
+        return dispatcher
+
+    return compile_lazily
+
+
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    """Looks for a folder where numba does; a user without a home has none of his own."""
+
+    _locator_classes = (
+        caching.UserProvidedCacheLocator,
+        caching.InTreeCacheLocator,
+        *([caching.UserWideCacheLocator] if os.path.isabs(os.path.expanduser("~")) else []),
+    )
+
+
+class _CheckedCache(_Cache):  # type: ignore[misc]
+    """The compiled forms of one function, a file for each combination of types."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._impl = _Implementation(function)
+        source = self._impl.locator.get_source_stamp()
+        self._about = (numba.__version__, source, function.__code__.co_code)
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._impl.locator.get_cache_path())
+
+    def enable(self) -> None:
+        self._enabled = True
+
+    def disable(self) -> None:
+        self._enabled = False
+
+    def flush(self) -> None:
+        for file in Path(self.cache_path).glob(f"{self._impl.filename_base}.*.tkc"):
+            file.unlink(missing_ok=True)
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        key = repr((*self._about, signature, codegen.magic_tuple()))
+        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        return Path(self.cache_path, f"{self._impl.filename_base}.{digest}.tkc")
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the compiled function, or None where there is none that is whole."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        try:
+            content = self._file(signature, target_context.codegen()).read_bytes()
+            data = content[32:]
+            if hashlib.sha256(data).digest() != content[:32]:
+                return None
+            return self._impl.rebuild(target_context, pickle.loads(data))
+        except Exception:  # whatever is wrong with the cache, the source is there
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a compiled function, unless the disk is full or was made read-only."""
+        if not self._enabled or not self._impl.check_cachable(compiled):
+            return
+        data = dumps(self._impl.reduce(compiled))
+        with contextlib.suppress(OSError):
+            self._impl.locator.ensure_cache_path()
+            handle, name = tempfile.mkstemp(prefix=".tinykernel-", dir=self.cache_path)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(hashlib.sha256(data).digest() + data)
+                os.replace(name, self._file(signature, compiled.codegen))
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name)
