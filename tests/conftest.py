@@ -58,6 +58,7 @@ _PYTHON_PROGRAMS = {
 }
 _PYTHON_MODULES = {
     "SCons": "scons",
+    "distributed": "distributed",
     "kconfiglib": "kconfiglib",
     "matplotlib": "matplotlib",
     "pandas": "pandas",
@@ -115,8 +116,8 @@ def require_tool() -> Callable[[str], Any]:
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous
-    integration, a missing tool fails the test.
+    ``distributed``, ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as
+    in continuous integration, a missing tool fails the test.
     """
 
     def require(name: str) -> Any:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
     from tinykernel.reporting import report_page
+    from tinykernel.tuning import tune
 
     __version__: str
 
@@ -47,6 +48,7 @@ __all__ = [
     "report_page",
     "save",
     "train",
+    "tune",
     "verify",
     "windows",
 ]
@@ -65,6 +67,7 @@ _HOME = {
     "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
+    "tune": "tinykernel.tuning",
     "verify": "tinykernel.parity",
     "windows": "tinykernel.data.recordings",
 }

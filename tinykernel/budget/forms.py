@@ -47,7 +47,7 @@ _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
-_A_BYTE, _A_POSITION = 85.0, 11.5
+_A_BYTE, _A_POSITION = 84.0, 11.5
 # Options that only components have.
 _OF_COMPONENTS = ("layout", "sigma", "noise")
 

@@ -25,6 +25,7 @@ from tinykernel.cli.predict import predict_command
 from tinykernel.cli.report import report_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
+from tinykernel.cli.tune import tune_command
 from tinykernel.cli.verify import verify_command
 
 __all__ = ["app", "main"]
@@ -63,6 +64,7 @@ def _root(
 
 for _name, _command in (
     ("train", train_command),
+    ("tune", tune_command),
     ("verify", verify_command),
     ("report", report_command),
     ("bench", bench_command),

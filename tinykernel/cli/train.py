@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,15 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
-__all__ = ["accuracies", "summary", "train_command"]
+__all__ = [
+    "accuracies",
+    "check_method",
+    "dataset_for",
+    "model_words",
+    "options_of_the_classifier",
+    "summary",
+    "train_command",
+]
 
 # An option in the panel of a method is refused with the other one.
 _LEARNED = 'Method "learned"'
@@ -357,7 +365,7 @@ def train_command(
 
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
-    _check_method(ctx, method)
+    check_method(ctx, method)
     share = _share(validation)
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
@@ -366,10 +374,8 @@ def train_command(
             f"{target} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    # The name of each other option is that of a parameter of the classifier.
-    parameters = {name: value for name, value in ctx.params.items() if name not in _OTHERS}
-    parameters |= {"random_state": seed, "validation_fraction": share}
-    dataset, cut, kept = _dataset(ctx.params, parameters)
+    parameters = options_of_the_classifier(ctx.params) | {"validation_fraction": share}
+    dataset, cut, kept = dataset_for(ctx.params, parameters)
     hint = _shape_hint(dataset, ctx.params)
     if hint and not quiet:
         typer.echo(f"hint: {hint}", err=True)  # before the long training
@@ -404,7 +410,16 @@ def train_command(
         )
 
 
-def _dataset(
+def options_of_the_classifier(
+    options: Mapping[str, Any], besides: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the parameters of the classifier; each is an option of the same name but the seed."""
+    left_out = {*_OTHERS, *besides}
+    found = {name: value for name, value in options.items() if name not in left_out}
+    return found | {"random_state": options["seed"]}
+
+
+def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any]
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
     """Load rows, or cut recordings; also what the model is to remember of it."""
@@ -613,7 +628,7 @@ def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None
         print_verdict(found)
 
 
-def _check_method(ctx: typer.Context, method: str) -> None:
+def check_method(ctx: typer.Context, method: str) -> None:
     """Refuse a method that does not exist, and options that only the other method has."""
     if method not in _METHODS:
         raise typer.BadParameter(

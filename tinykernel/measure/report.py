@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
-from tinykernel.model import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["Report", "format_kb", "format_size", "parse_size", "report"]
 
@@ -102,6 +103,9 @@ class Report:
         Chain of calls with the deepest stack; empty for an estimate.
     notes : tuple of str
         What the figures do not show.
+    stream : dict of str to int or None
+        Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
+        ``scratch`` for a decision. None for models without one.
     """
 
     target: str
@@ -117,6 +121,7 @@ class Report:
     compiler: str = ""
     chain: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    stream: dict[str, int] | None = None
 
     @property
     def ram(self) -> int:
@@ -165,6 +170,7 @@ class Report:
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
             "deepest_calls": list(self.chain),
             "notes": list(self.notes),
+            "stream": None if self.stream is None else dict(self.stream),
         }
 
     @property
@@ -250,10 +256,20 @@ def report(
         footprint = estimate_footprint(integer_model, row)
     else:
         footprint = measure_footprint(integer_model, row, chain)
-    return _report(row, footprint, limit)
+    return _report(row, footprint, limit, _stream_bytes(integer_model))
 
 
-def _report(target: Target, footprint: Footprint, budget: int | None) -> Report:
+def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
+    """Return what a stream takes of RAM, as the generated header says it."""
+    if model.local is None or not model.local.hop:
+        return None
+    packed = pack(model)
+    return {"state": 4 * packed.state_words, "scratch": 4 * packed.stream_words}
+
+
+def _report(
+    target: Target, footprint: Footprint, budget: int | None, stream: dict[str, int] | None
+) -> Report:
     return Report(
         target=target.name,
         source="linked" if footprint.compiler else "estimate",
@@ -268,4 +284,5 @@ def _report(target: Target, footprint: Footprint, budget: int | None) -> Report:
         compiler=footprint.compiler,
         chain=footprint.chain,
         notes=footprint.notes,
+        stream=stream,
     )
