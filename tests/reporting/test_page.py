@@ -30,12 +30,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """Return the page of a small model with hostile names, and of everything that a page shows."""
     X, y = blobs(120, 0)
     names = np.array([HOSTILE, "still", "walk"])
-    model = TernaryKernelClassifier(n_components=64, epochs=5, search=False, random_state=0)
+    model = TernaryKernelClassifier(n_components=64, epochs=5, effort="quick", random_state=0)
     file = tmp_path_factory.mktemp("page") / "gesture.tkm"
     model.fit(X[:60], names[y[:60]])
     model.feature_names_in_ = np.array([HOSTILE, *"bcde"], dtype=object)
-    points = [{"flash": 2048 * i, "accuracy": 0.8 + i / 50, "spread": 0.01} for i in (1, 2, 3)]
-    about = {"data": HOSTILE, "target": "cortex-m0plus", "budget": 8192, "tuning": points,
+    points = [[2048 * i, 2040 * i, 0.8 + i / 50, 0.01] for i in (1, 2, 3)]
+    about = {"data": HOSTILE, "target": "cortex-m0plus", "budget": 8192, "tune": {"curve": points},
              "split": "60 training rows, 60 test rows", "training_rows": {"rows": 60}}  # fmt: skip
     save(model.quantize(), file, about)
     found = report_page(

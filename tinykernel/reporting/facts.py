@@ -22,7 +22,7 @@ __all__ = [
 
 # Keys of a model file that a page says in its own words, or not at all.
 _SAID = {
-    "data", "split", "label", "groups", "training_rows", "target", "budget", "sizes", "tuning",
+    "data", "split", "label", "groups", "training_rows", "target", "budget", "sizes", "tune",
     "recordings", "medians", "inputs",
 }  # fmt: skip
 
@@ -165,15 +165,15 @@ def _plain(value: Any) -> str:
 
 
 def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the points of a tuning curve, by flash; empty where the file has none."""
-    tuning = about.get("tuning")
-    points = tuning.get("points") if isinstance(tuning, dict) else tuning
+    """Return the points of the curve of `tune`, by flash; empty where the file has none."""
+    tuned = about.get("tune")
+    points = tuned.get("curve") if isinstance(tuned, dict) else None
     found = []
     for point in points if isinstance(points, list) else []:
-        if not isinstance(point, dict):
-            continue
-        numbers = {name: float(value) for name, value in point.items()
-                   if isinstance(value, int | float) and not isinstance(value, bool)}  # fmt: skip
-        if {"flash", "accuracy"} <= numbers.keys():
-            found.append(numbers)
+        values = point if isinstance(point, list) else []
+        numbers = [float(value) for value in values if type(value) in (int, float)]
+        if len(numbers) >= 4:
+            found.append(
+                dict(zip(("budget", "flash", "accuracy", "spread"), numbers, strict=False))
+            )
     return sorted(found, key=lambda point: point["flash"])

@@ -171,7 +171,7 @@ def report_page(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
     >>> page = report_page(model.fit(X[::2], y[::2]), "cortex-m0plus", "8KB", compiler="none",
     ...                    data=(X[1::2], y[1::2]))
     >>> page.fits, "STM32L053R8" in page.to_markdown()
