@@ -18,7 +18,7 @@ from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.costs import Cost, parse_supply
+from tinykernel.reporting.costs import parse_supply
 from tinykernel.reporting.facts import coverage_of, input_ranges
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
@@ -123,6 +123,7 @@ def test_what_is_not_known_is_left_out() -> None:
         assert "does not fit the STM32L053R8" in text
         assert "accuracy" not in text
     assert "not counted: no compiler was to be used" in page.to_html()
+    assert "(estimate)" in page.to_markdown()
     assert page._repr_html_().startswith("<iframe srcdoc=")
 
 
@@ -197,7 +198,7 @@ def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str],
 
 
 def test_cost_says_why_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no emulator the page says so, and gives no time."""
+    """Where there is no emulator the page says so, and what it estimates instead."""
     from tinykernel.reporting import costs
 
     def fail(*_: object) -> None:
@@ -205,5 +206,9 @@ def test_cost_says_why_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(costs, "bench", fail)
     found = costs.cost_on(random_model(1), "cortex-m4")
-    assert found == Cost("cortex-m4", None, {}, found.cycles, "not counted: no emulator")
+    assert found.source == "estimated, not counted: no emulator"
+    assert found.instructions == costs.estimate_instructions(random_model(1), "cortex-m4")
+    monkeypatch.setattr(costs, "estimate_instructions", fail)
+    found = costs.cost_on(random_model(1), "cortex-m4")
+    assert found.source == "not counted: no emulator; not estimated: no emulator"
     assert found.seconds(1e6) is None

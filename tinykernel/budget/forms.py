@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.budget.beside import share_used, within
 from tinykernel.budget.untrained import (
     FOUND_ONLY,
     untrained,
@@ -31,6 +32,8 @@ from tinykernel.measure.capacity import (
     random_layout,
     some_rows,
 )
+from tinykernel.measure.limits import Limits
+from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
 
@@ -65,10 +68,63 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
 
 
 def sizes_that_fit(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limits: Limits, target: str,
     shape: tuple[int, ...] | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the parameters of models that use up the budget; the trainer chooses among these."""
+    assert limits.flash is not None
+    found = _sizes_in_flash(X, y, method, given, limits.flash, target, shape)
+    if not limits.beside_flash:
+        return found
+    inputs = np.asarray(X)
+    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    told = {**given, **found, **({} if shape is None else _as_options(shape))}
+
+    def make(form: str, n: int) -> IntegerModel:
+        if method == "paper":
+            return quantize(enlarged(untrained_paper(rows, labels, told), n))
+        if shape is not None:
+            return untrained_integers(rows, labels, told, {"n_kernels": n})
+        if n == 0:
+            size: dict[str, Any] = {"n_components": 0, "linear": parts_of(form)[1]}
+            return untrained_integers(rows, labels, told, size)
+        free = {name: value for name, value in told.items() if name != "linear"}
+        return untrained_integers(rows, labels, free, {"n_components": {form: n}})
+
+    name = "n_components" if shape is None else "n_kernels"
+    if not isinstance(found[name], Mapping):
+        step = 1 if shape is not None else _WORD
+        n, words = within(lambda n: make("", n), found[name], step, limits, target)
+        if n == 0:
+            raise _no_room(limits, target, words)
+        return {**found, name: n}
+    kept, words = dict[str, int](), ""
+    for form, most in found[name].items():
+        if most == 0:
+            share, words = share_used(make(form, 0), limits, target)
+            if share <= 1:
+                kept[form] = 0
+            continue
+        n, words = within(lambda n, form=form: make(form, n), most, _WORD, limits, target)  # type: ignore[misc]
+        if n:
+            kept[form] = n
+    if not kept:
+        raise _no_room(limits, target, words)
+    return {**found, name: kept}
+
+
+def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:
+    return TinykernelError(
+        f"no model for this data keeps to {limits} on {target}: the last one tried needs {words}; "
+        "give more"
+    )
+
+
+def _sizes_in_flash(
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Do that for flash alone."""
     inputs = np.asarray(X)
     rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
     if method == "paper":

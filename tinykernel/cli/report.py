@@ -233,6 +233,13 @@ def _print_one(result: Report) -> None:
                    f"{result.scratch}")  # fmt: skip
     for note in result.notes:
         typer.echo(f"note: {note}")
-    if result.budget is not None and result.flash <= result.budget:
+    limits = result.limits
+    if limits is not None and limits.beside_flash:
+        if result.instructions is not None:
+            time = "" if result.seconds is None else f", {1e3 * result.seconds:.3g} ms"
+            typer.echo(f"about {result.instructions} instructions an inference{time} (estimate)")
+        if result.fits:
+            typer.echo(f"keeps to {limits}")
+    elif result.budget is not None and result.flash <= result.budget:
         left = size(result.budget - result.flash)
         typer.echo(f"fits the budget of {size(result.budget)}, {left} left")

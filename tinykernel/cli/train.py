@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Evaluation
+    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -527,6 +528,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "ram": memory.ram,
         "flash_source": memory.source,
         "budget": trained.budget,
+        "limits": str(trained.limits) if trained.limits else None,
         "report": memory.to_dict(),
     }
 
@@ -686,7 +688,7 @@ def _validation_rows(
 
 
 def _train(
-    dataset: Dataset, parameters: Mapping[str, Any], budget: int | None, target: str,
+    dataset: Dataset, parameters: Mapping[str, Any], budget: Limits | None, target: str,
     by_group: bool, extra: Rows | None, quiet: bool,
 ) -> TrainResult:  # fmt: skip
     from tinykernel.budget import train
@@ -770,6 +772,9 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
             flash += _why_left(result)
         pairs.append(("flash", flash))
         pairs.append(("RAM", size(result["ram"])))
+        speed = result["report"]["instructions"]
+        pairs.append(("instructions", "" if speed is None else f"about {speed} an inference"))
+        pairs.append(("over", "; ".join(result["report"]["problems"])))
     pairs.append(("time", f"{result['seconds']:.1f} s"))
     pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
     return pairs

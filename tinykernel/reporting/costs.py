@@ -9,6 +9,7 @@ from typing import Any
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench, parse_clock
+from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.model import IntegerModel
 
 __all__ = ["Cost", "Supply", "cost_on", "format_clock", "parse_clocks", "parse_supply"]
@@ -49,12 +50,12 @@ class Cost:
     ----------
     target : str
     instructions : int or None
-        None where they could not be counted.
+        None where they could be neither counted nor estimated.
     stages : dict of str to int
     cycles : (float, float)
         Assumed cycles an instruction, from and to.
     source : str
-        How they were counted, or why not.
+        How they were counted, or why they were not.
     """
 
     target: str
@@ -62,6 +63,11 @@ class Cost:
     stages: dict[str, int]
     cycles: tuple[float, float]
     source: str
+
+    @property
+    def counted(self) -> bool:
+        """Whether an emulator counted them."""
+        return bool(self.stages)
 
     def seconds(self, clock: float) -> tuple[float, float] | None:
         """Return the time at a clock in hertz, from and to; None where nothing was counted."""
@@ -89,16 +95,23 @@ class Cost:
         return found
 
 
-def cost_on(model: IntegerModel, target: str) -> Cost:
-    """Count the instructions of a model on a target; say why where that cannot be done."""
-    row = find_target(target)
+def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
+    """Count the instructions of a model on a target, or estimate them, and say which and why."""
+    row, why = find_target(target), "no compiler was to be used"
+    if counted:
+        try:
+            found = bench(model, row)
+        except TinykernelError as error:
+            why = str(error)
+        else:
+            source = f"counted with {found.emulator}, {found.core}, code of {found.compiler}"
+            source += f"; {found.note}" if found.note else ""
+            return Cost(row.name, found.instructions, dict(found.stages), row.cycles, source)
     try:
-        found = bench(model, row)
+        instructions = estimate_instructions(model, row)
     except TinykernelError as error:
-        return Cost(row.name, None, {}, row.cycles, f"not counted: {error}")
-    source = f"counted with {found.emulator}, {found.core}, code of {found.compiler}"
-    source += f"; {found.note}" if found.note else ""
-    return Cost(row.name, found.instructions, dict(found.stages), row.cycles, source)
+        return Cost(row.name, None, {}, row.cycles, f"not counted: {why}; not estimated: {error}")
+    return Cost(row.name, instructions, {}, row.cycles, f"estimated, not counted: {why}")
 
 
 def parse_clocks(text: str | float | None) -> tuple[float, ...]:

@@ -18,7 +18,8 @@ import tinykernel
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import Evaluation, evaluate
-from tinykernel.measure.report import Report, parse_size, report
+from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.modelfile import about as about_file
 from tinykernel.modelfile import load, written_by
@@ -114,7 +115,7 @@ class ReportPage:
 def report_page(
     model: object,
     target: str | Sequence[str] = (),
-    budget: str | int | None = None,
+    budget: str | int | Limits | None = None,
     *,
     compiler: str = "auto",
     data: tuple[ArrayLike, ArrayLike] | None = None,
@@ -134,11 +135,11 @@ def report_page(
         The path of a model file: the page then says how it was trained.
     target : str or sequence of str, optional
         Microcontrollers, or ``"all"``; by default that of the training, else cortex-m4.
-    budget : str or int, optional
-        Flash that the model may add, on every target; by default that of the training on its own
-        target.
+    budget : str, int or Limits, optional
+        What the model may take on every target, as for `tinykernel.report`; by default that of the
+        training on its own target.
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
-        As for `tinykernel.report`. With "none" no instructions are counted, either.
+        As for `tinykernel.report`. With "none" instructions are estimated, too.
     data : (X, y), optional
         Rows that the model was not trained on, and their labels.
     groups : array-like, shape (n_rows,), optional
@@ -185,8 +186,8 @@ def report_page(
     supply, clocks = parse_supply(current), parse_clocks(clock)
     if supply is not None and (clock is None or len(clocks) > 1):
         raise TinykernelError("current: give the one clock at which the chip draws it, too")
-    limit = None if budget is None else parse_size(budget)
-    memory, costs = _measured(integer, names, limit, said, compiler)
+    limits = None if budget is None else parse_limits(budget)
+    memory, costs = _measured(integer, names, limits, said, compiler)
     judged, coverage, seen = None, None, None
     if data is not None:
         from tinykernel.data.seen import seen_before
@@ -213,21 +214,18 @@ def _targets(given: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
 
 
 def _measured(
-    model: IntegerModel, names: Sequence[str], budget: int | None, about: Mapping[str, Any],
+    model: IntegerModel, names: Sequence[str], budget: Limits | None, about: Mapping[str, Any],
     compiler: str,
 ) -> tuple[tuple[Report, ...], tuple[Cost, ...]]:  # fmt: skip
     """Tell memory and instructions on each target."""
     memory, costs = [], []
-    own = about.get("budget") if isinstance(about.get("budget"), int) else None
+    own = about.get("limits") or about.get("budget")
+    own = own if isinstance(own, int | str) else None
     for done, name in enumerate(names):
         say("measuring", done, len(names), name)
-        limit = own if budget is None and name == about.get("target") else budget
-        memory.append(report(model, name, limit, compiler=compiler))
-        if compiler == "none":
-            cycles = find_target(name).cycles
-            costs.append(Cost(name, None, {}, cycles, "not counted: no compiler was to be used"))
-        else:
-            costs.append(cost_on(model, name))
+        limits = own if budget is None and name == about.get("target") else budget
+        memory.append(report(model, name, limits, compiler=compiler))
+        costs.append(cost_on(model, name, counted=compiler != "none"))
     say("measuring", len(names), len(names))
     return tuple(memory), tuple(costs)
 
