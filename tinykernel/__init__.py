@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.regressor import TernaryKernelRegressor
     from tinykernel.reporting import report_page
     from tinykernel.tuning import tune
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
     "bench",
@@ -56,6 +58,7 @@ __all__ = [
 _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",

@@ -182,6 +182,11 @@ def report_page(
     said = about_file(model) if is_file else {}  # type: ignore[arg-type]
     version = written_by(model) if is_file else ""  # type: ignore[arg-type]
     integer = as_integer_model(load(model) if is_file else model)  # type: ignore[arg-type]
+    if integer.values is not None and data is not None:
+        raise TinykernelError(
+            "data: a page judges classifiers; tinykernel.evaluate judges a regressor, whose page "
+            "shows memory, time and ranges"
+        )
     names = _targets(target, said)
     supply, clocks = parse_supply(current), parse_clocks(clock)
     if supply is not None and (clock is None or len(clocks) > 1):
@@ -193,7 +198,9 @@ def report_page(
         from tinykernel.data.seen import seen_before
 
         X, y = data
-        judged = evaluate(integer, X, y, groups=groups, train=train, class_weight=class_weight)
+        found = evaluate(integer, X, y, groups=groups, train=train, class_weight=class_weight)
+        assert isinstance(found, Evaluation)
+        judged = found
         coverage = coverage_of(integer, X, y)
         seen = seen_before(np.asarray(X).reshape(len(np.asarray(y)), -1), said.get("training_rows"))
     return ReportPage(

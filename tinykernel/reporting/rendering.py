@@ -89,7 +89,8 @@ def _summary(page: ReportPage) -> list[tuple[str, str]]:
     return [
         ("model", ", ".join(parts)),
         ("inputs", f"{model.n_inputs} x {model.raw_dtype}"),
-        ("classes", str(model.n_classes)),
+        ("classes", "" if model.values is not None else str(model.n_classes)),
+        ("values", "" if model.values is None else ", ".join(map(str, model.values.names))),
         ("fingerprint", model.fingerprint()),
         ("written by", f"tinykernel {page.version}" if page.version else ""),
     ]
