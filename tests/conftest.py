@@ -35,6 +35,7 @@ _DEBIAN_PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "clang": "clang",
     "clang++": "clang",
+    "clang-tidy": "clang-tidy",
     "cmake": "cmake",
     "cppcheck": "cppcheck",
     "g++": "g++",
