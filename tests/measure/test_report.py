@@ -118,18 +118,16 @@ def test_chip_that_is_too_small() -> None:
     assert "RAM is" in result.problems[0]
 
 
-def test_json_and_html(model: IntegerModel) -> None:
-    """Other programs read the report, and the page must stand alone."""
+def test_json_and_verdict(model: IntegerModel) -> None:
+    """Other programs read the report, and a verdict names chip and target."""
     result = report(model, "esp32c3", "30KB", compiler="none")
     data = json.loads(json.dumps(result.to_dict()))
     assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(data)
     assert data["budget"] == 30720
     assert data["fits"] is True
     assert sum(data["parts"]["flash"].values()) == data["flash"]
-    page = result.to_html()
-    assert page.startswith("<!DOCTYPE html>")
-    assert "<svg" in page
-    assert "http" not in page
+    assert "ESP32-C3" in result.verdict
+    assert "(target esp32c3)" in result._repr_html_()
 
 
 @pytest.mark.parametrize(
