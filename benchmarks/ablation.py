@@ -91,7 +91,7 @@ SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
 LOCAL_SETS: dict[str, dict[str, Any]] = {
     "usps": {"image_shape": (16, 16), "augment": {"affine": 1.0}},
     "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}},
-    "digits": {"image_shape": (8, 8)},
+    "digits": {"image_shape": (8, 8), "augment": {"affine": 1.0}},
 }
 
 
@@ -118,7 +118,7 @@ def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Na
         raise SystemExit(f"{arguments.bytes} bytes of tables are too few")
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
-        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, search=False,
+        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, effort="quick",
                               random_state=seed, n_jobs=arguments.threads)  # fmt: skip
         result = fit(prepare(X, y)[1], told, **options)
         model = quantize(result.machine)

@@ -237,7 +237,7 @@ def mnist(folder: Path) -> list[Check]:
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     options = TrainerOptions(n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, layout="compact",
-                             search=False, random_state=0)  # fmt: skip
+                             effort="quick", random_state=0)  # fmt: skip
     found = fit(prepare(X, y)[1], options)
     model = quantize(found.machine)
     checked = verify(model, X_test, y_test, target="host")

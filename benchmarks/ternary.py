@@ -33,7 +33,7 @@ def accuracy(
     p = layouts.components_within(TABLE_BYTES, layouts.LAYOUTS[layout], dimension, 10)
     _, data = prepare(X[:n_train], y[:n_train])
     options = TrainerOptions(
-        n_components={layout: p}, epochs=epochs, search=False, random_state=seed
+        n_components={layout: p}, epochs=epochs, effort="quick", random_state=seed
     )
     model = quantize(fit(data, options).machine)
     return 100 * float(np.mean(model.predict(X[n_train:]) == y[n_train:]))

@@ -103,7 +103,7 @@ def mnist(add: Add, folder: Path, threads: int) -> None:
     TernaryKernelClassifier(n_components=4096, epochs=1, n_jobs=threads).fit(X, y)
     add_memory(add, "MNIST", before, X)
     for p in (1024, 4096, 16384):
-        told = TrainerOptions(n_components=p, epochs=4, search=False, n_jobs=threads)
+        told = TrainerOptions(n_components=p, epochs=4, effort="quick", n_jobs=threads)
         result = fit(prepare(X, y)[1], told)
         epoch = float(np.mean([entry["seconds"] for entry in result.history]))
         limited = p == 4096

@@ -33,6 +33,8 @@ if WORKER:
 _DEBIAN_PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "avr-gcc": "gcc-avr avr-libc",
+    "chromium": "chromium",
     "clang": "clang",
     "clang++": "clang",
     "clang-tidy": "clang-tidy",
@@ -46,6 +48,7 @@ _DEBIAN_PACKAGES = {
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-xtensa": "qemu-system-misc",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "simavr": "simavr",
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
 _PYTHON_PROGRAMS = {
@@ -56,6 +59,7 @@ _PYTHON_PROGRAMS = {
 }
 _PYTHON_MODULES = {
     "SCons": "scons",
+    "distributed": "distributed",
     "kconfiglib": "kconfiglib",
     "matplotlib": "matplotlib",
     "pandas": "pandas",
@@ -113,8 +117,8 @@ def require_tool() -> Callable[[str], Any]:
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous
-    integration, a missing tool fails the test.
+    ``distributed``, ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as
+    in continuous integration, a missing tool fails the test.
     """
 
     def require(name: str) -> Any:

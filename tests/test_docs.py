@@ -98,7 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _model(dtype: str) -> IntegerModel:
     X, y = load_iris(return_X_y=True)
-    classifier = TernaryKernelClassifier(n_components=64, epochs=5, search=False, random_state=0)
+    classifier = TernaryKernelClassifier(n_components=64, epochs=5, effort="quick", random_state=0)
     return classifier.fit((10 * X).astype(dtype), y).quantize()
 
 

@@ -25,7 +25,7 @@ from tinykernel.training.options import TrainerOptions
 
 def quick(**parameters):
     """Make a classifier that trains in a fraction of a second."""
-    chosen = {"n_components": 128, "epochs": 6, "search": False, "random_state": 0}
+    chosen = {"n_components": 128, "epochs": 6, "effort": "quick", "random_state": 0}
     return TernaryKernelClassifier(**chosen | parameters)
 
 
@@ -325,12 +325,12 @@ def test_numbers_of_inputs(n_features):
     assert n_features == 2048 or model.score(X, y) > 0.8
 
 
-@pytest.mark.parametrize("search", [True, False])
-def test_smallest_sets(search):
+@pytest.mark.parametrize("effort", ["quick", "normal", "thorough"])
+def test_smallest_sets(effort):
     """Protects sets of which nothing, or next to nothing, can be held out."""
     X, y = np.arange(6.0)[:, None], np.array(list("aabbcc"))
     for rows in (slice(None), slice(None, None, 2)):
-        model = quick(n_components=32, epochs=2, search=search).fit(X[rows], y[rows])
+        model = quick(n_components=32, epochs=2, effort=effort).fit(X[rows], y[rows])
         assert model.classes_.tolist() == ["a", "b", "c"]
     assert not model.trials_
 
@@ -359,7 +359,7 @@ def test_constant_inputs(scope):
         ({"layout": "tiny"}, "layout must be one of"),
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"patience": 2}, "patience: give rows to watch"),
-        ({"search": "no"}, "search must be one of"),
+        ({"effort": "no"}, "effort must be one of"),
         ({"augment": "shift"}, "augment: give a mapping"),
         ({"augment": {"turn": 1}}, "'turn' is not known"),
         ({"augment": {"shift": 1.5}, "image_shape": (8, 8)}, "shift must be a whole number"),

@@ -50,7 +50,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 def fit(labels: Any = ("a", "b"), **parameters: Any) -> TernaryKernelClassifier:
     """Fit a small classifier with given labels."""
     y = np.asarray(labels)[np.digitize(X[:, 0], np.linspace(-1, 1, len(labels) - 1))]
-    given = {"n_components": 32, "epochs": 2, "search": False, "random_state": 0}
+    given = {"n_components": 32, "epochs": 2, "effort": "quick", "random_state": 0}
     return TernaryKernelClassifier(**(given | parameters)).fit(X, y)
 
 

@@ -112,7 +112,7 @@ def test_every_entry_is_compared(entry: str) -> None:
     scores = model.scores_quantized(quantized)
     results = np.column_stack([scores, scores.argmax(axis=1)])
     values = {"raw": results, "quantized": results, "quantize": quantized}
-    outputs = {name: Output(array.copy(), 0) for name, array in values.items()}
+    outputs = {name: Output(array.copy(), 0, model.n_classes) for name, array in values.items()}
     assert compare(model, values, outputs, None).ok
     outputs[entry].values[5, 1] ^= 1
     found = compare(model, values, outputs, None)
@@ -129,7 +129,7 @@ def test_a_classifier_is_verified_like_its_integer_model(
     from tinykernel import TernaryKernelClassifier
 
     classifier = TernaryKernelClassifier(
-        n_components=64, epochs=2, search=False, random_state=0
+        n_components=64, epochs=2, effort="quick", random_state=0
     ).fit(digits.X_train[:200], digits.y_train[:200])
     assert verify(classifier, digits.X_test[:20]) == verify(
         classifier.quantize(), digits.X_test[:20]

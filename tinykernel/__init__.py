@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
+    from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.evaluation import evaluate
@@ -27,22 +28,29 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.regressor import TernaryKernelRegressor
+    from tinykernel.reporting import report_page
+    from tinykernel.tuning import tune
 
     __version__: str
 
 __all__ = [
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
     "bench",
+    "calibrate",
     "evaluate",
     "export",
     "load",
     "quantize",
     "report",
+    "report_page",
     "save",
     "train",
+    "tune",
     "verify",
     "windows",
 ]
@@ -50,15 +58,19 @@ __all__ = [
 _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
+    "calibrate": "tinykernel.decisions",
     "evaluate": "tinykernel.evaluation",
     "export": "tinykernel.codegen",
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
+    "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
+    "tune": "tinykernel.tuning",
     "verify": "tinykernel.parity",
     "windows": "tinykernel.data.recordings",
 }

@@ -9,16 +9,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.decisions.bounds import by_group, effective_rows
 from tinykernel.errors import TinykernelError
+from tinykernel.residuals import ValueEvaluation, evaluate_values
 
 __all__ = [
     "Baseline",
     "Evaluation",
+    "Judged",
     "accuracy_interval",
     "baselines",
     "cautions",
@@ -157,6 +160,10 @@ class Evaluation:
         }
 
 
+#: What `evaluate` finds, of a classifier or of a regressor.
+Judged: TypeAlias = Evaluation | ValueEvaluation
+
+
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     found = np.full(len(part), np.nan)
     np.divide(part, whole, out=found, where=whole > 0)
@@ -172,7 +179,7 @@ def evaluate(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
     float_accuracy: float | None = None,
-) -> Evaluation:
+) -> Judged:
     """Judge a model in the arithmetic of the firmware.
 
     Parameters
@@ -181,7 +188,7 @@ def evaluate(
     X : array-like, shape (n, n_features)
         Rows that the model was not trained on.
     y : array-like, shape (n,)
-        Their labels.
+        Their labels, or values.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
     train : (X, y), optional
@@ -193,7 +200,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation, or ValueEvaluation of a regressor
 
     Raises
     ------
@@ -205,7 +212,7 @@ def evaluate(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, search=False, random_state=0)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
     >>> found = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
     >>> found.accuracy > 0.9, found.baselines["linear"].n_bytes
     (True, 12)
@@ -213,6 +220,8 @@ def evaluate(
     from tinykernel.model import as_integer_model
 
     integer = as_integer_model(model)
+    if integer.values is not None:
+        return evaluate_values(integer, X, y, groups=groups, train=train)
     true, predicted = np.asarray(y), integer.predict(X)
     found = compare(true, predicted, integer.classes, groups)
     if train is None:
@@ -313,30 +322,11 @@ def accuracy_interval(
 
     outcome = np.asarray(right, dtype=np.float64)
     share = float(outcome.mean())
-    n = float(outcome.size) if groups is None else _effective_rows(outcome, groups, level)
+    n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)
     good, tail = share * n, (1 - level) / 2
     low = 0.0 if share == 0 else float(beta.ppf(tail, good, n - good + 1))
     high = 1.0 if share == 1 else float(beta.ppf(1 - tail, good + 1, n - good))
     return low, high
-
-
-def _effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
-    """Return how many independent rows tell as much as the rows of these groups."""
-    from scipy.stats import t
-
-    n, share = outcome.size, outcome.mean()
-    excess, count = _by_group(outcome - share, groups), len(np.unique(np.asarray(groups)))
-    variance = 0.0 if count < 2 else count / (count - 1) * float(excess @ excess) / n**2
-    if variance == 0:
-        return float(count)
-    factor = t.ppf((1 + level) / 2, n - 1) / t.ppf((1 + level) / 2, count - 1)
-    return float(np.clip(share * (1 - share) / variance * factor**2, 1, n))
-
-
-def _by_group(values: NDArray[np.float64], groups: ArrayLike) -> NDArray[np.float64]:
-    """Return the sum of each group."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    return np.asarray(np.bincount(index, values), dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------- baselines
@@ -467,7 +457,7 @@ def _is_better(
         wins = int((gain > 0).sum())
         chance = binomtest(wins, int((gain != 0).sum()), alternative="greater").pvalue
         return bool(chance < 1 - _LEVEL)
-    excess = _by_group(gain - gain.mean(), groups)
+    excess = by_group(gain - gain.mean(), groups)
     if len(excess) < 2:
         return False
     deviation = np.sqrt(len(excess) / (len(excess) - 1) * float(excess @ excess)) / len(gain)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.build.harness import Output, run_rows
+from tinykernel.build.harness import Given, Output, run_rows
 from tinykernel.build.program import (
     Platform,
     Program,
@@ -23,8 +23,11 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.decision import margins
 
 __all__ = ["Difference", "VerifyResult", "verify"]
+
+_HOPS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Difference:
     row : int
         Row of the data, from 0; of a stream the decision.
     what : str
-        ``"score of class 'x'"``, ``"label"`` or ``"input 3"``.
+        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"`` or
+        ``"input 3"``.
     expected, got : int
         Python's value and the C's.
     """
@@ -77,7 +81,10 @@ class VerifyResult:
         How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
     accuracy : float or None
-        Share of the rows that the C labels right, 0 to 1; None without labels.
+        Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
+    r2 : float or None
+        R2 of the values of a regressor that the C computes, the mean of those of several; None
+        without values to compare with.
     emulator, core : str
         On what the C ran; empty for the host.
     note : str
@@ -95,6 +102,7 @@ class VerifyResult:
     core: str = ""
     note: str = ""
     hops: int = 0
+    r2: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -110,12 +118,15 @@ def verify(
     target: str = "host",
     compiler: str | Sequence[str] | None = None,
     flags: Sequence[str] | None = None,
+    recordings: Sequence[ArrayLike] | None = None,
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
     Both entries are compared: raw inputs and quantized ones, each through the scores and the
     predict function, and the quantization by itself. With a local stage there are raw inputs only,
-    and where it has a hop also a stream: the inputs one after the other are a long recording.
+    and where it has a hop also a stream: of each recording the decisions at every hop, from samples
+    that are pushed one by one. Of a model that decides, every decision, margin and confidence is
+    compared, too.
 
     Parameters
     ----------
@@ -132,6 +143,9 @@ def verify(
         clang, cc or zig.
     flags : sequence of str, optional
         Optimisation and other options; by default ``-O2`` on the host and ``-Os`` on boards.
+    recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
+        For a model with a hop: samples without gaps, to be pushed from a fresh state each. By
+        default the rows of X one after the other are one long recording.
 
     Returns
     -------
@@ -140,8 +154,8 @@ def verify(
     Raises
     ------
     TinykernelError
-        If the data do not fit the model, there is no compiler or emulator, or the C does not
-        compile or run.
+        If the data do not fit the model, recordings are given to a model without a hop, there is
+        no compiler or emulator, or the C does not compile or run.
     """
     row = find_target(target)
     integer = as_integer_model(model)
@@ -149,10 +163,11 @@ def verify(
     labels = None if y is None else np.asarray(y)
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
-    if labels is not None and labels.shape != (raw.shape[0],):
+    shape = (raw.shape[0],)
+    if labels is not None and labels.shape[: 1 if integer.values is not None else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
-    rows = entry_rows(integer, raw)
+    rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
     results = []
     with temporary_folder() as folder:
@@ -185,40 +200,76 @@ def _build(
     ]
 
 
-def entry_rows(model: IntegerModel, raw: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return what each entry of the C is given, for rows of raw inputs."""
-    if model.local is None:
+def entry_rows(
+    model: IntegerModel, raw: NDArray[Any], recordings: Sequence[ArrayLike] | None = None
+) -> Given:
+    """Return what each entry of the C is given, for rows of raw inputs and streams of samples."""
+    if model.local is None or not model.local.hop:
+        if recordings is not None:
+            raise TinykernelError("verify: recordings are given, but the model has no hop")
+        if model.local is not None:
+            return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
-    if not model.local.hop:
-        return {"raw": raw}
-    return {"raw": raw, "stream": raw.reshape(-1, model.local.channels)}
+    if recordings is None:
+        return {"raw": raw, "stream": [raw.reshape(-1, model.local.channels)]}
+    return {"raw": raw, "stream": [_samples(model, samples) for samples in recordings]}
 
 
-def expected_values(model: IntegerModel, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
+    """Return the samples of a recording in the raw type."""
+    stage = model.local
+    assert stage is not None
+    given = np.asarray(samples)
+    if given.ndim != 2 or given.shape[1] != stage.channels:
+        raise TinykernelError(
+            f"verify: a recording of shape {given.shape}, but the model takes samples of "
+            f"{stage.channels} channels"
+        )
+    return stage.scaler.as_raw(given)
+
+
+def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]:
     """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
     expected = {}
     for entry, given in rows.items():
         if entry == "quantize":
-            expected[entry] = rows["quantized"]
+            expected[entry] = np.asarray(rows["quantized"])
         elif entry == "quantized":
-            expected[entry] = _with_labels(model.scores_quantized(given))
+            expected[entry] = _with_labels(model, model.scores_quantized(np.asarray(given)))
         elif entry == "stream":
-            expected[entry] = _with_labels(model.scores(_windows(model, given)))
+            none = np.zeros((0, model.n_scores), dtype=np.int32)
+            parts = [_stream_scores(model, samples) for samples in given]
+            expected[entry] = _with_labels(model, np.concatenate([none, *parts]))
         else:
-            expected[entry] = _with_labels(model.scores(given))
+            expected[entry] = _with_labels(model, model.scores(np.asarray(given)))
     return expected
 
 
-def _with_labels(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.column_stack([scores, scores.argmax(axis=1)])
+def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    if model.values is not None:  # and whether a second call gives others
+        return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
+    columns = [scores, scores.argmax(axis=1)]
+    if model.decision is not None:
+        decision, (_, margin) = model.decision, margins(scores)
+        columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
+    return np.column_stack(columns).astype(np.int32)
 
 
-def _windows(model: IntegerModel, samples: NDArray[Any]) -> NDArray[Any]:
-    """Return the windows of a recording, one every hop, as rows of raw inputs."""
+def _stream_scores(model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the scores of the windows of a recording, one every hop.
+
+    Few windows are made at a time: of a long recording with a short hop all would fill the memory.
+    """
     stage = model.local
     assert stage is not None
-    windows = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)
-    return windows[:: stage.hop].transpose(0, 2, 1).reshape(-1, stage.n_inputs)
+    scores = [np.zeros((0, model.n_scores), dtype=np.int32)]
+    if len(samples) >= stage.height:
+        view = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)[:: stage.hop]
+        for first in range(0, len(view), _HOPS_AT_ONCE):
+            windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
+            scores.append(model.scores(windows.reshape(-1, stage.n_inputs)))
+    return np.concatenate(scores)
 
 
 def compare(
@@ -240,11 +291,12 @@ def compare(
         target="",
         compiler="",
         rows=n_rows,
-        scores=n_rows * model.n_classes,
+        scores=n_rows * model.n_scores,
         hops=len(expected.get("stream", ())),
         differences=n_differences,
         first_difference=first,
         accuracy=_accuracy(model, outputs["raw"].labels, labels),
+        r2=_r2(model, outputs["raw"].scores, labels),
     )
 
 
@@ -280,16 +332,33 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
-    return "label" if column == model.n_classes else f"score of class {model.classes[column]!r}"
+    if model.values is not None:
+        names = model.values.names
+        return f"value {names[column]!r}" if column < len(names) else "second call"
+    if column >= model.n_classes:
+        return ("label", "decision", "margin", "confidence")[column - model.n_classes]
+    return f"score of class {model.classes[column]!r}"
 
 
 def _accuracy(
     model: IntegerModel, predicted: NDArray[Any], labels: NDArray[Any] | None
 ) -> float | None:
     """Return the share of right labels; an index that is no class is wrong, not an error."""
-    if labels is None:
+    if labels is None or model.values is not None:
         return None
     valid = (predicted >= 0) & (predicted < model.n_classes)
     classes = np.array(model.classes)
     named = classes[np.where(valid, predicted, 0)]
     return float(np.mean((named == labels) & valid))
+
+
+def _r2(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
+    """Return R2 of the values of a regressor; None where there is nothing to compare with."""
+    if model.values is None or true is None:
+        return None
+    from sklearn.metrics import r2_score
+
+    columns = true.reshape(len(true), -1)
+    if columns.shape[1] != model.n_scores or len(true) < 2:
+        return None  # quantiles
+    return float(r2_score(columns, scores * model.values.unit))

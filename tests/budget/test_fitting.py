@@ -12,7 +12,7 @@ from tests.cli.tools import blobs
 from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
 from tinykernel.budget import fitting, forms
 
-QUICK = {"epochs": 2, "search": False, "random_state": 0}
+QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
 PAPER = {"method": "paper", "sigma": 8.0, "regularization": 0.1, "max_iter": 2, "random_state": 0}
 
 
@@ -47,7 +47,7 @@ def test_paper_fits_and_uses_the_budget(digits):
 
 
 def test_without_a_search_the_layout_is_compact(digits):
-    """search=False with a budget once made short trainings all the same, to choose the layout."""
+    """effort="quick" with a budget once made short trainings all the same, to choose the layout."""
     assert train(*digits, budget="4KB", **QUICK).classifier.layout_ == "compact"
 
 
@@ -109,7 +109,7 @@ def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method)
     assert found.classifier.sigma is not None
     if method == "learned":
         assert found.classifier.layout_ == "phases"
-        assert found.classifier.search is False
+        assert found.classifier.effort == "quick"
 
 
 def _always_over(monkeypatch, **attributes):
@@ -123,11 +123,8 @@ def _always_over(monkeypatch, **attributes):
             setattr(self, name, value)
         return self
 
-    def measured(model, target, limit):
-        return SimpleNamespace(flash=limit + 100, target=target, source="linked")
-
     monkeypatch.setattr(TernaryKernelClassifier, "_fit", fit)
-    monkeypatch.setattr(fitting, "_measured", measured)
+    monkeypatch.setattr(fitting, "needed_bytes", lambda sizes: 3072 + 100)
     monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 64})
     return rounds
 
@@ -185,7 +182,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
 )
 def test_bad_values(monkeypatch, given, expected):
     """A bad value is refused before the long training."""
-    monkeypatch.setattr(fitting, "_measured", None)
+    monkeypatch.setattr(fitting, "_decisive", None)
     with pytest.raises(TinykernelError, match=expected):
         train(*blobs(60, 0), **given)
 
@@ -196,7 +193,7 @@ def test_kernels_use_the_budget(digits):
     for size, bits in ((4096, 4), (1400, 2)):
         found = train(X, y, budget=size, image_shape=(8, 8), epochs=1, random_state=0)
         stage = found.model.local
-        assert 0.9 * size < found.memory.flash <= size
+        assert 0.8 * size < found.memory.flash <= size
         assert (stage.shape, found.classifier.n_kernels) == ((8, 8), stage.n_kernels)
         assert found.classifier.linear == bits
 
@@ -219,14 +216,14 @@ def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
     """One estimate that was never measured once ended a training that had other forms."""
     X, y = digits
 
-    def size(model, target):
+    def sizes(model, target):
         if model.n_components == 0:
             raise TinykernelError("not measured")
         return report(model, target)
 
-    monkeypatch.setattr(forms, "report", size)
+    monkeypatch.setattr(forms, "decisive_report", sizes)
     assert forms._linear_sizes(X, y, {}, "cortex-m4") == {}
-    found, least = forms._forms(X, y, {"search": False}, 6144, "cortex-m4")
+    found, least = forms._forms(X, y, {"effort": "quick"}, 6144, "cortex-m4")
     assert list(found) == ["compact"]
     assert least == 0
 
@@ -269,6 +266,7 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
 
     monkeypatch.setattr(forms, "least_size", unknown)
     monkeypatch.setattr(fitting, "report", unknown)
+    monkeypatch.setattr(fitting, "decisive_report", unknown)
     with pytest.warns(UserWarning, match="its size is not known"):
         found = train(*blobs(60, 0), budget="8KB", n_components=64, **QUICK)
     assert found.memory is None

@@ -17,7 +17,13 @@ from tinykernel import resources
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
-from tinykernel.build.program import build, build_model, find_platform, find_platforms
+from tinykernel.build.program import (
+    build,
+    build_model,
+    find_platform,
+    find_platforms,
+    has_memory_for,
+)
 from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
@@ -32,6 +38,7 @@ TOOLS = {
     "arm": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "riscv": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
     "xtensa": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
+    "avr": ("avr-gcc", "simavr"),
 }
 
 
@@ -77,7 +84,7 @@ def test_every_core_computes_the_same_and_one_bit_is_noticed(
 ) -> None:
     """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
     require_qemu(target)
-    check_core(target, "qemu", tmp_path)
+    check_core(target, "simavr" if target == "atmega328p" else "qemu", tmp_path)
 
 
 @pytest.mark.parametrize("target", ZIG_CORES)
@@ -226,3 +233,11 @@ def test_rom_arithmetic_equals_that_of_the_host(
     subprocess.run(build_command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     result = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (result.stdout.strip(), result.returncode) == ("0", 0)
+
+
+def test_a_chip_that_is_too_small_is_known_before_it_is_linked() -> None:
+    """Whoever asks for all targets gets an answer for those that can hold the model."""
+    small, large = (random_model(1, n_features=n) for n in (40, 300))
+    assert has_memory_for(small, find_target("atmega328p"))
+    assert not has_memory_for(large, find_target("atmega328p"))
+    assert all(has_memory_for(large, find_target(name)) for name in ("host", "cortex-m0", "esp32"))

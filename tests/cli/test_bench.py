@@ -21,11 +21,20 @@ def test_bench_prints_instructions_by_stage(work: Path, require_tool: Callable[[
     assert found["instructions"] == sum(found["stages"].values()) > 0
     assert found["seconds"][0] < found["seconds"][1]
     assert json.loads(run(*arguments, "--json").stdout) == found
-    table = run(*arguments)
+    assert 0.99 * found["instructions"] < found["fewest_instructions"] <= found["instructions"]
+    assert (found["rows"], found["joules"]) == (3, None)
+    table = run(*arguments, "--current", "8mA", "--voltage", "3V")
     assert table.exit_code == 0
+    assert "the time hardly depends on the data" in table.stdout
+    low = 1e6 * found["seconds"][0] * 0.008 * 3
+    assert f"{low:.3g}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
 
 
 def test_bench_refuses_what_is_no_clock(work: Path) -> None:
     """A clock that cannot be read is one line, before anything is built."""
-    assert "clock frequency" in failed("bench", work / "gesture.tkm", "--clock", "fast")
+    model = work / "gesture.tkm"
+    assert "clock frequency" in failed("bench", model, "--clock", "fast")
+    assert "is not a current" in failed("bench", model, "--clock", "1MHz", "--current", "8")
+    assert "--clock" in failed("bench", model, "--current", "8mA")
+    assert "--current" in failed("bench", model, "--voltage", "3V")

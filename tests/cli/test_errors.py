@@ -123,7 +123,7 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding)
     names = ["k\u00f6nig", "\u738b", "rest"]
     np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
     model = tmp_path / "m.tkm"
-    quick = ("-p", 64, "--epochs", 20, "--no-search")
+    quick = ("-p", 64, "--epochs", 20, "--effort", "quick")
     status, _ = _main(monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick,
                       encoding=encoding)  # fmt: skip
     assert status == 0

@@ -29,7 +29,7 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [",".join(f"{v:.3f}" for v in row) + f",{name}" for row, name in zip(X, names)]  # noqa: B905
     (folder / "pump.csv").write_text("a,b,c,d,e,f,state\n" + "\n".join(lines) + "\n")
     result = run("train", folder / "pump.csv", "-o", folder / "p.tkm", "--label", "state",
-                 *QUICK[:-1], "--no-search", "--seed", 3)  # fmt: skip
+                 *QUICK[:-1], "--effort", "quick", "--seed", 3)  # fmt: skip
     assert result.exit_code == 0, result.output
     (folder / "said.txt").write_text(result.stdout)
     return folder
@@ -108,7 +108,7 @@ def test_a_model_remembers_its_training(tmp_path):
     text = table.read_text().replace("label", "state")
     table.write_text(text)
     options = ("--label", "state", "--groups", "who", "-t", "cortex-m0plus", "--budget", "4KB")
-    quick = ("--no-search", "--epochs", 2, "-q")
+    quick = ("--effort", "quick", "--epochs", 2, "-q")
     assert run("train", table, "-o", model, *options, *quick).exit_code == 0
     first = model.read_bytes()
     assert run("train", table, "-o", model, *options, *quick).exit_code == 0

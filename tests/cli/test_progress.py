@@ -23,3 +23,13 @@ def test_plain_progress_is_sparse():
         "sweeps: 10/100 objective 3",
         "saving: 1/1",
     ]
+
+
+def test_a_sign_of_life_comes_at_once():
+    """The first message is written when it comes, not seconds later."""
+    written: list[str] = []
+    lines = PlainLines(written.append, clock=lambda: 0.0)
+    lines(Progress("finding what fits", 0, None))
+    assert written == ["finding what fits"]
+    lines(Progress("training", 0, 3, "soon"))
+    assert len(written) == 1

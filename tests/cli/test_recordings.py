@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import failed, run
-from tinykernel import load
+from tinykernel import load, save
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
@@ -93,6 +93,57 @@ def test_predict_and_verify_take_recordings(recorded):
     assert "recordings held out" in part["part"]
 
 
+def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
+    """Windows of several labels are no rows, but the stream goes through them, and around gaps."""
+    found = json.loads(
+        run("verify", recorded / "m.tkm", "--data", recorded / "rec", "--json").stdout
+    )
+    assert found["hops"] == 4 * (1 + (400 - 32) // 16) > found["rows"]
+    assert found["notes"][0].startswith("left out: ")
+    rows = lines(7)
+    del rows[100]  # a gap: 100 samples before it, 299 after it
+    cells = rows[300].split(",")
+    rows[300] = ",".join([cells[0], "nan", *cells[2:]])  # 200 samples before it, 98 after it
+    write(tmp_path / "gaps.csv", rows)
+    given = ("--data", tmp_path / "gaps.csv", "--json", "--missing", "drop")
+    found = json.loads(run("verify", recorded / "m.tkm", *given).stdout)
+    assert found["hops"] == sum(1 + (samples - 32) // 16 for samples in (100, 200, 98))
+    assert found["differences"] == 0
+    assert "with missing values" in found["notes"][0]
+
+
+def test_evaluate_takes_recordings(recorded):
+    """The recordings that were held out, beside models trained on the others; groups are files."""
+    model, data = recorded / "m.tkm", recorded / "rec"
+    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert "recordings held out" in found["part"]
+    assert (found["groups"], found["seen_in_training"]) == (1, 0.0)
+    assert "linear" in found["baselines"]
+    judged = json.loads(run("verify", model, "--data", data, "--json").stdout)["evaluation"]
+    assert judged["groups"] == 4
+    alone = run("evaluate", model, data / "p0.csv", "--train", data, "--json")
+    assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear"}
+
+
+def test_labels_of_another_kind_are_an_error(recorded, tmp_path):
+    """They were once dropped without a word, and with them the accuracy."""
+    rows = [line.replace("slow", "walk").replace("fast", "run") for line in lines(0)]
+    write(tmp_path / "other.csv", rows)
+    for command in (("predict", "--stream"), ("verify", "--data"), ("evaluate",)):
+        name, *option = command
+        message = failed(name, recorded / "m.tkm", *option, tmp_path / "other.csv")
+        assert "no label (run, walk) is a class of the model (fast, slow)" in message
+
+
+def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
+    """What a file says of its recordings must go with its model."""
+    said = about(recorded / "m.tkm")
+    said["recordings"]["hop"] = 8
+    save(load(recorded / "m.tkm"), tmp_path / "m.tkm", said)
+    message = failed("predict", tmp_path / "m.tkm", "--stream", recorded / "rec" / "p0.csv")
+    assert "does not say of its own model how it was cut" in message
+
+
 def test_predict_a_stream(recorded, tmp_path):
     """A decision a hop with the time of its last sample, and the majority of the last ones."""
     model, file = recorded / "m.tkm", recorded / "rec" / "p1.csv"
@@ -136,7 +187,9 @@ def test_windows_in_an_array(recorded, tmp_path):
     assert result.exit_code == 0, result.output
     assert load(tmp_path / "w.tkm").local.shape == (32, 2)
     assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
-    plain = run("train", file, "-o", tmp_path / "p.tkm", "-p", 32, "--epochs", 1, "--no-search")
+    plain = run(
+        "train", file, "-o", tmp_path / "p.tkm", "-p", 32, "--epochs", 1, "--effort", "quick"
+    )
     assert "hint: rows have a shape; --window-shape 32x2 (a signal)" in plain.stderr
 
 
@@ -144,7 +197,7 @@ def test_images_get_a_hint(tmp_path):
     """Rows that look like square images of one unit: a line says that a shape would help."""
     X = np.random.default_rng(0).integers(0, 255, (60, 64)).astype(np.uint8)
     np.savez(tmp_path / "i.npz", X=X, y=np.arange(60) % 2)
-    options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--no-search")
+    options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--effort", "quick")
     plain = run("train", tmp_path / "i.npz", *options, "-p", 32)
     assert "hint: rows look like images; --image-shape 8x8 would" in plain.stderr
     shaped = run("train", tmp_path / "i.npz", *options, "--image-shape", "8x8", "--n-kernels", 4,
@@ -161,7 +214,7 @@ def test_columns_of_a_table(tmp_path):
     rows = [f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}" for i, (x, y) in
             enumerate(rng.normal(size=(40, 2)).tolist())]  # fmt: skip
     write(table, rows, "time_ms,ax,ay,remark,label")
-    options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--no-search", "-q")
+    options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--effort", "quick", "-q")
     message = failed("train", table, "--drop", "remark", *options)
     assert "'time_ms' is strictly increasing" in message
     assert "--drop time_ms" in message

@@ -69,7 +69,7 @@ def test_model_remembers_its_columns(tmp_path, suffix):
 def test_budget(data, tmp_path):
     """With a budget the linked program fits, uses it, and the report is printed with the model."""
     file = tmp_path / "m.tkm"
-    quick = ("--no-search", "--layout", "phases", "--epochs", 2)
+    quick = ("--effort", "quick", "--layout", "phases", "--epochs", 2)
     result = run("train", data, "-o", file, "--budget", "3KB", "--json", *quick)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
@@ -83,7 +83,7 @@ def test_budget(data, tmp_path):
 def test_a_budget_that_is_not_used_up_says_why(data, tmp_path, monkeypatch):
     """A large budget is not filled without end, and the command says so."""
     monkeypatch.setattr("tinykernel.measure.capacity.MOST_CHOSEN", 64)
-    options = ("--budget", "1MB", "--epochs", 2, "--no-search")
+    options = ("--budget", "1MB", "--epochs", 2, "--effort", "quick")
     result = run("train", data, "-o", tmp_path / "m.tkm", *options)
     assert result.exit_code == 0, result.output
     assert "64 components are the most that are chosen" in " ".join(result.stdout.split())
@@ -114,7 +114,7 @@ def test_options_reach_the_estimator(data, tmp_path):
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
     expected = {
-        "n_components": 64, "epochs": 20, "search": False, "patience": 2,
+        "n_components": 64, "epochs": 20, "effort": "quick", "patience": 2,
         "layout": "windows",
         "class_weight": "balanced", "sigma": 2.0, "random_state": 7,
     }  # fmt: skip
@@ -300,7 +300,7 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     X, y = blobs(6000, 0)
     np.savez(tmp_path / "data.npz", X=X, y=y)
     running = process(
-        "train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 512, "--no-search",
+        "train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 512, "--effort", "quick",
         "--epochs", 5000,
     )  # fmt: skip
     assert running.stderr is not None

@@ -178,6 +178,7 @@ def test_host_project_prints_pass(
             ["-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"],
         ),
         ("xtensa-lx106-elf-gcc", ["-std=c99", "-ffreestanding"]),
+        ("avr-gcc", ["-std=gnu99", "-mmcu=atmega328p"]),
     ],
 )
 @pytest.mark.parametrize("raw", ["float32", "uint8"])

@@ -30,6 +30,7 @@ COMPILERS = [
     ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
     ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
     ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
+    ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),
     ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),
     ("clang", "-std=c99", "--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-ffreestanding"),
 ]  # fmt: skip

@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_models import random_model, random_quantized, random_raw
+from tests.random_models import (
+    local_model,
+    random_model,
+    random_quantized,
+    random_raw,
+    random_signal_stage,
+    random_stage,
+)
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms
+from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import find_target
 from tinykernel.model.integer import IntegerModel
 
 TOOLS = {
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
     "esp8266": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
+    "atmega328p": ("avr-gcc", "simavr"),
 }
 ARM_TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33", "esp32c3", "esp8266")
@@ -54,7 +63,8 @@ def differences(require_tool: Callable[[str], Any], tmp_path: Path) -> Callable[
     def count(model: IntegerModel, core: str, *flags: str) -> int:
         for tool in TOOLS.get(core, ARM_TOOLS):
             require_tool(tool)
-        platform = find_platforms(find_target(core), "qemu")[0]
+        emulator = TOOLS.get(core, ARM_TOOLS)[1].partition("-")[0]
+        platform = find_platforms(find_target(core), emulator)[0]
         raw = random_raw(model, 1, 10)
         quantized = np.concatenate([model.quantize_inputs(raw), random_quantized(model, 2, 10)])
         program = build_model(model, platform, tmp_path, flags)
@@ -77,6 +87,42 @@ def test_scores_equal_those_of_python(
 ) -> None:
     """Every core computes the scores of Python, from raw and from quantized inputs."""
     assert differences(random_model(7, **MODELS[kind]), core, "-Os") == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "tail dropped"])
+def test_a_core_whose_int_has_16_bits(differences: Callable[..., int], kind: str) -> None:
+    """On AVR, too, whose promotions are others and whose tables have an address space of theirs."""
+    assert differences(random_model(7, **MODELS[kind]), "atmega328p", "-Os") == 0
+
+
+def test_a_model_too_large_for_the_chip_is_refused(differences: Callable[..., int]) -> None:
+    """A scratch of 2 KB leaves no RAM for a stack: the linker says so before anything runs."""
+    with pytest.raises(ProgramTooLarge, match="RAM"):
+        differences(random_model(7, **MODELS["tail dropped"]), "atmega328p", "-Os")
+
+
+@pytest.mark.parametrize("kind", ["image", "signal"])
+def test_local_stages_on_a_core_whose_int_has_16_bits(
+    require_tool: Callable[[str], Any], tmp_path: Path, kind: str
+) -> None:
+    """Packed lanes, running counts and kernels are computed as elsewhere."""
+    require_tool("avr-gcc")
+    require_tool("simavr")
+    if kind == "image":
+        stage = random_stage(
+            1, height=8, width=8, raw_dtype="int16", average=1, size=(3, 3), padding=1,
+            n_kernels=8, cells=(2, 4), level_bits=3,
+        )  # fmt: skip
+    else:
+        stage = random_signal_stage(
+            1, height=32, channels=2, raw_dtype="float32", average=2, n_kernels=12, hop=16,
+            cells=(2, 1), dilations=(1,),
+        )  # fmt: skip
+    model = local_model(stage, 1, weight_bits=4, n_classes=3)
+    raw = random_raw(model, 1, 5)
+    platform = find_platforms(find_target("atmega328p"), "simavr")[0]
+    got = run_rows(build_model(model, platform, tmp_path), model, {"raw": raw})["raw"]
+    assert np.array_equal(got.scores, model.scores(raw))
 
 
 # Without assembly of its own, a RISC-V core has only the portable kernels.

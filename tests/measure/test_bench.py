@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.random_models import random_model
+from tests.random_models import local_model, random_model, random_signal_stage
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
@@ -21,6 +21,8 @@ LOOPS = {
                    "movw r0, #1000\\n1: subs r0, #1\\n bne 1b\\n bx lr"),
     "virt-rv32": ("esp32c3", "riscv64-unknown-elf-gcc", "qemu-system-riscv32",
                   "li a0, 1000\\n1: addi a0, a0, -1\\n bnez a0, 1b\\n ret"),
+    "atmega328p": ("atmega328p", "avr-gcc", "simavr",
+                   "ldi r24, 200\\n1: .rept 8\\n nop\\n .endr\\n dec r24\\n brne 1b\\n ret"),
     "sim-lx106": ("esp8266", "xtensa-lx106-elf-gcc", "qemu-system-xtensa",
                   "movi a2, 1000\\n1: addi a2, a2, -1\\n bnez a2, 1b\\n ret"),
 }  # fmt: skip
@@ -43,7 +45,7 @@ def test_a_loop_of_known_length(
             "%function", "%function" if "sim" not in machine else "@function"
         )
     )
-    platform = find_platform(find_target(target), MACHINES[machine], "qemu")
+    platform = find_platform(find_target(target), MACHINES[machine], qemu.partition("-")[0])
     assert platform is not None
     program = build(platform, [source], tmp_path)
     inside = function_ranges(program.path)["counted"]
@@ -118,3 +120,21 @@ def test_wrong_clock(text: str) -> None:
     """A clock that cannot be read must not give a time."""
     with pytest.raises(TinykernelError, match="80MHz"):
         parse_clock(text)
+
+
+def test_a_stream_is_counted_call_by_call(require_tool: Callable[[str], Any]) -> None:
+    """The mean and the worst sample and the decision, which the window call has all together."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    stage = random_signal_stage(1)
+    result = bench(local_model(stage, 1), "cortex-m4")
+    found = result.to_dict()["stream"]
+    assert found["push_mean"] < found["push_worst"] < 3 * found["push_mean"]
+    # A window call skips what reaches back before the window, and a stream does not.
+    together = stage.height * found["push_mean"] + found["decision"]
+    assert 0.5 * together < result.instructions < together
+    more = bench(local_model(random_signal_stage(1, n_kernels=60), 1), "cortex-m4").stream
+    assert more is not None
+    assert more.push_worst > found["push_worst"]
+    assert more.decision > found["decision"]
+    assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None

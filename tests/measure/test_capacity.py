@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tinykernel import TernaryKernelClassifier, report
+from tests.random_models import random_model
+from tinykernel import TernaryKernelClassifier, TinykernelError, report
 from tinykernel.budget.untrained import untrained
 from tinykernel.measure import capacity
 from tinykernel.training.layouts import LAYOUTS
@@ -22,21 +23,31 @@ def digits():
 def trained(digits, layout, p):
     """Train a little."""
     model = TernaryKernelClassifier(
-        n_components=p, layout=layout, epochs=2, search=False, random_state=0
+        n_components=p, layout=layout, epochs=2, effort="quick", random_state=0
     )
     return model.fit(*digits)
 
 
-def test_estimate_without_a_compiler(digits, monkeypatch):
-    """Where there is no compiler the estimate decides, with a margin."""
-    monkeypatch.setattr(capacity, "find_toolchain", lambda target: None)
-    monkeypatch.setattr(
-        capacity, "report", lambda model, target: report(model, target, compiler="none")
-    )
+def test_the_estimate_decides(digits):
+    """What is found needs no compiler, and leaves a margin for every one."""
     machine = untrained(*capacity.some_rows(*digits), {}, "windows", 1024)
     p, _ = capacity.most_components(machine, LAYOUTS["windows"], 6000, "cortex-m0")
     flash = report(trained(digits, "windows", p), "cortex-m0", compiler="none").flash
     assert 0.9 * 6000 < flash <= 0.98 * 6000
+
+
+def test_code_that_was_not_measured_is_linked(monkeypatch, require_tool):
+    """A target or a form that the table of code sizes lacks is no reason to refuse a budget."""
+    require_tool("arm-none-eabi-gcc")
+    model, real = random_model(1, n_features=8, n_classes=2), report
+
+    def no_table(model, target, budget=None, *, compiler="auto"):
+        if compiler == "none":
+            raise TinykernelError("not measured")
+        return real(model, target, budget, compiler=compiler)
+
+    monkeypatch.setattr(capacity, "report", no_table)
+    assert capacity.decisive_report(model, "cortex-m4").source == "linked"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -44,9 +55,10 @@ def test_no_trained_model_is_below_the_least_size(digits, layout):
     """Nothing that would fit is refused before its training."""
     machine = untrained(*capacity.some_rows(*digits), {}, layout, 1024)
     least = capacity.least_size(machine, LAYOUTS[layout], 1024, "cortex-m4")
-    flash = report(trained(digits, layout, 1024), "cortex-m4").flash
-    assert least <= flash
-    assert layout == "windows" or least > 0.9 * flash
+    sizes = capacity.decisive_report(trained(digits, layout, 1024).quantize(), "cortex-m4")
+    needed = capacity.needed_bytes(sizes)
+    assert least <= needed
+    assert layout == "windows" or least > 0.9 * needed
 
 
 def test_rows_that_decide_the_scaler(digits):

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from tinykernel import resources
 from tinykernel.build.toolchains import find_toolchains
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.footprint import size_script
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
 
-TARGETS = ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "esp32c3", "esp8266"]
+TARGETS = ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "esp32c3", "esp8266",
+           "atmega328p"]  # fmt: skip
 COMPILERS = {"cortex": "arm-none-eabi-gcc", "esp32c3": "riscv64-unknown-elf-gcc",
-             "esp8266": "xtensa-lx106-elf-gcc"}  # fmt: skip
+             "esp8266": "xtensa-lx106-elf-gcc", "atmega328p": "avr-gcc"}  # fmt: skip
 
 # Frames of every kind: none, a few registers, more than one immediate operand can hold.
 PROGRAM = """
@@ -43,7 +44,7 @@ def linked(program: str, target: str, kind: str, folder: Path) -> dict[str, Func
     source.write_text(program)
     flags = ["-Os", "-std=c99"] + (["-fstack-usage"] if kind == "gcc" else [])
     chain.compile(source, folder / "program.o", flags=flags)
-    script = resources.folder("firmware") / "boards" / "size.ld"
+    script = size_script(find_target(target))
     chain.link([folder / "program.o"], folder / "program.elf", script=script)
     with (folder / "program.elf").open("rb") as stream:
         return read_functions(ELFFile(stream), find_target(target).family)
@@ -98,7 +99,7 @@ def test_zig_code_is_read_as_well(
          "int f(int n) { volatile char b[n]; b[0] = 1; return b[n - 1] + sink; }", "variable size"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266", "atmega328p"])
 def test_unbounded_stack_is_refused(
     target: str, body: str, message: str, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:

@@ -21,7 +21,7 @@ from tinykernel.model.scaler import InputScaler
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
 NAMES = ["sl", "sw", "pl", "pw"]
-QUICK = {"n_components": 64, "epochs": 10, "search": False, "random_state": 0}
+QUICK = {"n_components": 64, "epochs": 10, "effort": "quick", "random_state": 0}
 
 
 def pipeline(*steps):

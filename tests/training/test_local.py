@@ -138,7 +138,7 @@ def test_signals_end_to_end(waves, tmp_path):
 def test_a_linear_part_beside_components(digits):
     """Protects joint training: it helps few components, and the integers follow the floats."""
     X, y = digits
-    given = {"n_components": 64, "search": False, "epochs": 30, "random_state": 0}
+    given = {"n_components": 64, "effort": "quick", "epochs": 30, "random_state": 0}
     alone = TernaryKernelClassifier(**given).fit(X[:1200], y[:1200])
     both = TernaryKernelClassifier(**given, linear=4).fit(X[:1200], y[:1200])
     assert both.score(X[1200:], y[1200:]) > alone.score(X[1200:], y[1200:]) + 0.03

@@ -67,7 +67,7 @@ def test_candidates_learn_digits(digits, layout):
     """A start that was chosen by alignment learns in every format."""
     X, y = digits
     options = TrainerOptions(
-        n_components=128, epochs=20, layout=layout, search=False, random_state=0
+        n_components=128, epochs=20, layout=layout, effort="quick", random_state=0
     )
     machine = fit(prepare(X, y)[1], options, candidates=3).machine
     assert np.mean(machine.label_indices(X) == y) > 0.8

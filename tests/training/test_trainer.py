@@ -21,7 +21,7 @@ from tinykernel.training.learner import _NAMES, Learner
 from tinykernel.training.options import Recipe, TrainerOptions
 from tinykernel.training.trainset import prepare
 
-QUICK = {"n_components": 96, "epochs": 6, "search": False, "random_state": 0}
+QUICK = {"n_components": 96, "epochs": 6, "effort": "quick", "random_state": 0}
 
 
 def fit(X, y, *, recipe=None, **options):
@@ -85,7 +85,7 @@ def test_pruning_is_tried_where_phases_are_ahead(digits, rings):
     """The layout "pruned" is "phases" with rows left out, and no better where that is behind."""
     for X, y in ((digits[0][:400], digits[1][:400]), rings):
         capacity = {"compact": 128, "phases": 64, "pruned": 64}
-        result = fit(X, y, n_components=capacity, epochs=2, search=True)
+        result = fit(X, y, n_components=capacity, epochs=2, effort="normal")
         tried = "pruned" in {trial.layout for trial in result.trials}
         assert tried == (result.recipe.layout in ("phases", "pruned"))
     alone = fit(X, y, n_components={"pruned": 64, "compact": 64}, epochs=1)
@@ -106,9 +106,9 @@ def test_a_rare_class_does_not_stop_the_search():
     """One row of a class cannot be held out; this once ended in an error about groups."""
     rng = np.random.default_rng(0)
     X, y = rng.random((101, 4)), np.append(np.zeros(100, int), 1)
-    result = fit(X, y, n_components=32, epochs=1, search=True)
+    result = fit(X, y, n_components=32, epochs=1, effort="normal")
     assert result.machine.classes == (0, 1)
-    few = fit(X[99:], y[99:], n_components=32, epochs=1, search=True)  # a row of each class
+    few = fit(X[99:], y[99:], n_components=32, epochs=1, effort="normal")  # a row of each class
     assert not few.trials
 
 
@@ -142,7 +142,7 @@ def test_given_options_are_not_searched(rings):
     """What the user sets stays."""
     X, y = rings
     result = fit(
-        X, y, n_components=32, epochs=1, search=True, noise=0.2, recipe={"sigma_multiple": 0.8}
+        X, y, n_components=32, epochs=1, effort="normal", noise=0.2, recipe={"sigma_multiple": 0.8}
     )
     assert (result.recipe.sigma_multiple, result.recipe.noise) == (0.8, 0.2)
     assert {trial.sigma_multiple for trial in result.trials} == {0.8}
@@ -158,15 +158,26 @@ def test_best_epoch_by_validation_and_patience(digits):
     assert len(scores) < 60
 
 
-def test_interrupt_during_the_search_ends_it(digits):
-    """Ctrl-C while hyper-parameters are chosen is not taken for the end of one trial."""
+@pytest.mark.parametrize("effort", ["normal", "thorough"])
+def test_interrupt_during_the_search_ends_it(digits, effort):
+    """Ctrl-C while hyper-parameters are chosen takes the best so far, and the training follows."""
+    seen = []
 
     def stop(message):
-        if message.stage.startswith("choosing"):
+        seen.append(message)
+        if [each.done for each in seen].count(4) == 1 and message.done == 4:
             raise KeyboardInterrupt
 
-    with progress.observing(stop), pytest.raises(KeyboardInterrupt):
-        fit(*digits, search=True)
+    X, y = digits
+    with progress.observing(stop):
+        result = fit(X[:400], y[:400], epochs=2, effort=effort)
+    assert len(result.trials) == 4
+    assert result.outcome.interrupted
+    assert not result.interrupted
+    assert len(result.history) == 2
+    assert result.recipe.sigma_multiple in {trial.sigma_multiple for trial in result.trials}
+    assert seen[0].done == 0
+    assert all(message.total >= message.done for message in seen[1:5])
 
 
 def test_scaling_is_shared_by_features_of_one_unit():
@@ -221,7 +232,7 @@ def test_compiled_code_and_cached_code_train_alike(tmp_path):
     code = (
         "import sys, tinykernel; from sklearn.datasets import load_digits;"
         "X, y = load_digits(return_X_y=True);"
-        "model = tinykernel.TernaryKernelClassifier(n_components=256, epochs=12, search=False,"
+        "model = tinykernel.TernaryKernelClassifier(n_components=256, epochs=12, effort='quick',"
         "  random_state=0, n_jobs=int(sys.argv[1])).fit(X.astype('uint8'), y);"
         "tinykernel.save(model.quantize(), sys.argv[2])"
     )

@@ -1,4 +1,4 @@
-"""Running a program on an emulated board, in QEMU or in Unicorn."""
+"""Running a program on an emulated board, in QEMU, in Unicorn or in simavr."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from tinykernel.build.machines import Machine
+from tinykernel.build.simavr import Simavr, simavr_name
 from tinykernel.build.toolchains import run_command
 from tinykernel.errors import TinykernelError
 
@@ -29,8 +30,12 @@ _OPEN, _WRITE0, _WRITE, _READ, _EXIT_EXTENDED = 0x01, 0x04, 0x05, 0x06, 0x20
 def emulator_name(machine: Machine, back_end: str) -> str | None:
     """Return name and version of an emulator for a report.
 
-    None when ``"qemu"`` or ``"unicorn"`` is not installed or lacks the machine.
+    None when ``"qemu"``, ``"unicorn"`` or ``"simavr"`` is not installed or lacks the machine.
     """
+    if (back_end == "simavr") != (machine.family == "avr"):
+        return None
+    if back_end == "simavr":
+        return simavr_name()
     if back_end == "unicorn":
         if not machine.unicorn or importlib.util.find_spec("unicorn") is None:
             return None
@@ -56,6 +61,8 @@ def run(
     """
     if back_end == "unicorn":
         return _Unicorn(machine, program).run(timeout)
+    if back_end == "simavr":
+        return Simavr(machine.name, program).run(timeout)
     arguments = ["-nographic", "-monitor", "none", "-serial", "none", "-kernel", str(program)]
     if machine.family == "xtensa":
         hosting = ["-semihosting"]
@@ -76,6 +83,8 @@ def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> list[in
         emulator = _Unicorn(machine, program)
         emulator.trace(addresses)
         status, _ = emulator.run(600.0)
+    elif back_end == "simavr":
+        status, _ = Simavr(machine.name, program).trace(addresses, 600.0)
     else:
         # One translated block an instruction, and none chained to the next: each one is logged.
         log = program.parent / "trace.log"

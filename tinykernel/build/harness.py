@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,13 @@ from tinykernel.build.program import Program
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-__all__ = ["ENTRIES", "Output", "run_rows", "write_rows"]
+__all__ = ["ENTRIES", "Given", "Output", "run_rows", "write_rows"]
 
 #: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
 #: same from quantized ones, the quantization by itself, and samples of a stream.
 ENTRIES = ("raw", "quantized", "quantize", "stream")
+#: What the entries are given: rows, or for streams also several, each of which starts anew.
+Given = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -25,66 +28,77 @@ class Output:
 
     Parameters
     ----------
-    values : ndarray, shape (n_rows, n_classes + 1) or (n_rows, n_features)
-        Scores and the label that the predict function gave, int32; or the quantized inputs. Of a
-        stream one row for each window that ended.
+    values : ndarray, shape (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
+        Scores and the label that the predict function gave, int32, and of a model that decides also
+        decision, margin and confidence; or the quantized inputs. Of a stream one row for each
+        window that ended. Of a regressor values, and whether a second call gave others.
+    n_scores : int
     stack : int
         Bytes of stack that one inference really took; 0 where that is not measured.
     """
 
     values: NDArray[Any]
     stack: int
+    n_scores: int
 
     @property
     def scores(self) -> NDArray[np.int32]:
         """The scores of all classes."""
-        return self.values[:, :-1]
+        return self.values[:, : self.n_scores]
 
     @property
     def labels(self) -> NDArray[np.int32]:
         """What the predict function gave."""
-        return self.values[:, -1]
+        return self.values[:, self.n_scores]
 
 
-def run_rows(
-    program: Program, model: IntegerModel, rows: dict[str, NDArray[Any]]
-) -> dict[str, Output]:
+def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Output]:
     """Run the program of a model over rows of inputs, by entry; those of a stream are samples."""
     write_rows(program, model, rows)
     program.run()
     data = (program.path.parent / "out.bin").read_bytes()
-    kinds = {entry: _output_kind(model, entry) for entry in rows}
-    counts = {entry: _output_rows(model, entry, len(given)) for entry, given in rows.items()}
-    sizes = {entry: counts[entry] * kinds[entry].itemsize + 4 for entry in rows}
-    if len(data) != sum(sizes.values()):
-        raise TinykernelError(
-            f"the program wrote {len(data)} bytes instead of {sum(sizes.values())}"
-        )
-    found, at = {}, 0
-    for entry in rows:
-        values = np.frombuffer(data, kinds[entry], counts[entry], at)["values"]
-        at += sizes[entry]
-        stack = int.from_bytes(data[at - 4 : at], "little")
-        found[entry] = Output(values.astype(values.dtype.newbyteorder("=")), stack)
-    return found
+    sections = [
+        (entry, _output_kind(model, entry), _output_rows(model, entry, len(part)))
+        for entry, part in _sections(rows)
+    ]
+    size = sum(count * kind.itemsize + 4 for _, kind, count in sections)
+    if len(data) != size:
+        raise TinykernelError(f"the program wrote {len(data)} bytes instead of {size}")
+    found: dict[str, list[NDArray[Any]]] = {}
+    stack, at = dict.fromkeys(rows, 0), 0
+    for entry, kind, count in sections:
+        values = np.frombuffer(data, kind, count, at)["values"]
+        at += count * kind.itemsize + 4
+        stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
+        found.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
+    return {
+        entry: Output(np.concatenate(parts), stack[entry], model.n_scores)
+        for entry, parts in found.items()
+    }
 
 
-def write_rows(program: Program, model: IntegerModel, rows: dict[str, NDArray[Any]]) -> None:
-    """Write the file of inputs that the program reads."""
-    content = b""
+def _sections(rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
+    """List what the program is given, one section after the other."""
     for entry, given in rows.items():
-        dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
-        width = model.n_inputs
-        if entry == "stream" and model.local is not None:
-            width = model.local.channels
-        if given.ndim != 2 or given.shape[1] != width or given.dtype != dtype:
-            raise TinykernelError(
-                f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes rows "
-                f"of {width} of {dtype}"
-            )
-        section = np.array([ENTRIES.index(entry), len(given)], dtype="<u4")
-        content += section.tobytes() + given.astype(dtype.newbyteorder("<")).tobytes()
-    (program.path.parent / "in.bin").write_bytes(content)
+        for part in [given] if isinstance(given, np.ndarray) else given:
+            yield entry, part
+
+
+def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
+    """Write the file of inputs that the program reads."""
+    with (program.path.parent / "in.bin").open("wb") as file:
+        for entry, given in _sections(rows):
+            dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
+            width = model.n_inputs
+            if entry == "stream" and model.local is not None:
+                width = model.local.channels
+            if given.ndim != 2 or given.shape[1] != width or given.dtype != dtype:
+                raise TinykernelError(
+                    f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes "
+                    f"rows of {width} of {dtype}"
+                )
+            file.write(np.array([ENTRIES.index(entry), len(given)], dtype="<u4").tobytes())
+            file.write(given.astype(dtype.newbyteorder("<")).tobytes())
 
 
 def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
@@ -92,7 +106,8 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
     if entry == "quantize":
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
-    return np.dtype([("values", "<i4", (model.n_classes + 1,))])
+    more = 1 if model.decision is None else 4
+    return np.dtype([("values", "<i4", (model.n_scores + more,))])
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:

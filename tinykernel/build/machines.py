@@ -20,12 +20,12 @@ class Machine:
     name : str
     core : str
         The processor core that it has.
-    family : {"arm", "riscv", "xtensa"}
+    family : {"arm", "riscv", "xtensa", "avr"}
         Which start-up code in ``firmware/boards`` fits.
     target : str or None
         The target whose compiler builds for it; None for that of the target under test.
     qemu : tuple of str
-        Program and machine options of QEMU.
+        Program and machine options of QEMU; empty for a chip of simavr.
     rom, ram : tuple of (int, int)
         Address and size in bytes.
     unicorn : str
@@ -95,6 +95,8 @@ _ROWS = (
         rom=(0x60000000, 4 * _MEGABYTE),
         ram=(0x60400000, 4 * _MEGABYTE),
     ),
+    # Its RAM as the linker addresses it.
+    Machine("atmega328p", "AVR", "avr", None, (), rom=(0, 32 << 10), ram=(0x800100, 2 << 10)),
 )  # fmt: skip
 
 MACHINES: dict[str, Machine] = {row.name: row for row in _ROWS}

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tinykernel import resources
 from tinykernel.build import emulated
 from tinykernel.build.machines import Machine, machines_for
@@ -16,6 +18,7 @@ from tinykernel.build.toolchains import (
     find_toolchain,
     run_command,
 )
+from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
 from tinykernel.errors import TinykernelError
@@ -31,6 +34,7 @@ __all__ = [
     "build_model",
     "find_platform",
     "find_platforms",
+    "has_memory_for",
     "write_sources",
 ]
 
@@ -40,9 +44,18 @@ MODEL = "tested"
 WARNING_FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
                  "-Werror")  # fmt: skip
 _START_FLAGS = ("-Os", "-std=gnu99")
-_START = {"arm": ("start.c",), "riscv": ("start.c",), "xtensa": ("start.c", "rom.c")}
-# GCC with QEMU; zig with Unicorn, which both come from PyPI; and the other pairs.
-_BACK_ENDS = (("gcc", "qemu"), ("zig", "unicorn"), ("gcc", "unicorn"), ("zig", "qemu"))
+_START = {"xtensa": ("start.c", "rom.c")}
+_TOOLS = {"arm": "gcc-arm-none-eabi and qemu-system-arm", "avr": "gcc-avr, avr-libc and simavr"}
+# What the harness, the code of a model and its stack take at most on the smallest board.
+_HARNESS_RAM, _HARNESS_FLASH = 500, 10_000
+# GCC with QEMU (AVR: simavr), zig with Unicorn, which both come from PyPI, and the other pairs.
+_BACK_ENDS = (
+    ("gcc", "qemu"),
+    ("gcc", "simavr"),
+    ("zig", "unicorn"),
+    ("gcc", "unicorn"),
+    ("zig", "qemu"),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class Platform:
     chain : Toolchain
     machine : Machine or None
         The emulated board; None for this computer.
-    back_end : {"", "qemu", "unicorn"}
+    back_end : {"", "qemu", "unicorn", "simavr"}
     emulator : str
         Its name and version; empty for this computer.
     note : str
@@ -142,13 +155,30 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     platforms = [platform for platform in found if platform is not None]
     # A target without a core of its own in any emulator is stood for by all its machines together.
     if not platforms or (target.emulated_as and len(platforms) < len(found)):
-        tools = "gcc-arm-none-eabi and qemu-system-arm"
         raise TinykernelError(
             f"no compiler and emulator for {target.name} found; install "
-            + (tools if target.family == "arm" else "its gcc and qemu")
+            + _TOOLS.get(target.family, "its gcc and qemu")
             + (", or 'pip install ziglang unicorn'" if target.zig else "")
         )
     return platforms
+
+
+def has_memory_for(model: IntegerModel, target: Target) -> bool:
+    """Say whether an emulated board of a target can hold a model with the harness, roughly.
+
+    True where no board stands for it; the linker has the last word.
+    """
+    machines = machines_for(target)
+    packed = pack(model)
+    scratch = 4 * packed.scratch_words
+    if model.local is not None and model.local.hop:
+        scratch *= 2  # the state of a stream is beside it
+    raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
+    ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
+    flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH
+    return not machines or any(
+        flash <= machine.rom[1] and ram <= machine.ram[1] for machine in machines
+    )
 
 
 def write_sources(folder: Path, files: dict[str, bytes]) -> list[Path]:
@@ -198,7 +228,8 @@ def build(
 def _linker_script(machine: Machine, folder: Path) -> Path:
     """Write the script that places a program in the memory of a machine."""
     boards = resources.folder("firmware") / "boards"
-    text = (boards / "board.ld").read_text(encoding="utf-8")
+    own = boards / machine.family / "board.ld"
+    text = (own if own.exists() else boards / "board.ld").read_text(encoding="utf-8")
     for name, value in zip(
         ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
     ):
@@ -224,6 +255,10 @@ def build_model(
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.local.hop:
         names.append("-DSTREAM_ENTRIES=1")
+    if model.values is not None:
+        names.append("-DVALUES=1")
+    if model.decision is not None:
+        names.append("-DDECISIONS=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)

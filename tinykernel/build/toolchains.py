@@ -28,6 +28,7 @@ __all__ = [
 
 # C libraries that come as a GCC specs file, which has to be asked for; Arm's newlib needs none
 # for headers but wants the stubs of nosys for what a program might pull in.
+# The C library of AVR is where its compiler looks.
 _SPECS = {"arm": "nosys.specs", "riscv": "picolibc.specs", "xtensa": "picolibc.specs"}
 # What the linkers of GCC and LLVM say, and the assertion at the end of firmware/boards/board.ld.
 _TOO_LARGE = re.compile(r"region .*overflowed|will not fit in region")
@@ -83,6 +84,8 @@ class Toolchain:
         One sentence when it builds for a related processor only, else empty.
     title : str
         Name and version for a report.
+    standard : str
+        Option for the language that the target needs in place of the one that is asked for.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Toolchain:
     link_flags: tuple[str, ...] = ()
     stand_in: str = ""
     title: str = ""
+    standard: str = ""
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -112,8 +116,8 @@ class Toolchain:
         """
         folders = [f"-I{folder}" for folder in include]
         complaint = self._run(
-            [*self.flags, *flags, "-ffunction-sections", "-fdata-sections", *folders]
-            + ["-c", str(source), "-o", str(output)]
+            [*self.flags, *flags, *filter(None, [self.standard]), "-ffunction-sections"]
+            + ["-fdata-sections", *folders, "-c", str(source), "-o", str(output)]
         )
         if complaint is not None:
             reason = _first_complaint(complaint)
@@ -194,10 +198,13 @@ def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
     command = _which(name)
     if command is None:
         return None
-    version = _output_of([command, "-dumpfullversion"]).strip()
+    # GCC before version 7 has only the second option.
+    full, short = (_output_of([command, f"-dump{kind}"]) for kind in ("fullversion", "version"))
+    version = (full or short).strip()
     if not version:
         return None
-    library = _specs_flag(command, compiler, _SPECS[target.family])
+    specs = _SPECS.get(target.family)
+    library = _specs_flag(command, compiler, specs) if specs else ()
     return Toolchain(
         name=name,
         version=version,
@@ -206,6 +213,8 @@ def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
         flags=(*compiler.flags, *library),
         link_flags=("-nostartfiles", "-Wl,--gc-sections"),
         stand_in=compiler.stand_in,
+        # The address space of constants in flash is GNU C.
+        standard="-std=gnu99" if target.family == "avr" else "",
     )
 
 

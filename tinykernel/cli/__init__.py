@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.bench import bench_command
+from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
 from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.demo import demo_command
@@ -24,6 +25,7 @@ from tinykernel.cli.predict import predict_command
 from tinykernel.cli.report import report_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
+from tinykernel.cli.tune import tune_command
 from tinykernel.cli.verify import verify_command
 
 __all__ = ["app", "main"]
@@ -62,6 +64,7 @@ def _root(
 
 for _name, _command in (
     ("train", train_command),
+    ("tune", tune_command),
     ("verify", verify_command),
     ("report", report_command),
     ("bench", bench_command),
@@ -69,6 +72,7 @@ for _name, _command in (
     ("flash", flash_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
+    ("calibrate", calibrate_command),
     ("inspect", inspect_command),
     ("targets", targets_command),
     ("demo", demo_command),

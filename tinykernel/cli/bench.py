@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tinykernel.cli.common.holding import those_that_hold
 from tinykernel.cli.common.options import (
     JsonOption,
     ModelArgument,
@@ -29,6 +30,16 @@ def bench_command(
         str | None,
         typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
     ] = None,
+    current: Annotated[
+        str | None,
+        typer.Option(
+            "--current", metavar="A", help="also give an energy at this supply current, e.g. 8mA"
+        ),
+    ] = None,
+    voltage: Annotated[
+        str | None,
+        typer.Option("--voltage", metavar="V", help="supply voltage of the energy, else 3.3V"),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -42,14 +53,27 @@ def bench_command(
 
     asked = target or [remembered(model).target or "cortex-m4"]
     names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
-    from tinykernel.measure.bench import bench, parse_clock
+    from tinykernel.errors import TinykernelError
+    from tinykernel.measure.bench import bench, parse_clock, parse_current, parse_voltage
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
     if clock is not None:
         parse_clock(clock)
+    if voltage is not None:
+        parse_voltage(voltage)
+        if current is None:
+            raise TinykernelError("a voltage is for an energy: give --current with --voltage")
+    if current is not None:
+        parse_current(current)
+        if clock is None:
+            raise TinykernelError("an energy needs a time: give --clock with --current")
     integer = as_integer_model(load(model))
-    results = [bench(integer, name, clock=clock) for name in names]
+    names = those_that_hold(integer, names, asked)
+    results = [
+        bench(integer, name, clock=clock, current=current, voltage=voltage or "3.3V")
+        for name in names
+    ]
     if as_json:
         found = [result.to_dict() for result in results]
         print_json(found if several else found[0])
@@ -84,6 +108,14 @@ def print_bench(results: list[BenchResult]) -> None:
     ):
         typer.echo(title)
     for result in results:
+        typer.echo(f"{result.target}: {_constancy(result)}")
+        if result.stream is not None:
+            cost = result.stream
+            typer.echo(
+                f"{result.target}, stream: a sample takes {cost.push_mean:.0f} instructions, "
+                f"{cost.push_worst} at most, and a decision {cost.decision}"
+            )
+    for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
         if not result.exact:
@@ -95,4 +127,18 @@ def _time(result: BenchResult) -> str:
         return ""
     low, high = (1e3 * seconds for seconds in result.seconds)
     cycles = "-".join(f"{value:g}" for value in result.cycles_per_instruction)
-    return f"{low:.2f}-{high:.2f} ms at {cycles} cycles an instruction"
+    time = f"{low:.2f}-{high:.2f} ms at {cycles} cycles an instruction"
+    if result.joules is None:
+        return time
+    least, most = (1e6 * joules for joules in result.joules)
+    return f"{time}, {least:.3g}-{most:.3g} uJ at {result.current:g} A and {result.voltage:g} V"
+
+
+def _constancy(result: BenchResult) -> str:
+    """Say how far the time depends on the data, which real-time systems must know."""
+    counts = (
+        f"{result.fewest} to {result.instructions} instructions over {result.rows} different rows"
+    )
+    if result.spread > 0.01:
+        return f"{counts}: the time depends on the data by {result.spread:.1%}"
+    return f"{counts}: the time hardly depends on the data"

@@ -60,7 +60,7 @@ def demo_command(
     with showing_progress(quiet):
         trained = train(
             dataset.X_train, dataset.y_train, target=_TARGET, n_components=_COMPONENTS,
-            epochs=_EPOCHS, search=False, random_state=_SEED,
+            epochs=_EPOCHS, effort="quick", random_state=_SEED,
         )  # fmt: skip
     integer, accuracy = trained.model, accuracies(trained, dataset)
     say(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import print_all, seen_in_words
+from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
     JsonOption,
     LabelOption,
+    MissingOption,
     ModelArgument,
     QuietOption,
+    check_missing,
     check_output_file,
     rows_for,
 )
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
 
 __all__ = ["in_batches", "predict_command"]
@@ -61,6 +63,7 @@ def predict_command(
     ] = None,
     label: LabelOption = None,
     groups: GroupsOption = None,
+    missing: MissingOption = None,
     stream: Annotated[
         str | None,
         typer.Option(
@@ -105,20 +108,28 @@ def predict_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
-        table = _decisions(model, integer, stream, label, rate, 5 if last is None else last)
+        check_missing(missing, ("drop", "error"), "windows of recordings")
+        given = {"label": label, "rate": rate, "missing": missing}
+        table = _decisions(model, integer, stream, given, 5 if last is None else last)
         _show_decisions(table, output, as_json, quiet)
         return
-    rows = rows_for(model, integer, source, **memory.names(source, label, groups))
+    named = memory.names(source, label, groups, missing)
+    rows = rows_for(model, integer, source, **named, missing=missing)
     scores = integer.scores(rows.X)
+    if integer.values is not None:
+        _predict_values(integer, rows, scores, output, as_json, quiet)
+        return
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:
         _write_csv(output, integer, labels, scores)
     found, seen = _evaluation(integer, rows, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
-        print_json({"labels": labels, "scores": scores, "seen_in_training": seen} | judged)
+        said = {"notes": list(rows.notes), "seen_in_training": seen}
+        print_json({"labels": labels, "scores": scores} | said | judged)
     elif not quiet:
         _print_predictions(integer, rows, labels, scores)
+        print_notes(rows)
         if found is not None:
             typer.echo(f"\nOn {rows.part} of {rows.source}:")
             print_all(found)
@@ -126,7 +137,7 @@ def predict_command(
             typer.echo(seen_in_words(seen))
 
 
-def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluation | None:
+def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Judged | None:
     """Compare the labels with those of the file, where it has some."""
     import numpy as np
 
@@ -135,6 +146,41 @@ def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluat
     if rows.y is None:
         return None
     return compare(rows.y, np.array(labels), integer.classes, rows.group)
+
+
+def _predict_values(
+    integer: IntegerModel, rows: Rows, scores: NDArray[Any], output: Path | None, as_json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Print or write what a regressor predicts, beside the true values where the file has them."""
+    from tinykernel.evaluation import evaluate
+
+    assert integer.values is not None
+    values, names = scores * integer.values.unit, list(integer.values.names)
+    if output is not None:
+        from tinykernel.files import write_bytes_atomically
+
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", *names])
+        writer.writerows([row, *each] for row, each in enumerate(values.tolist()))
+        write_bytes_atomically(output, text.getvalue().encode("utf-8", "backslashreplace"))
+    found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
+    if as_json:
+        judged = {"evaluation": None if found is None else found.to_dict()}
+        print_json({"outputs": names, "values": values, "scores": scores} | judged)
+    elif not quiet:
+        true = [] if rows.y is None else ["true"]
+        table = []
+        for row, each in enumerate(values[:_ROWS_SHOWN].tolist()):
+            known = [] if rows.y is None else [f"{rows.y[row]:.6g}"]
+            table.append([str(row), *(f"{value:.6g}" for value in each), *known])
+        print_table(["row", *names, *true], table, right=["row", *names, *true])
+        if len(values) > _ROWS_SHOWN:
+            typer.echo(f"... {len(values)} rows in all; -o FILE.csv writes them")
+        if found is not None:
+            typer.echo(f"\nOn {rows.part} of {rows.source}:")
+            print_all(found)
 
 
 def _source(path: str) -> Path:
@@ -146,9 +192,8 @@ def _source(path: str) -> Path:
 
 
 def _decisions(
-    model: Path, integer: IntegerModel, stream: str, label: str | None, rate: float | None,
-    last: int,
-) -> list[dict[str, Any]]:  # fmt: skip
+    model: Path, integer: IntegerModel, stream: str, given: Mapping[str, Any], last: int
+) -> list[dict[str, Any]]:
     """Decide at every hop of recordings."""
     from tinykernel.data.signals import cut_for, remembered
     from tinykernel.data.stream import decisions
@@ -159,7 +204,7 @@ def _decisions(
     if cutting is None:
         raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
-    cut = cut_for(stream, integer, cutting, label=label, rate=rate, mixed="majority")
+    cut = cut_for(stream, integer, cutting, mixed="majority", **given)
     labels = in_batches(integer.predict, cut.X)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()
     return [

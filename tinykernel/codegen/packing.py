@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.packing_decision import pack_decision
 from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
 from tinykernel.codegen.packing_linear import pack_linear
 from tinykernel.codegen.packing_local import pack_local, sort_kernels
@@ -92,7 +93,7 @@ class PackedModel:
         """Return the flash of the tables by part."""
         sizes = dict.fromkeys(("weights", "windows", "transform", "scaler"), 0)
         for table in self.tables:
-            sizes[table.part] += table.n_bytes
+            sizes[table.part] = sizes.get(table.part, 0) + table.n_bytes
         return sizes
 
 
@@ -172,6 +173,7 @@ def pack(model: IntegerModel) -> PackedModel:
         pack_signs(model),
         _pack_components(model, layout) if layout is not None else _pack_offsets(model),
         pack_linear(model),
+        pack_decision(model),
     ]
     first, local_words, state_words = _machine_words(model, layout), 0, 0
     if model.local is not None:
@@ -182,7 +184,7 @@ def pack(model: IntegerModel) -> PackedModel:
     dots = model.n_outputs if layout is not None and model.linear is not None else 0
     definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
     tables = tuple(t for group in groups for t in group if isinstance(t, Table))
-    stream = first + dots + model.n_classes
+    stream = first + dots + model.n_scores
     n_words = np.zeros(0, dtype=np.int64) if layout is None else layout.n_words
     return PackedModel(
         definitions, tables, n_words, stream + local_words + state_words, state_words,
@@ -203,7 +205,7 @@ def _pack_shape(model: IntegerModel) -> Parts:
     return [
         Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
         Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
-        Definition("TK_CLASSES", str(model.n_classes)),
+        Definition("TK_CLASSES", str(model.n_scores)),
         Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
         Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
     ]

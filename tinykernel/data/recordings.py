@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +33,21 @@ from tinykernel.data.tracks import (
 )
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Windows", "count", "window_starts", "windows"]
+__all__ = ["Stretch", "Windows", "count", "window_starts", "windows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Samples that follow each other: no gap, no missing value, one group.
+
+    Parameters
+    ----------
+    X : ndarray, shape (samples, channels)
+    group : str
+    """
+
+    X: NDArray[Any]
+    group: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +87,9 @@ class Windows:
         The column of times, which is no channel.
     source : str
         The name of the file or folder.
+    stretches : tuple of Stretch
+        All samples that windows could be cut from, whatever their labels: what a stream sees.
+        Empty for ready windows.
     """
 
     X: NDArray[Any]
@@ -90,6 +107,7 @@ class Windows:
     dropped: dict[str, int]
     time: str | None
     source: str
+    stretches: tuple[Stretch, ...] = ()
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
@@ -101,17 +119,21 @@ class Windows:
         if self.rate is not None:
             words += f", {self.rate:g} Hz"
         words += f", from {count(len(self.recordings), 'file')}"
+        return f"{words}; left out: {self.left_out}" if self.left_out else words
+
+    @property
+    def left_out(self) -> str:
+        """What was left out and why, in words; empty where nothing was."""
         reasons = (
             ("mixed", "window", "of several labels"),
             ("missing", "window", "with missing values"),
             ("short", "stretch", "too short for a window"),
         )
-        out = ", ".join(
+        return ", ".join(
             f"{count(self.dropped[key], unit)} {reason}"
             for key, unit, reason in reasons
             if self.dropped[key]
         )
-        return f"{words}; left out: {out}" if out else words
 
 
 def windows(
@@ -395,7 +417,20 @@ def _cut(
         dropped=dropped,
         time=tracks[0].time,
         source=source,
+        stretches=tuple(s for track in tracks for s in _stretches(track) if len(s.X) >= window),
     )
+
+
+def _stretches(track: Track) -> Iterator[Stretch]:
+    """List the stretches of a recording without missing values."""
+    group = track.table.group
+    for first, end in _segments(track):
+        holes = track.X[first:end, :0] if track.holes is None else track.holes[first:end]
+        edges = [first - 1, *(first + np.flatnonzero(holes.any(axis=1))).tolist(), end]
+        for before, after in pairwise(edges):
+            if after > before + 1:
+                name = track.name if group is None else str(group[first])
+                yield Stretch(track.X[before + 1 : after], name)
 
 
 def _piece(

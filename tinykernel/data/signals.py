@@ -7,7 +7,7 @@ it came about. So later recordings are cut the same way, and others are refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.checks import shown
 from tinykernel.data.load import Dataset, Rows, find_data
 from tinykernel.data.recording_files import Columns, read_recording
 from tinykernel.data.recordings import Windows, windows
@@ -35,6 +36,7 @@ __all__ = [
 
 _SOUND = ".wav"
 _TABLES = (".csv", ".tsv", ".parquet")
+_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,8 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
     known = {field.name: found[field.name] for field in fields(Cutting) if field.name in found}
     cutting = Cutting(**{"window": stage.height, "hop": stage.hop, "channels": (), **known})
     names = cutting.channels
-    wrong = cutting.window != stage.height or not isinstance(names, list | tuple)
+    wrong = (cutting.window, cutting.hop) != (stage.height, stage.hop)
+    wrong = wrong or not isinstance(names, list | tuple)
     if wrong or len(names) not in (0, stage.channels):
         raise TinykernelError("the model file does not say of its own model how it was cut")
     return replace(cutting, channels=tuple(map(str, names)))
@@ -132,6 +135,7 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
 def cut_for(
     path: str, model: IntegerModel, cutting: Cutting, *, label: str | None = None,
     groups: str | None = None, rate: float | None = None, mixed: str | None = None,
+    missing: str | None = None,
 ) -> Windows:  # fmt: skip
     """Cut recordings as those that a model was trained on.
 
@@ -141,7 +145,7 @@ def cut_for(
         File or folder.
     model : IntegerModel
     cutting : Cutting
-    label, groups, rate, mixed
+    label, groups, rate, mixed, missing
         Instead of what `cutting` says.
 
     Returns
@@ -151,7 +155,7 @@ def cut_for(
     Raises
     ------
     TinykernelError
-        As `windows`, and for other channels or another rate.
+        As `windows`, and for other channels, another rate, or labels that the model does not know.
     """
     if not cutting.hop:
         raise TinykernelError(
@@ -160,7 +164,8 @@ def cut_for(
     cut = windows(
         path, cutting.window, cutting.hop, label=label or cutting.label,
         groups=groups or cutting.groups, inputs=cutting.channels or None, rate=rate or cutting.rate,
-        time=cutting.time, mixed=mixed or cutting.mixed, missing=cutting.missing,
+        time=cutting.time, mixed=mixed or cutting.mixed,
+        missing=missing or cutting.missing,
         labels_needed=False,
     )  # fmt: skip
     assert model.local is not None
@@ -172,22 +177,39 @@ def cut_for(
 
 
 def _as_classes(cut: Windows, model: IntegerModel) -> NDArray[Any] | None:
-    """Return labels of the kind of the classes; None where the recordings have none."""
+    """Return labels of the kind of the classes; None where the recordings have none.
+
+    Where none is a class of the model, they say nothing about it: another column, or other names.
+    """
     if cut.y is None:
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
-    return y if set(y.tolist()) & set(model.classes) else None
+    if not set(y.tolist()) & set(model.classes):
+        found, known = (_listed(labels) for labels in (np.unique(y).tolist(), model.classes))
+        raise TinykernelError(
+            f"{cut.source}: no label ({found}) is a class of the model ({known}); name the column "
+            "of the labels with --label, or give the labels the names of the classes"
+        )
+    return y
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    return ", ".join(map(shown, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
 def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:
     """Return windows as rows: all, or those that training keeps aside."""
-    if test_size is None:
-        return Rows(cut.X, cut.y, cut.source, "all windows")
-    _, test = split_recordings(cut, test_size, seed)
-    y = None if cut.y is None else cut.y[test]
-    where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
-    return Rows(cut.X[test], y, cut.source, where)
+    test, where = np.ones(len(cut.X), bool), "all windows"
+    if test_size is not None:
+        _, test = split_recordings(cut, test_size, seed)
+        where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
+    y, group = (None if array is None else array[test] for array in (cut.y, cut.groups))
+    # Of a recording without a window that counts, its labels are mixed, all samples stay.
+    aside = set() if cut.groups is None or test.all() else set(cut.groups[~test])
+    streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in aside)
+    notes = (f"left out: {cut.left_out}",) if cut.left_out else ()
+    return Rows(cut.X[test], y, cut.source, where, group, notes, streams)
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +17,75 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
+from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
-from tinykernel.model import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["BenchResult", "bench", "parse_clock"]
+__all__ = [
+    "BenchResult",
+    "StreamCost",
+    "bench",
+    "parse_clock",
+    "parse_current",
+    "parse_voltage",
+]
 
-_HARNESS = ("tk_measured", "run_row", "stack_used", "fill_scratch", "main")
-_UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
+_HARNESS = (
+    "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch", "main"
+)  # fmt: skip
+_AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
+_VOLTS = {"mv": 1e-3, "v": 1.0}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
-def parse_clock(text: str | float) -> float:
-    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
+def _parse(text: str, units: dict[str, float], what: str, example: str) -> float:
+    """Read a number with its unit."""
+    match = _NUMBER.fullmatch(text)
+    unit = match.group(2).lower() if match else ""
+    if not match or unit not in units or float(match.group(1)) <= 0:
+        raise TinykernelError(f"{text!r} is not a {what}; write one with its unit, as in {example}")
+    return float(match.group(1)) * units[unit]
+
+
+def parse_current(text: str) -> float:
+    """Read a current with its unit; return amperes.
 
     Examples
     --------
-    >>> parse_clock("80MHz")
-    80000000.0
+    >>> parse_current("8mA")
+    0.008
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text), re.IGNORECASE)
-    unit = match.group(2).lower() if match else ""
-    if not isinstance(text, str):
-        unit = "hz"
-    if not match or unit not in _UNITS or float(match.group(1)) <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
-        )
-    return float(match.group(1)) * _UNITS[unit]
+    return _parse(text, _AMPERES, "current", "8mA")
+
+
+def parse_voltage(text: str) -> float:
+    """Read a voltage with its unit; return volts.
+
+    Examples
+    --------
+    >>> parse_voltage("1.8V")
+    1.8
+    """
+    return _parse(text, _VOLTS, "voltage", "3.3V")
+
+
+@dataclass(frozen=True)
+class StreamCost:
+    """Cost of the calls of a stream, in instructions.
+
+    Parameters
+    ----------
+    push_mean : float
+        Of one sample, over the samples of a hop once the first window is full.
+    push_worst : int
+        Of the sample that takes most.
+    decision : int
+        Of the predict function, once a hop.
+    """
+
+    push_mean: float
+    push_worst: int
+    decision: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +112,14 @@ class BenchResult:
         Hertz.
     note : str
         Empty, or how the core that was emulated differs from the target.
+    fewest : int
+        Instructions of the row that took the fewest.
+    rows : int
+        Rows that were run.
+    current, voltage : float or None
+        Amperes and volts of the supply while the core computes.
+    stream : StreamCost or None
+        None for models without a stream.
     """
 
     target: str
@@ -82,6 +133,24 @@ class BenchResult:
     cycles_per_instruction: tuple[float, float]
     clock: float | None = None
     note: str = ""
+    fewest: int = 0
+    rows: int = 0
+    current: float | None = None
+    voltage: float | None = None
+    stream: StreamCost | None = None
+
+    @property
+    def joules(self) -> tuple[float, float] | None:
+        """Energy of one inference, from and to; None without clock, current and voltage."""
+        if self.seconds is None or self.current is None or self.voltage is None:
+            return None
+        low, high = self.seconds
+        return low * self.current * self.voltage, high * self.current * self.voltage
+
+    @property
+    def spread(self) -> float:
+        """By what part of the most instructions the rows differ."""
+        return (self.instructions - self.fewest) / self.instructions
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -96,6 +165,8 @@ class BenchResult:
         return {
             "target": self.target,
             "instructions": self.instructions,
+            "fewest_instructions": self.fewest,
+            "rows": self.rows,
             "stages": dict(self.stages),
             "components": self.components,
             "instructions_per_component": (
@@ -108,7 +179,11 @@ class BenchResult:
             "cycles_per_instruction": list(self.cycles_per_instruction),
             "clock": self.clock,
             "seconds": None if self.seconds is None else list(self.seconds),
+            "current": self.current,
+            "voltage": self.voltage,
+            "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
+            "stream": None if self.stream is None else asdict(self.stream),
         }
 
 
@@ -117,6 +192,8 @@ def bench(
     target: str | Target = "cortex-m4",
     *,
     clock: str | float | None = None,
+    current: str | None = None,
+    voltage: str = "3.3V",
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
@@ -133,6 +210,11 @@ def bench(
         A microcontroller.
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
+    current : str, optional
+        Supply current while the core computes, as the data sheet states it, for an energy, e.g.
+        ``"8mA"``; needs `clock`.
+    voltage : str, default="3.3V"
+        Supply voltage.
     X : array-like, shape (n_rows, n_features), optional
         Raw inputs, at most the first three are run; by default three generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
@@ -150,6 +232,10 @@ def bench(
     """
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
+    amperes = None if current is None else parse_current(current)
+    volts = parse_voltage(voltage)
+    if amperes is not None and hertz is None:
+        raise TinykernelError("an energy needs a time: give --clock with --current")
     if row.family == "host":
         raise TinykernelError(
             "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
@@ -163,6 +249,7 @@ def bench(
         for index in range(min(3, len(rows))):
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})
             counts.append(_count(program))
+        stream = _stream_cost(program, integer_model)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
     return BenchResult(
@@ -177,6 +264,40 @@ def bench(
         cycles_per_instruction=row.cycles,
         clock=hertz,
         note=platform.note,
+        stream=stream,
+        fewest=min(sum(count.values()) for count in counts),
+        rows=len(counts),
+        current=amperes,
+        voltage=None if amperes is None else volts,
+    )
+
+
+def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
+    """Push a window and a hop of samples, and count what each call takes."""
+    stage = model.local
+    if stage is None or not stage.hop:
+        return None
+    rows = generated_inputs(model, 3)[1:].reshape(-1, stage.channels)
+    write_rows(program, model, {"stream": rows[: stage.height + stage.hop]})
+    functions = function_ranges(program.path)
+    outside = [functions[name] for name in _HARNESS if name in functions]
+    begins = {functions[f"{MODEL}_{name}"].start: name for name in ("push", "stream_predict")}
+    calls: dict[str, list[int]] = {"push": [], "stream_predict": []}
+    inside = ""
+    for address in program.trace():
+        if not inside and address in begins:
+            inside = begins[address]
+            calls[inside].append(0)
+        if inside and any(address in function for function in outside):
+            inside = ""
+        if inside:
+            calls[inside][-1] += 1
+    pushes = calls["push"]
+    if len(pushes) != stage.height + stage.hop or len(calls["stream_predict"]) != 2:
+        raise TinykernelError("the emulator's trace does not show every call of the stream")
+    steady = pushes[-stage.hop :]
+    return StreamCost(
+        round(sum(steady) / len(steady), 1), max(pushes), max(calls["stream_predict"])
     )
 
 

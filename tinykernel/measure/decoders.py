@@ -1,4 +1,4 @@
-"""Just enough of three instruction sets to see what code does to the stack and whom it calls.
+"""Just enough of four instruction sets to see what code does to the stack and whom it calls.
 
 A stack bound read from the machine code holds for every compiler and also for the library routines
 that have no source here (software floating point, memcpy), which the compilers' own stack reports
@@ -6,7 +6,8 @@ leave out. Each decoder returns an `Effect` for one instruction; what it does no
 neither move the stack pointer nor call.
 
 Sources of the encodings: Armv7-M Architecture Reference Manual (A5, A7), The RISC-V Instruction
-Set Manual (chapters 2 and 16), Xtensa Instruction Set Architecture Reference Manual (chapter 7).
+Set Manual (chapters 2 and 16), Xtensa Instruction Set Architecture Reference Manual (chapter 7),
+AVR Instruction Set Manual (chapter 5).
 """
 
 from __future__ import annotations
@@ -376,8 +377,65 @@ def _xtensa_register(machine: Machine, word: int) -> Effect:
     return Effect(3)
 
 
+_AVR_Y = 28  # the frame pointer, r28 and r29; what is known of it is its distance from the stack's
+
+
+def _avr_size(half: int) -> int:
+    """Bytes of an instruction: lds, sts, jmp and call hold an address."""
+    return 4 if half & 0xFC0F == 0x9000 or half & 0xFE0C == 0x940C else 2
+
+
+def _avr(machine: Machine, at: int) -> Effect:
+    half = machine.load(at, 2)
+    if half is None:
+        return Effect(2, ends=True, problem="its code lies outside the program")
+    if half & 0xFE0F == 0x920F:  # push
+        return Effect(2, grows=1)
+    if half & 0xFE0E in (0x940C, 0x940E):  # jmp, call
+        goal = 2 * ((half >> 4 & 31) << 17 | (half & 1) << 16 | (machine.load(at + 2, 2) or 0))
+        return Effect(4, call=goal) if half & 2 else Effect(4, jump=goal, ends=True)
+    if half & 0xF000 in (0xC000, 0xD000):  # rjmp, rcall
+        goal = at + 2 + 2 * signed(half, 12)
+        if half == 0xD000:
+            return Effect(2, grows=2)  # a call of what follows makes room for two bytes
+        return Effect(2, call=goal) if half & 0x1000 else Effect(2, jump=goal, ends=True)
+    if half & 0xF800 == 0xF000:  # conditional branches
+        return Effect(2, jump=at + 2 + 2 * signed(half >> 3, 7))
+    if half & 0xFC00 in (0x1000, 0xFC00) or half & 0xFD00 == 0x9900:  # skips: cpse, sbrc, sbic, ...
+        return Effect(2, jump=at + 2 + _avr_size(machine.load(at + 2, 2) or 0))
+    if half in (0x9508, 0x9518):  # ret, reti
+        return Effect(2, ends=True)
+    if half in (0x9509, 0x9519):  # icall, eicall
+        return Effect(2, problem=INDIRECT_CALL)
+    if half in (0x9409, 0x9419):  # ijmp, eijmp
+        return Effect(2, ends=True, problem=COMPUTED_JUMP)
+    return _avr_frame(machine, half)
+
+
+def _avr_frame(machine: Machine, half: int) -> Effect:
+    """Follow the frame pointer until it becomes the stack pointer."""
+    constant = half >> 4 & 0xF0 | half & 15
+    pair = half >> 2 & 0x30 | half & 15
+    distance = machine.known.get(_AVR_Y, 0)
+    if half == 0xB7CD:  # in r28, SPL
+        machine.known[_AVR_Y] = 0
+    elif half & 0xFE30 == 0x9620:  # adiw, sbiw r28
+        machine.known[_AVR_Y] = distance + (-pair if half & 0x100 else pair)
+    elif half & 0xF0F0 == 0x50C0:  # subi r28
+        machine.known[_AVR_Y] = distance - constant
+    elif half & 0xF0F0 == 0x40D0:  # sbci r29
+        machine.known[_AVR_Y] = signed(distance - 256 * constant, 16)
+    elif half & 0xFE0F == 0xBE0D:  # out SPL
+        if half >> 4 & 31 != _AVR_Y:
+            return Effect(2, problem=VARIABLE_STACK)
+        machine.known[_AVR_Y] = 0
+        return _moved(2, distance)
+    return Effect(_avr_size(half))
+
+
 DECODERS: dict[str, Callable[[Machine, int], Effect]] = {
     "arm": _arm,
     "riscv": _riscv,
     "xtensa": _xtensa,
+    "avr": _avr,
 }

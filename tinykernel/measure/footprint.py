@@ -21,21 +21,23 @@ from tinykernel.files import temporary_folder
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
-__all__ = ["FLASH_PARTS", "Footprint", "measure_footprint"]
+__all__ = ["FLASH_PARTS", "Footprint", "flash_parts", "measure_footprint", "size_script"]
 
 #: Parts of flash in the order of a report.
 FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
 
-# The model is measured as an application uses it: one call of predict. Both programs own the input
-# and the scratch buffer, so their difference is the model alone.
+# The model is measured as an application uses it: one call of predict, or of decide and confidence
+# where it has them. Both programs own the input and the scratch buffer, so their difference is the
+# model alone.
 _PROGRAM = """\
 #include "{name}.h"
 {name}_input_t input[{macro}_FEATURES];
 uint32_t scratch[{macro}_SCRATCH_WORDS];
 volatile int label;
+uint32_t margin;
 int main(void)
 {{
-    __asm__ volatile("" : : "r"(input), "r"(scratch) : "memory");
+    __asm__ volatile("" : : "r"(input), "r"(scratch), "r"(&margin) : "memory");
     label = {value};
     return 0;
 }}
@@ -88,14 +90,14 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         raise TinykernelError(
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
         )
-    script = resources.folder("firmware") / "boards" / "size.ld"
+    script = size_script(row)
     with temporary_folder() as name:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, MODEL))
         code = folder / "model.o"
         toolchain.compile(folder / "src" / f"{MODEL}.c", code, include=include)
         linked = {}
-        for kind, value in (("empty", "0"), ("full", f"{MODEL}_predict(input, scratch)")):
+        for kind, value in (("empty", "0"), ("full", _call(model))):
             source = folder / f"{kind}.c"
             text = _PROGRAM.format(name=MODEL, macro=MODEL.upper(), value=value)
             source.write_text(text, encoding="utf-8")
@@ -106,8 +108,8 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
         with linked["full"].open("rb") as stream:
             functions = read_functions(ELFFile(stream), row.family)
-    bound = worst_case_stack(functions, [f"{MODEL}_predict"])
-    tables = sum(parts[part] for part in ("weights", "transform", "windows", "scaler"))
+    bound = worst_case_stack(functions, _entries(model))
+    tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
     notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
     if bound.rom:
         notes.append(
@@ -115,7 +117,7 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
             "counted"
         )
     return Footprint(
-        parts={part: parts[part] for part in FLASH_PARTS},
+        parts={part: parts[part] for part in flash_parts(model)},
         static=static + (tables if row.tables_in_ram else 0),
         scratch=scratch,
         stack=bound.bytes,
@@ -123,6 +125,35 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         compiler=toolchain.title,
         notes=tuple(notes),
     )
+
+
+def size_script(target: Target) -> Path:
+    """Return the linker script for measuring a program of a target."""
+    boards = resources.folder("firmware") / "boards"
+    own = boards / target.family / "size.ld"
+    return own if own.exists() else boards / "size.ld"
+
+
+def flash_parts(model: IntegerModel) -> tuple[str, ...]:
+    """Return the parts of flash that a model has, in the order of a report."""
+    if model.decision is None:
+        return FLASH_PARTS
+    return (*FLASH_PARTS[:4], "decision", *FLASH_PARTS[4:])
+
+
+def _entries(model: IntegerModel) -> list[str]:
+    """Return the functions that an application calls."""
+    names = ["predict"] if model.decision is None else ["decide", "confidence"]
+    return [f"{MODEL}_{name}" for name in names]
+
+
+def _call(model: IntegerModel) -> str:
+    """Return the expression that calls them; it is linked and never run."""
+    if model.values is not None:
+        return f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
+    if model.decision is None:
+        return f"{MODEL}_predict(input, scratch)"
+    return f"{MODEL}_decide(input, scratch, &margin) + {MODEL}_confidence((const int32_t *)scratch)"
 
 
 def _compare(
@@ -147,8 +178,13 @@ def _symbols(elf: ELFFile) -> Iterator[Symbol]:
     for table in elf.iter_sections():
         if isinstance(table, SymbolTableSection):
             for symbol in table.iter_symbols():
-                kind = symbol["st_info"]["type"]
-                if symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
+                kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
+                if kind == "STT_NOTYPE" and elf["e_machine"] == "EM_AVR":
+                    # The hand-written routines of its library do not say that they are functions.
+                    inside = isinstance(section, int) and elf.get_section(section)["sh_flags"] & 4
+                    if inside and symbol["st_info"]["bind"] == "STB_GLOBAL":
+                        yield symbol
+                elif section != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
                     yield symbol
 
 
@@ -168,7 +204,7 @@ def _section_sizes(elf: ELFFile) -> tuple[int, int]:
 
 def _sort_symbols(elf: ELFFile, own: set[str], part_of: dict[str, str]) -> dict[str, int]:
     """Add up the tables by part, and what comes from libraries; code is what remains."""
-    parts = dict.fromkeys(FLASH_PARTS, 0)
+    parts = dict.fromkeys((*FLASH_PARTS, "decision"), 0)
     library: list[tuple[int, int]] = []
     constant = [not section["sh_flags"] & 1 for section in elf.iter_sections()]
     starts = sorted({symbol["st_value"] & ~1 for symbol in _symbols(elf)})

@@ -77,6 +77,8 @@ class _Program:
         self.starts: dict[int, tuple[str, int]] = {}
         self.marks: list[tuple[int, bool]] = []
         thumb = elf["e_machine"] == "EM_ARM"
+        # The hand-written routines of AVR's library do not say that they are functions.
+        self.untyped = elf["e_machine"] == "EM_AVR"
         code = {i for i, section in enumerate(elf.iter_sections()) if section["sh_flags"] & 4}
         self.ends = [
             section["sh_addr"] + section["sh_size"]
@@ -96,7 +98,11 @@ class _Program:
             name, address = symbol.name, symbol["st_value"]
             if name[:2] in ("$t", "$a", "$d", "$x") and (len(name) == 2 or name[2] in ".r"):
                 self.marks.append((address, name[1] == "d"))
-            elif symbol["st_info"]["type"] == "STT_FUNC":
+            elif symbol["st_info"]["type"] == "STT_FUNC" or (
+                self.untyped
+                and symbol["st_info"]["bind"] == "STB_GLOBAL"
+                and symbol["st_info"]["type"] == "STT_NOTYPE"
+            ):
                 start = address & ~1 if thumb else address
                 old = self.starts.get(start)
                 # Several names may stand for one routine; keep the first in alphabetical order.
@@ -137,7 +143,10 @@ def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
         return owners[position]
 
     for function in owners:
-        _walk(function, program, family, owner)
+        if family == "avr":
+            _follow(function, program, owner)
+        else:
+            _walk(function, program, family, owner)
     return functions
 
 
@@ -194,6 +203,32 @@ def _walk(
         following = owner(function.end)
         if following is not None and following is not function:
             function.jumps.add(following.name)
+
+
+def _follow(function: Function, program: _Program, owner: Callable[[int], Function | None]) -> None:
+    """Do the same along the branches: routines of AVR's library share code beyond their ends."""
+    machine = Machine(program.read)
+    function.frame = 2  # the return address, which a call puts on the stack
+    waiting, seen = [function.start], set()
+    while waiting:
+        machine.known.clear()
+        at = waiting.pop()
+        while at not in seen:
+            entered = owner(at)
+            if entered is not None and entered is not function and at == entered.start:
+                function.jumps.add(entered.name)
+                break
+            seen.add(at)
+            effect = DECODERS["avr"](machine, at)
+            function.frame += effect.grows
+            function.problem = function.problem or effect.problem
+            if effect.call is not None:
+                _connect(function, effect.call, function.calls, "avr", owner)
+            if effect.jump is not None:
+                waiting.append(effect.jump)
+            if effect.ends:
+                break
+            at += effect.size
 
 
 def _connect(

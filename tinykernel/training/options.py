@@ -21,6 +21,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
 
 __all__ = [
+    "EFFORTS",
     "LINEAR_BITS",
     "MOST_COMPONENTS",
     "Recipe",
@@ -39,6 +40,7 @@ SIGNAL_AUGMENTATIONS = ("shift", "scale", "noise", "rotate")
 IMAGE_AUGMENTATIONS = ("shift", "affine")
 AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
 LINEAR_BITS = (2, 4, 8)
+EFFORTS = ("quick", "normal", "thorough")
 _WORD = 32
 
 _ClassT = TypeVar("_ClassT", bound=type)
@@ -248,11 +250,12 @@ class TrainerOptions:
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
     )  # fmt: skip
-    search: bool = _option(
-        True, _one_of(True, False), "bool",
-        "Choose sigma, noise, slope and dropout by short trainings on part of the rows; "
-        "without, they take values that are often good, and only a layout is chosen, where "
-        "there is a choice.",
+    effort: str = _option(
+        "normal", _one_of(*EFFORTS), '{"quick", "normal", "thorough"}',
+        'How sigma, noise, slope and dropout are chosen. "normal": by a race of short trainings on '
+        'part of the rows, which takes about as long as the training itself. "thorough": every one '
+        'of them is long, and the search takes several times as long. "quick": they take values '
+        "that are often good, and only a layout is chosen, where there is a choice.",
     )  # fmt: skip
     linear: int | str = _option(
         "auto", _one_of("auto", "off", *LINEAR_BITS), '{"auto", "off", 2, 4, 8}',
@@ -313,7 +316,7 @@ class TrainerOptions:
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
-        for option in fields(TrainerOptions):
+        for option in fields(self):
             option.metadata["check"](option.name, getattr(self, option.name))
         self.capacity()
         self._check_shape()
@@ -408,6 +411,10 @@ class TrainerOptions:
             return 4 if shape is not None else 8 if self.n_components == 0 else None
         return None if self.linear == "off" else int(self.linear)
 
+    def width(self) -> int | str:
+        """Return the width of quantized inputs; "auto" leaves it to the rows."""
+        return self.input_bits
+
     def capacity(self) -> dict[str, int]:
         """Return the forms (`form_of`) that may be chosen, each with its number of components."""
         if not isinstance(self.n_components, Mapping):
@@ -486,6 +493,9 @@ class Recipe:
     seed : int
     n_threads : int
         Changes nothing but the time.
+    losses : tuple of float
+        What each output of a regressor minimises: 0 for the squared error, or the level of a
+        quantile. Empty for classes.
     """
 
     layout: str = _DEFAULT_LAYOUT
@@ -512,6 +522,7 @@ class Recipe:
     linear_factor: float = 7.0
     seed: int = 0
     n_threads: int = 1
+    losses: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""

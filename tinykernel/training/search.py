@@ -1,8 +1,15 @@
-"""How hyper-parameters are chosen: short trainings on part of the rows."""
+"""How hyper-parameters are chosen: short trainings on part of the rows.
+
+A search goes by coordinates, one option after the other. With the effort "normal" it is a race:
+most trials are cheap, on one fold and with half of the components, and only what leads is trained
+longer, with all components, before it may win. What a trial may cost is a share of the training
+that follows, so that the whole search costs about as much as that.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,11 +27,17 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import Recipe, parts_of
 
-__all__ = ["Trial", "TrialData", "choose_recipe"]
+__all__ = ["STAGE", "Outcome", "Trial", "TrialData", "choose_recipe"]
 
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
 _STEPS = 1000
 _MOST_STEPS = 8
+_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 40
+# A race: the work of a trial as a share of the training that follows, in the heats and the finals.
+_HEAT, _FINAL = 1 / 28, 1 / 10
+_FOLDS_OF_A_FINAL = 2
+_WORD = 32
+STAGE = "choosing hyper-parameters"
 _LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
 
 
@@ -37,7 +50,8 @@ class TrialData:
     mixed : ndarray of float32, shape (n, d)
     targets : ndarray of float32, shape (n, n_outputs)
     weight : ndarray of float32, shape (n,)
-    codes : ndarray of int64, shape (n,)
+    truth : ndarray, shape (n,) or (n, n_outputs)
+        Codes of the labels, or the targets of values.
     folds : sequence of Fold
         Each trial is made once on each.
     inputs : ndarray of integers, shape (n, n_features)
@@ -47,7 +61,7 @@ class TrialData:
     mixed: NDArray[np.float32]
     targets: NDArray[np.float32]
     weight: NDArray[np.float32]
-    codes: NDArray[np.int64]
+    truth: NDArray[Any]
     folds: Sequence[Fold]
     inputs: NDArray[Any]
 
@@ -64,8 +78,9 @@ class Trial:
     sigma_multiple, noise, slope, dropout : float
     log_loss : float
         Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
-        less from draw to draw than the accuracy.
+        less from draw to draw than the accuracy. Of values the mean loss.
     accuracy : float
+        See `tinykernel.training.loss.share_right`.
     """
 
     layout: str
@@ -79,44 +94,101 @@ class Trial:
     accuracy: float
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a search chose and what it gained.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    trials : list of Trial
+        Everything that was tried.
+    gain : (float, float) or None
+        Log loss of the usual values and of what was chosen, by trials that can be compared.
+    interrupted : bool
+        Whether Ctrl-C ended the search; the best until then is taken.
+    """
+
+    recipe: Recipe
+    trials: list[Trial]
+    gain: tuple[float, float] | None = None
+    interrupted: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """Return the same in few words and numbers, for people and model files."""
+        usual, chosen = self.gain or (None, None)
+        return {
+            "trials": len(self.trials),
+            "chosen": _in_words(self.recipe),
+            "log_loss_usual": None if usual is None else round(usual, 4),
+            "log_loss": None if chosen is None else round(chosen, 4),
+            "interrupted": self.interrupted,
+        }
+
+
 @dataclass
 class _Search:
     """A search by coordinates that trains nothing twice."""
 
     data: TrialData
     capacity: Mapping[str, int]
+    races: bool
+    first: Recipe
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
+    #: Trials that are still to be expected, for the display.
+    expected: int = 0
+    #: The recipes that lead, the last one in front of all.
+    leader: Recipe | None = None
+    _started: float = field(default_factory=time.perf_counter)
 
-    def score(self, recipe: Recipe, most: int | None = None) -> float:
-        """Return the log loss of a short training, with at most so many components."""
-        most = most or (_MOST_COMPONENTS if len(self.data.folds) == 1 else _MOST_IN_FOLDS)
-        p = min(self.capacity[recipe.form], max(most, self.data.mixed.shape[1]))
-        key = (
-            p,
-            recipe.form,
-            recipe.sigma_multiple,
-            recipe.noise,
-            recipe.slope,
-            recipe.dropout,
-        )
+    def score(self, recipe: Recipe, final: bool = False) -> float:
+        """Return the log loss of a short training: a heat, or a final at full size."""
+        trial = self._plan(recipe, final)
+        key = (*_settings(trial), trial.n_components, trial.epochs, final and self.races)
         if key not in self.trials:
-            self.trials[key] = self._train(replace(recipe, n_components=p))
-            text = f"{recipe.form}, sigma x {recipe.sigma_multiple:.3g}, noise "
-            text += f"{recipe.noise:.3g}, slope {recipe.slope:.3g}, dropout {recipe.dropout:.3g}"
-            text = text if p else recipe.form
-            text += f": {100 * self.trials[key].accuracy:.2f} %"
-            progress.report("choosing hyper-parameters", len(self.trials), None, text)
+            n_folds = _FOLDS_OF_A_FINAL if final else 1
+            folds = self.data.folds[-n_folds:] if self.races else self.data.folds
+            self.trials[key] = self._train(trial, folds)
+            self._tell(trial, key)
         return self.trials[key].log_loss
 
-    def _train(self, recipe: Recipe) -> Trial:
+    def _plan(self, recipe: Recipe, final: bool) -> Recipe:
+        """Return how a trial of a recipe is trained."""
+        p = self.capacity[recipe.form]
+        n, d = self.data.folds[0].inside.size, self.data.mixed.shape[1]
+        most = _MOST_COMPONENTS if len(self.data.folds) == 1 else _MOST_IN_FOLDS
+        epochs = _STEPS * recipe.batch_rows // n
+        if final:
+            most = _MOST_AT_FULL_SIZE
+        elif self.races:
+            most = min(most, p // 2 // _WORD * _WORD)
+        size = min(p, max(most, d))
+        if self.races:
+            # Work: rows times components times epochs.
+            share = _FINAL / min(_FOLDS_OF_A_FINAL, len(self.data.folds)) if final else _HEAT
+            work = share * self.first.epochs * len(self.data.truth) / n
+            epochs = min(round(work * max(p, 1) / max(size, 1)), epochs)
+        epochs = int(np.clip(epochs, _FEWEST_EPOCHS, _MOST_EPOCHS))
+        return replace(recipe, n_components=size, epochs=epochs, peak_step=2 * recipe.peak_step)
+
+    def _tell(self, recipe: Recipe, key: tuple[object, ...]) -> None:
+        """Report a trial: what is compared, the best of its kind, and the time left."""
+        done, trial = len(self.trials), self.trials[key]
+        self.expected = max(self.expected, done)
+        kind = [each for other, each in self.trials.items() if other[-1] == key[-1]]
+        best = min(kind, key=lambda each: each.log_loss)
+        left = (time.perf_counter() - self._started) / done * (self.expected - done)
+        text = f"{_in_words(recipe)}: log loss {trial.log_loss:.4f}, "
+        text += f"{100 * trial.accuracy:.2f} %; lowest {best.log_loss:.4f}; {left:.0f} s left"
+        progress.report(STAGE, done, self.expected, text)
+
+    def expect(self, more: int) -> None:
+        """Say how many trials may still come."""
+        self.expected = len(self.trials) + more
+
+    def _train(self, recipe: Recipe, folds: Sequence[Fold]) -> Trial:
         """Train once on each fold; losses and accuracies are averaged."""
-        n = self.data.folds[0].inside.size
-        recipe = replace(
-            recipe,
-            epochs=int(np.clip(_STEPS * recipe.batch_rows // n, 4, 40)),
-            peak_step=2 * recipe.peak_step,
-        )
-        judged = np.array(self._on_each_fold(recipe))
+        judged = np.array(self._on_each_fold(recipe, folds))
         log_loss, accuracy = judged.mean(axis=0).tolist()
         return Trial(
             layout=recipe.layout,
@@ -130,9 +202,9 @@ class _Search:
             accuracy=accuracy,
         )
 
-    def _on_each_fold(self, recipe: Recipe) -> list[tuple[float, float]]:
+    def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""
-        cancelled, folds = threading.Event(), self.data.folds
+        cancelled = threading.Event()
         if len(folds) == 1 or recipe.n_threads == 1:
             return [_train_fold(self.data, fold, recipe, cancelled) for fold in folds]
         alone = replace(recipe, n_threads=1)
@@ -154,6 +226,7 @@ class _Search:
                 if not self.score(candidate) < self.score(recipe):
                     break
                 recipe, moved = candidate, True
+                self.leader = recipe
             if moved:
                 break
         return recipe
@@ -161,7 +234,34 @@ class _Search:
     def best_of(self, recipe: Recipe, name: str, values: Sequence[object]) -> Recipe:
         """Take the best value of one option."""
         candidates = [recipe, *(_with(recipe, name, value) for value in values)]
-        return min(candidates, key=self.score)
+        self.leader = min(candidates, key=self.score)
+        return self.leader
+
+    def final(self, candidates: Sequence[Recipe]) -> Recipe:
+        """Take the best of recipes at their full size.
+
+        A layout with smaller components has more of them, which only shows there.
+        """
+        distinct = list(dict.fromkeys(candidates))
+        if len(distinct) > 1:
+            self.leader = min(distinct, key=lambda each: self.score(each, final=True))
+            return self.leader
+        return distinct[0]
+
+
+def _settings(recipe: Recipe) -> tuple[object, ...]:
+    """Return what trials compare."""
+    return (recipe.form, recipe.sigma_multiple, recipe.noise, recipe.slope, recipe.dropout)
+
+
+def _in_words(recipe: Recipe) -> str:
+    """Say what a trial trains."""
+    if not recipe.n_components:
+        return recipe.form
+    return (
+        f"{recipe.form}, sigma x {recipe.sigma_multiple:.3g}, noise {recipe.noise:.3g}, slope "
+        f"{recipe.slope:.3g}, dropout {recipe.dropout:.3g}"
+    )
 
 
 def _train_fold(
@@ -182,7 +282,7 @@ def _train_fold(
     )  # fmt: skip
     learner.run()
     decisions = learner.decide(held_out, data.inputs[fold.outside])
-    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
+    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
 
 
 def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
@@ -192,12 +292,12 @@ def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, f
         data.inputs[fold.inside], data.targets[fold.inside], data.weight[fold.inside],
         LinearRecipe(
             recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed,
-            dropout=linear_dropout(data.inputs.shape[1]),
+            dropout=linear_dropout(data.inputs.shape[1]), losses=recipe.losses,
         ),
     )  # fmt: skip
     run_epochs(learner, recipe.epochs, None, None, None)
     decisions = learner.decide(data.inputs[fold.outside])
-    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
+    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
 
 
 def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
@@ -206,41 +306,75 @@ def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
 
 
 def choose_recipe(
-    data: TrialData, recipe: Recipe, capacity: Mapping[str, int], fixed: frozenset[str]
-) -> tuple[Recipe, list[Trial]]:  # fmt: skip
+    data: TrialData, recipe: Recipe, capacity: Mapping[str, int], fixed: frozenset[str],
+    effort: str = "normal",
+) -> Outcome:  # fmt: skip
     """Choose sigma, noise, slope, dropout and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
     chosen fit, `fixed` names what not to touch. Where "phases" is not the best of the others,
-    "pruned" is left out. Returned are what was best, and everything that was tried.
+    "pruned" is left out. With the effort "thorough" every trial is long; otherwise it is a race.
+    Ctrl-C ends the search, and the best so far is taken.
     """
-    search = _Search(data, capacity)
+    search = _Search(data, capacity, effort != "thorough", recipe)
+    progress.report(STAGE, 0, None, "the log loss on rows held out decides")
+    try:
+        chosen, usual = _searched(search, recipe, fixed)
+        gain = None
+        if usual.form == chosen.form and search.races and chosen.n_components:
+            gain = search.score(usual, final=True), search.score(chosen, final=True)
+        return Outcome(chosen, list(search.trials.values()), gain)
+    except KeyboardInterrupt:
+        chosen = search.leader or recipe
+        progress.report(STAGE, len(search.trials), None, f"stopped; taken: {_in_words(chosen)}")
+        return Outcome(chosen, list(search.trials.values()), interrupted=True)
+
+
+def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
+    """Return the recipe that did best, and the same form with usual values."""
     # "pruned" last: whether it is tried depends on the others.
-    forms = sorted(_first_forms(capacity), key=lambda form: parts_of(form)[0] == "pruned")
+    forms = sorted(_first_forms(search.capacity), key=lambda form: parts_of(form)[0] == "pruned")
+    rest = 0 if not fixed.isdisjoint({"noise"}) else 9
+    usual = {form: recipe.in_form(form, search.capacity[form]) for form in search.capacity}
     finalists: list[Recipe] = []
-    for form in forms:
+    for number, form in enumerate(forms):
+        search.expect(5 * (len(forms) - number) + len(search.capacity) + rest)
         if parts_of(form)[0] == "pruned" and _phases_are_behind(search, finalists):
             continue  # as it is "phases" with rows left out; trials take time
-        recipe = recipe.in_form(form, capacity[form])
+        recipe = recipe.in_form(form, search.capacity[form])
         if "sigma_multiple" not in fixed:
             recipe = search.climb(recipe, "sigma_multiple", 2.0)
         finalists.append(recipe)
-    recipe = _with_linear(search, _best(search, finalists))
-    if not capacity[recipe.form]:
-        return recipe, list(search.trials.values())
+    search.expect(len(search.capacity) + rest)
+    recipe = _with_linear(search, search.final(finalists))
+    if search.capacity[recipe.form]:
+        before = recipe
+        recipe = _refined(search, recipe, fixed)
+        if search.races:
+            # Heats are short, and may take too little noise for the better.
+            search.expect(3)
+            recipe = search.final([recipe, before, usual[recipe.form]])
+    return recipe, usual[recipe.form]
+
+
+def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
+    """Choose the rest for a form: noise, sigma in small steps, slope and dropout."""
+    search.expect(9)
     if "noise" not in fixed:
         recipe = search.best_of(recipe, "noise", [_LESS_NOISE, _MORE_NOISE])
         if recipe.noise == _LESS_NOISE:
             recipe = search.best_of(recipe, "noise", [0.0])
         elif recipe.noise == _MORE_NOISE:
             recipe = search.best_of(recipe, "noise", [_MOST_NOISE])
+    search.expect(6)
     if "sigma_multiple" not in fixed:
         recipe = search.climb(recipe, "sigma_multiple", float(np.sqrt(2.0)))
+    search.expect(4)
     if "slope" not in fixed:
         recipe = search.best_of(recipe, "slope", [1.0])
     if "dropout" not in fixed:
         recipe = search.best_of(recipe, "dropout", [0.2])
-    return recipe, list(search.trials.values())
+    return recipe
 
 
 def _first_forms(capacity: Mapping[str, int]) -> list[str]:
@@ -256,22 +390,10 @@ def _with_linear(search: _Search, recipe: Recipe) -> Recipe:
         for form, n in search.capacity.items()
         if form != recipe.form and parts_of(form)[1] and parts_of(form)[0] in (None, recipe.layout)
     ]
-    if not candidates:
-        return recipe
-    return min([recipe, *candidates], key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
-
-
-def _best(search: _Search, finalists: Sequence[Recipe]) -> Recipe:
-    """Return the best of one candidate for each layout.
-
-    A layout with smaller components has more of them, which only shows at its full size.
-    """
-    if len(finalists) == 1:
-        return finalists[0]
-    return min(finalists, key=lambda each: search.score(each, _MOST_AT_FULL_SIZE))
+    return search.final([recipe, *candidates])
 
 
 def _phases_are_behind(search: _Search, finalists: Sequence[Recipe]) -> bool:
     """Return whether "phases" was tried and another layout was better."""
     tried = {each.layout for each in finalists}
-    return "phases" in tried and _best(search, finalists).layout != "phases"
+    return "phases" in tried and search.final(finalists).layout != "phases"

@@ -32,7 +32,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
-from tinykernel.training.folds import keep_aside, trial_folds, weights_like
+from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
@@ -40,9 +40,8 @@ from tinykernel.training.linear.readout import LinearRecipe
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
-from tinykernel.training.loss import targets_of
 from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
-from tinykernel.training.search import Trial, TrialData, choose_recipe
+from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.windows import Arithmetic
@@ -68,6 +67,8 @@ class TrainingResult:
         Kernel width at the start of training, in scaled inputs.
     trials : list of Trial
         The short trainings by which the recipe was chosen.
+    outcome : Outcome or None
+        Of the search, where there was one.
     history : list of dict
         Loss, seconds and, with validation rows, accuracy of each epoch.
     interrupted : bool
@@ -80,6 +81,7 @@ class TrainingResult:
     trials: list[Trial]
     history: list[dict[str, float]]
     interrupted: bool
+    outcome: Outcome | None = None
 
 
 def fit(
@@ -112,7 +114,7 @@ def fit(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel.training.trainset import prepare
     >>> _, data = prepare(*load_iris(return_X_y=True))
-    >>> fit(data, TrainerOptions(n_components=64, epochs=20, search=False)).machine.n_blocks
+    >>> fit(data, TrainerOptions(n_components=64, epochs=20, effort="quick")).machine.n_blocks
     2
     """
     options.check()
@@ -120,20 +122,22 @@ def fit(
     check_rows(data, options)
     if shape is not None or not any(options.capacity().values()):
         return _without_components(data, options, shape)
-    first = recipe_for(options, data.codes.size, given)
+    first = recipe_for(options, data.codes.size, data.usual() | given)
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
+    targets = data.targets(options.teacher_share)
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
-    trial_data = TrialData(mixed, targets, weight, data.codes, folds, inputs)
-    recipe, trials = _choose(trial_data, options, first, frozenset(given))
+    trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
+    recipe, outcome = _choose(trial_data, options, first, frozenset(given))
+    trials = [] if outcome is None else outcome.trials
     if not recipe.n_components:
-        return replace(_without_components(data, options, None, recipe.linear_bits), trials=trials)
+        result = _without_components(data, options, None, recipe.linear_bits)
+        return replace(result, trials=trials, outcome=outcome)
     rows, held = data.X, _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
-        held = Validation(mixed[out], data.codes[out], weight[out], inputs[out])
+        held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
         inputs = inputs[~out]
     del trial_data
@@ -144,7 +148,7 @@ def fit(
     history = learner.run(held, options.patience, augmented=shifted)
     machine = _machine(learner, transform, data)
     return TrainingResult(
-        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted
+        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted, outcome
     )
 
 
@@ -187,7 +191,7 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
 
 def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
     """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
-    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.input_bits, options.scaler_scope)
+    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
     drawn = np.random.default_rng([recipe.seed, 0])
     transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
     if recipe.candidates > 1:
@@ -198,7 +202,7 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
 
 def _choose(
     data: TrialData, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
-) -> tuple[Recipe, list[Trial]]:
+) -> tuple[Recipe, Outcome | None]:
     """Choose what is not given; without rows to judge by, the first layout and the defaults."""
     capacity = options.capacity()
     fixed = given
@@ -206,23 +210,23 @@ def _choose(
         fixed |= {"sigma_multiple"}
     if options.noise is not None:
         fixed |= {"noise"}
-    trials: list[Trial] = []
-    if (options.search or len(capacity) > 1) and data.folds:
-        recipe, trials = choose_recipe(
-            data, recipe, capacity, fixed if options.search else fixed | _SEARCHED
-        )
-    elif options.search:
-        progress.report("choosing hyper-parameters", 0, None, "too few rows; defaults are taken")
-    return replace(recipe, n_components=capacity[recipe.form]), trials
+    outcome, searched = None, options.effort != "quick"
+    if (searched or len(capacity) > 1) and data.folds:
+        fixed = fixed if searched else fixed | _SEARCHED
+        outcome = choose_recipe(data, recipe, capacity, fixed, options.effort)
+        recipe = outcome.recipe
+    elif searched:
+        progress.report(STAGE, 0, None, "too few rows; defaults are taken")
+    return replace(recipe, n_components=capacity[recipe.form]), outcome
 
 
 def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
-    """Return the rows for validation; each weighs as a row of its class does in the mean."""
+    """Return the rows for validation."""
     if data.validation is None:
         return None
-    rows, codes = data.validation
-    weights = weights_like(data.codes, weight, codes)
-    return Validation(transform.mixed(rows), codes, weights, transform.scaler.quantize(rows))
+    rows, truth = data.validation
+    weights, inputs = data.validation_weight(weight), transform.scaler.quantize(rows)
+    return Validation(transform.mixed(rows), truth, weights, inputs)
 
 
 def _learner(
@@ -304,4 +308,5 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
         trained_in_integers=True,
         linear=linear,
         linear_scale=linear_scale,
+        units=None if data.quantity is None else data.quantity.units,
     )

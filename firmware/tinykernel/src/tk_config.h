@@ -54,7 +54,7 @@
 #error "TK_FORCE_RADIX is 2, 4 or 8"
 #endif
 #define TK_RADIX TK_FORCE_RADIX
-#elif defined(__GNUC__) && !defined(__OPTIMIZE__)
+#elif (defined(__GNUC__) && !defined(__OPTIMIZE__)) || defined(__AVR__)
 #define TK_RADIX 2
 #elif defined(__thumb__) && !defined(__thumb2__)
 #define TK_RADIX 4
@@ -104,10 +104,17 @@
 #define TK_HIDE(variable) (void)(variable)
 #endif
 
-/* 32-bit cores: products of two 16-bit values and shifts by up to 31 are computed in int. */
-#if INT_MAX < 0x7fffffff
-#error "tinykernel needs an int of 32 bits; AVR and other 8-bit and 16-bit cores are not supported"
+/* In the type of each constant table and of pointers into one. On AVR, constants are in RAM unless
+ * they have an address space of their own; the compiler then reads them from flash, and refuses a
+ * pointer that lacks it. */
+#if defined(__FLASH)
+#define TK_FLASH __flash
+#elif defined(__AVR__)
+#error "compile the model as GNU C, not as C++ or strict ISO C: its tables go to flash by __flash"
+#else
+#define TK_FLASH
 #endif
+
 #if defined(__FAST_MATH__)
 #error \
     "the float input scaler needs exact arithmetic and NaN: compile the model without -ffast-math"

@@ -101,7 +101,7 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *factors)
 #else
 
 #define TK_DIAGONAL_WORDS (TK_DIMENSION / 4u)
-typedef const uint32_t *tk_factors; /* the next word of the table */
+typedef const TK_FLASH uint32_t *tk_factors; /* the next word of the table */
 
 /* Two words of v, after stage 0, from two words of u and the four int8 factors in a table word. */
 TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *table)
@@ -116,7 +116,7 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *table)
     w[0] = TK_HALVE_PRODUCT ? tk_shsax(first, first) : tk_ssax(first, first);
     w[1] = TK_HALVE_PRODUCT ? tk_shsax(second, second) : tk_ssax(second, second);
 #else
-    const int8_t *const factors = (const int8_t *)*table;
+    const TK_FLASH int8_t *const factors = (const TK_FLASH int8_t *)*table;
     w[0] = tk_first_butterfly((tk_load_side_high(&u[0]) * factors[0]) >> 7,
                               (tk_load_low(&u[0]) * factors[1]) >> 7, TK_HALVE_PRODUCT);
     w[1] = tk_first_butterfly((tk_load_side_high(&u[1]) * factors[2]) >> 7,
@@ -158,7 +158,7 @@ TK_INLINE void tk_fused_step(uint32_t *v, const uint32_t *u, tk_factors *factors
 }
 
 /* d/2 words u to d/2 words v; `table` holds the TK_DIAGONAL_WORDS words of the block. */
-TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const uint32_t *table)
+TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const TK_FLASH uint32_t *table)
 {
     uint32_t *target = v;
     uint32_t *const end = v + TK_PAIRS;

@@ -5,9 +5,9 @@
 
 #include "tk_words.h"
 
-#define TK_INPUT_HALF  (1 << (TK_INPUT_BITS - 1))
+#define TK_INPUT_HALF  (INT32_C(1) << (TK_INPUT_BITS - 1))
 #define TK_HALVE_INPUT (TK_HALVE_FIRST & 1u)
-#define TK_INPUT_TOP   ((1 << TK_INPUT_BITS) - 1)
+#define TK_INPUT_TOP   ((INT32_C(1) << TK_INPUT_BITS) - 1)
 
 #if !TK_RAW_FLOAT
 /* 65536 times the level of raw input i, plus a fraction. */

@@ -15,7 +15,7 @@
 #endif
 
 /* Rows are moved as halves of side-by-side words, which the transform therefore stores. */
-TK_INLINE void tk_keep(uint32_t *v, const uint32_t *kept)
+TK_INLINE void tk_keep(uint32_t *v, const TK_FLASH uint32_t *kept)
 {
     uint32_t from = 0u; /* offsets in bytes */
     uint32_t to = 0u;

@@ -88,7 +88,7 @@ typedef tk_u16 tk_lane_t;
  */
 #define TK_LANES_FULL (TK_LOCAL_COLUMNS / TK_LOCAL_STRIP)
 #define TK_LANES_LAST (TK_LOCAL_COLUMNS % TK_LOCAL_STRIP) /* columns of the lane after these */
-#define TK_LANE_MASK(lanes) ((1u << (lanes) % TK_LOCAL_LANES * TK_LANE_BITS) - 1u)
+#define TK_LANE_MASK(lanes) ((UINT32_C(1) << (lanes) % TK_LOCAL_LANES * TK_LANE_BITS) - 1u)
 
 TK_INLINE uint32_t tk_lane_mask(uint32_t x, uint32_t ones)
 {
@@ -173,8 +173,9 @@ typedef struct {
 } tk_local_kernel_t;
 
 /* Decode the kernel at `code`; returns where the next one is. */
-TK_INLINE const uint8_t *tk_local_decode(const uint8_t *code, const uint32_t *image,
-                                         uint32_t *places, tk_local_kernel_t *kernel)
+TK_INLINE const TK_FLASH uint8_t *tk_local_decode(const TK_FLASH uint8_t *code,
+                                                  const uint32_t *image, uint32_t *places,
+                                                  tk_local_kernel_t *kernel)
 {
     uint32_t *plus = places;
     uint32_t *minus = places + TK_LOCAL_TAPS;
@@ -299,7 +300,7 @@ TK_SHARED const tk_count_t *tk_local_counts(const tk_sensor_t *input, uint32_t *
                                             uint32_t *counts)
 {
     uint32_t *const places = image + TK_LOCAL_MIXED * TK_LOCAL_PLANE;
-    const uint8_t *code = tk_kernels;
+    const TK_FLASH uint8_t *code = tk_kernels;
     tk_count_t *out = (tk_count_t *)counts;
     uint32_t left = TK_LOCAL_KERNELS;
     tk_local_load(input, image);

@@ -102,8 +102,9 @@ TK_INLINE void tk_local_rows(uint32_t *rows, uint32_t at, uint32_t dilation)
 }
 
 /* Count the newest responses of the kernels of a dilation; returns the end of these. */
-TK_SHARED const uint32_t *tk_local_respond(const uint32_t *kernel, tk_count_t *running,
-                                           const uint32_t *state, uint32_t d)
+TK_SHARED const TK_FLASH uint32_t *tk_local_respond(const TK_FLASH uint32_t *kernel,
+                                                    tk_count_t *running, const uint32_t *state,
+                                                    uint32_t d)
 {
     const tk_u16 *ring = (const tk_u16 *)(state + TK_STATE_RING);
     const uint32_t group = d * TK_LOCAL_MIXED;
@@ -116,7 +117,7 @@ TK_SHARED const uint32_t *tk_local_respond(const uint32_t *kernel, tk_count_t *r
     }
     tk_local_rows(rows, state[TK_STATE_AT], dilation);
     for (m = 0u; m < TK_LOCAL_MIXED; ++m) {
-        const uint32_t *const end = kernel + tk_groups[group + m];
+        const TK_FLASH uint32_t *const end = kernel + tk_groups[group + m];
         if (kernel != end) {
             const int32_t sum = tk_local_values(values, ring, rows);
             const int32_t *from = values;
@@ -175,10 +176,10 @@ TK_INLINE void tk_local_end(const uint32_t *state, tk_count_t *counts)
 TK_INLINE void tk_local_count(uint32_t *state)
 {
     tk_count_t *running = (tk_count_t *)(state + TK_STATE_RUNNING);
-    const uint32_t *kernel = tk_kernels;
+    const TK_FLASH uint32_t *kernel = tk_kernels;
     uint32_t d;
     for (d = 0u; d < TK_LOCAL_DILATIONS; ++d) {
-        const uint32_t *const first = kernel;
+        const TK_FLASH uint32_t *const first = kernel;
         tk_count_t *const end = running;
         uint32_t window;
         kernel = tk_local_respond(kernel, running, state, d);

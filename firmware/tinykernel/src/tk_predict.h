@@ -78,11 +78,11 @@ TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
     uint32_t *const v = scratch + TK_PAIRS;
     uint32_t *const bits = TK_BITS_WORDS != 0u ? scratch + TK_DIMENSION : v;
 #if TK_GROUP_WORDS
-    const uint32_t *windows = tk_windows;
+    const TK_FLASH uint32_t *windows = tk_windows;
 #else
-    const uint32_t *const windows = tk_weights; /* is not read */
+    const TK_FLASH uint32_t *const windows = tk_weights; /* is not read */
 #endif
-    const uint32_t *weights = tk_weights;
+    const TK_FLASH uint32_t *weights = tk_weights;
     uint32_t waiting = 0u;
     uint32_t block = 0u;
     do {
@@ -209,7 +209,8 @@ TK_INLINE uint32_t *tk_local_words(uint32_t *scratch)
 
 TK_INLINE void tk_scores(const tk_sensor_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(tk_local_counts(input, scratch, tk_local_words(scratch)), scratch, scores);
+    const tk_count_t *const counts = tk_local_counts(input, scratch, tk_local_words(scratch));
+    tk_scores_raw((const tk_raw_t *)counts, scratch, scores);
 }
 
 TK_INLINE int tk_predict(const tk_sensor_t *input, uint32_t *scratch)
@@ -223,7 +224,8 @@ TK_INLINE int tk_predict(const tk_sensor_t *input, uint32_t *scratch)
 /* Scores of the window of a stream that is done. */
 TK_INLINE void tk_stream_scores(uint32_t *state, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(tk_local_finished(state, tk_local_words(scratch)), scratch, scores);
+    const tk_count_t *const counts = tk_local_finished(state, tk_local_words(scratch));
+    tk_scores_raw((const tk_raw_t *)counts, scratch, scores);
 }
 
 TK_INLINE int tk_stream_predict(uint32_t *state, uint32_t *scratch)

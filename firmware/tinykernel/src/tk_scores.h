@@ -68,7 +68,7 @@ TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_
 }
 
 /* Bits of agreeing components of word i. */
-TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const uint32_t *weights, uint32_t i)
+TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *weights, uint32_t i)
 {
 #if TK_PLANES == 2
     return (bits[i] ^ weights[2u * i]) & weights[2u * i + 1u];
@@ -90,7 +90,8 @@ TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint
 
 /* Number of agreeing components in `count` words, for many words: eight at a time are added up
  * column by column to what the columns hold, and one population count serves for their carries. */
-TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights, uint32_t count)
+TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
+                                   uint32_t count)
 {
     uint32_t agreeing = 0u;
     uint32_t ones = 0u;
@@ -126,7 +127,8 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights
 
 /* Number of agreeing components in `count` words, at least one, for few words and in less code: up
  * to seven are added up column by column, which three bits a column can hold. */
-TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights, uint32_t count)
+TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
+                                   uint32_t count)
 {
     const uint32_t *const end = bits + count;
     uint32_t agreeing = 0u;
@@ -160,8 +162,8 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const uint32_t *weights
 
 /* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]; returns the end of
  * the weights used. */
-TK_SHARED const uint32_t *tk_count(int32_t *counts, const uint32_t *bits, const uint32_t *weights,
-                                   uint32_t count)
+TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bits,
+                                            const TK_FLASH uint32_t *weights, uint32_t count)
 {
     int32_t *const end = counts + TK_OUTPUTS;
     do {
@@ -189,7 +191,7 @@ TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
         scores[output] = (int32_t)score;
     }
     (void)dots;
-#if TK_CLASSES == 2
+#if TK_CLASSES != TK_OUTPUTS
     scores[1] = scores[0];
     scores[0] = -scores[1];
 #endif

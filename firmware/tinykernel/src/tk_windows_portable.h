@@ -67,8 +67,8 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
             "adcs %[high], %[high]"
             : [low] "+l"(*low), [high] "+l"(*high), [v] "+l"(*v), [word] "=&l"(word),
               [other] "=&l"(other)
-            : [scale] "l"(scale), [even] TK_ANY_REGISTER(TK_EVEN_START << 24),
-              [odd] TK_ANY_REGISTER(TK_ODD_START << 24)
+            : [scale] "l"(scale), [even] TK_ANY_REGISTER((uint32_t)TK_EVEN_START << 24),
+              [odd] TK_ANY_REGISTER((uint32_t)TK_ODD_START << 24)
             : "cc", "memory");
 }
 
@@ -94,15 +94,15 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 {
     const int32_t low_v = tk_load_low(*v);
     const int32_t high_v = tk_high_of(*v, low_v);
-    *low = tk_shift_in_top(*low, (uint32_t)low_v * scale + (TK_EVEN_START << 24));
-    *high = tk_shift_in_top(*high, (uint32_t)high_v * scale + (TK_ODD_START << 24));
+    *low = tk_shift_in_top(*low, (uint32_t)low_v * scale + ((uint32_t)TK_EVEN_START << 24));
+    *high = tk_shift_in_top(*high, (uint32_t)high_v * scale + ((uint32_t)TK_ODD_START << 24));
     *v += 1;
 }
 
 #endif
 
-TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
-                          uint32_t scale)
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const TK_FLASH uint32_t *table,
+                          uint32_t count, uint32_t scale)
 {
     uint32_t *const end = bits + count;
     (void)table;
@@ -176,8 +176,8 @@ TK_INLINE uint32_t tk_phase(int32_t v, uint32_t scale)
 /* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
  * move on to the next. In assembly, because the eight low registers of Thumb-1 are just enough and
  * compilers do not see it. */
-TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, const uint8_t **p,
-                               uint32_t scale)
+TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
+                               const TK_FLASH uint8_t **p, uint32_t scale)
 {
     uint32_t word;
     uint32_t other;
@@ -216,10 +216,10 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 
 /* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
  * move on to the next. */
-TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, const uint8_t **p,
-                               uint32_t scale)
+TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
+                               const TK_FLASH uint8_t **p, uint32_t scale)
 {
-    const uint8_t *const group = *p;
+    const TK_FLASH uint8_t *const group = *p;
     const int32_t low_v = tk_load_low(*v);
     const int32_t high_v = tk_high_of(*v, low_v);
     const uint32_t low_phase = tk_phase(low_v, TK_SCALE_OF(0));
@@ -234,8 +234,8 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 
 #endif
 
-TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *table, uint32_t count,
-                          uint32_t scale)
+TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const TK_FLASH uint32_t *table,
+                          uint32_t count, uint32_t scale)
 {
     uint32_t *const end = bits + count;
     do {
@@ -244,7 +244,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
         uint32_t odd = 2u;
         do {
             const uint32_t *const half = v + 8;
-            const uint8_t *p = (const uint8_t *)table;
+            const TK_FLASH uint8_t *p = (const TK_FLASH uint8_t *)table;
             --odd;
             p += odd;
             do {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
+    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -27,10 +28,12 @@ __all__ = [
     "GroupsOption",
     "JsonOption",
     "LabelOption",
+    "MissingOption",
     "ModelArgument",
     "QuietOption",
     "TargetOption",
     "TargetsOption",
+    "check_missing",
     "check_output_file",
     "check_output_folder",
     "complete_target",
@@ -44,11 +47,11 @@ MODEL_SUFFIXES = (".tkm", ".pkl")
 LARGEST_SEED = 2**32 - 1
 
 
-def _budget(text: str | int) -> int:
-    from tinykernel.measure.report import parse_size
+def _budget(text: str | Limits) -> Limits:
+    from tinykernel.measure.limits import parse_limits
 
     try:
-        return parse_size(text)
+        return parse_limits(text)
     except TinykernelError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -91,6 +94,16 @@ GroupsOption = Annotated[
         show_default=False,
     ),
 ]
+MissingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        help="rows that lack a value: drop leaves them out, median fills them with the medians of "
+        "the training, error refuses them. Windows of recordings: drop or error",
+        metavar="drop|median|error",
+        show_default="as in training",
+    ),
+]
 TargetOption = Annotated[
     str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
 ]
@@ -105,9 +118,13 @@ TargetsOption = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    int | None,
+    Any,
     typer.Option(
-        "--budget", parser=_budget, metavar="SIZE", help="flash that may be used, e.g. 30KB"
+        "--budget",
+        parser=_budget,
+        metavar="SIZE|LIMITS",
+        help="flash that may be used, e.g. 30KB, or several limits: "
+        "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
     ),
 ]
 JsonOption = Annotated[
@@ -167,6 +184,7 @@ def rows_for(
     label: str | None = None,
     groups: str | None = None,
     selection: Selection | None = None,
+    missing: str | None = None,
     test_size: float | None = None,
     seed: int = 0,
 ) -> Rows:
@@ -181,6 +199,8 @@ def rows_for(
         File or folder.
     label, groups, selection, test_size, seed
         As for `load_rows`.
+    missing : str, optional
+        What becomes of missing values, of recordings or (as in `selection`) of rows.
 
     Returns
     -------
@@ -189,7 +209,7 @@ def rows_for(
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
 
-    cut = recordings_for(model, integer, data, label=label, groups=groups)
+    cut = recordings_for(model, integer, data, label=label, groups=groups, missing=missing)
     if cut is not None:
         return signal_rows(cut, test_size, seed)
     return load_rows(
@@ -198,7 +218,8 @@ def rows_for(
         groups=groups,
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
-        classes=integer.classes,
+        classes=integer.classes or None,
+        values=integer.values is not None,
         selection=selection,
         test_size=test_size,
         seed=seed,
@@ -213,6 +234,7 @@ def recordings_for(
     label: str | None = None,
     groups: str | None = None,
     mixed: str | None = None,
+    missing: str | None = None,
 ) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
@@ -221,7 +243,7 @@ def recordings_for(
     model : pathlib.Path
     integer : IntegerModel
     data : str
-    label, groups, mixed : str, optional
+    label, groups, mixed, missing : str, optional
         Instead of what training did.
 
     Returns
@@ -235,7 +257,16 @@ def recordings_for(
     cutting = remembered(said, integer)
     if cutting is None or not takes_recordings(data, integer, said):
         return None
-    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed)
+    check_missing(missing, ("drop", "error"), "windows of recordings")
+    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed, missing=missing)
+
+
+def check_missing(missing: str | None, allowed: Sequence[str], what: str) -> None:
+    """Refuse a value of --missing that the kind of data does not have."""
+    if missing is not None and missing not in allowed:
+        raise typer.BadParameter(
+            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
+        )
 
 
 def check_output_file(

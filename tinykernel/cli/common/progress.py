@@ -60,6 +60,7 @@ class PlainLines:
         self._clock = clock
         self._last = clock()
         self._waiting: Progress | None = None
+        self._begun = False
 
     def __call__(self, progress: Progress) -> None:
         """Take one message of a trainer."""
@@ -67,7 +68,10 @@ class PlainLines:
         if self._waiting is not None and self._waiting.stage != progress.stage:
             self.finish()
         self._waiting = progress
-        if late or progress.done == progress.total:
+        # The first line at once: a sign of life.
+        first = not self._begun and progress.done == 0
+        self._begun = True
+        if late or first or progress.done == progress.total:
             self.finish()
 
     def finish(self) -> None:
@@ -76,8 +80,8 @@ class PlainLines:
             return
         seen, self._waiting = self._waiting, None
         self._last = self._clock()
-        count = f"{seen.done}" if seen.total is None else f"{seen.done}/{seen.total}"
-        self._write(f"{seen.stage}: {count} {seen.message}".rstrip())
+        count = f"{seen.done or ''}" if seen.total is None else f"{seen.done}/{seen.total}"
+        self._write(f"{seen.stage}: {count} {seen.message}".replace(":  ", ": ").rstrip(" :"))
 
 
 @contextmanager

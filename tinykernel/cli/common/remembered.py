@@ -31,6 +31,8 @@ class Remembered:
     everything : dict
         As it stands in the file.
     data, label, groups, target : str or None
+    limits : str or None
+        The whole budget, where there is more than flash.
     budget, seed : int or None
     test_size : float or None
     """
@@ -40,14 +42,17 @@ class Remembered:
     label: str | None = None
     groups: str | None = None
     target: str | None = None
+    limits: str | None = None
     budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
 
-    def names(self, data: str, label: str | None, groups: str | None) -> Names:
+    def names(
+        self, data: str, label: str | None, groups: str | None, missing: str | None = None
+    ) -> Names:
         """Return label and groups, as given, else as remembered where the file has them.
 
-        The inputs and what becomes of missing values are always those of the training.
+        The inputs are always those of the training.
 
         Parameters
         ----------
@@ -55,6 +60,8 @@ class Remembered:
             The file.
         label, groups : str or None
             As given by the user.
+        missing : {None, "drop", "median", "error"}
+            What becomes of missing values; as in the training where it is None.
         """
         from tinykernel.data.formats import names_in
         from tinykernel.data.load import find_data
@@ -68,25 +75,34 @@ class Remembered:
         return {
             "label": label or (self.label if self.label in there else None),
             "groups": groups or (self.groups if self.groups in there else None),
-            "selection": self._selection(is_table=file.suffix.lower() not in (".npz", ".npy")),
+            "selection": self._selection(
+                missing, is_table=file.suffix.lower() not in (".npz", ".npy")
+            ),
         }
 
-    def _selection(self, *, is_table: bool) -> Selection:
+    def _selection(self, asked: str | None, *, is_table: bool) -> Selection:
+        from tinykernel.cli.common.options import check_missing
         from tinykernel.data.selection import Selection
+        from tinykernel.errors import TinykernelError
 
         inputs, medians = (self.everything.get(name) for name in ("inputs", "medians"))
-        missing = self.everything.get("missing")
+        check_missing(asked, ("drop", "median", "error"), "rows of tables and arrays")
+        missing = self.everything.get("missing") if asked is None else asked
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
         numbers = medians if isinstance(medians, list) else []
+        if asked == "median" and not numbers:
+            raise TinykernelError(
+                "--missing median: the model file holds no medians; train it with --missing median"
+            )
         return Selection(
             inputs=tuple(inputs) if is_named and inputs else None,
             missing=missing if missing in ("drop", "median") else None,
             medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
         )
 
-    def budget_for(self, target: str) -> int | None:
-        """Return the budget in bytes where it is one for this target."""
-        return self.budget if target == self.target else None
+    def budget_for(self, target: str) -> str | int | None:
+        """Return the budget where it is one for this target: bytes of flash, or limits."""
+        return (self.limits or self.budget) if target == self.target else None
 
     def share_seen(self, X: Any) -> float | None:
         """Return the share of rows that were trained on, or None where the file does not say."""
@@ -106,8 +122,8 @@ def remembered(model: Path) -> Remembered:
     from tinykernel.modelfile import about
 
     found = about(model)
-    kinds = {"data": str, "label": str, "groups": str, "target": str, "budget": int, "seed": int,
-             "test_size": float}  # fmt: skip
+    kinds = {"data": str, "label": str, "groups": str, "target": str, "limits": str,
+             "budget": int, "seed": int, "test_size": float}  # fmt: skip
     known = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     if known.get("target") not in TARGETS:
         known.pop("target", None)
@@ -130,7 +146,7 @@ def about_training(
     """
     from tinykernel.data.seen import record_of
 
-    memory = trained.memory
+    sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
         "data": dataset.source,
         "split": dataset.split,
@@ -138,11 +154,15 @@ def about_training(
         "method": trained.method,
         "target": target,
         "budget": trained.budget,
+        "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
         "training_rows": {"rows": len(dataset.y_train), **record_of(dataset.X_train)},
     }
-    if memory is not None:
-        found |= {"sizes": {"flash": memory.flash, "ram": memory.ram,
-                            "measured": memory.compiler or memory.source}}  # fmt: skip
+    if sizes is not None:
+        found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,
+                            "measured": sizes.compiler or sizes.source}}  # fmt: skip
+    searched = getattr(trained.classifier, "search_", None)
+    if searched:
+        found["search"] = {name: value for name, value in searched.items() if value is not None}
     plain = {name: list(value) if isinstance(value, tuple) else value
              for name, value in found.items()}  # fmt: skip
     return {name: value for name, value in plain.items() if value is not None}

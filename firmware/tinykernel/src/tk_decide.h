@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From scores to a decision: a label or "I do not know", and how sure it is.
+ *
+ * Included by models with a decision part, after tk_predict.h. Their macros and tables:
+ *   TK_THRESHOLD(i)        least margin at which label i is an answer, uint32_t; not defined where
+ *                          every label is one
+ *   TK_CONFIDENCE_SHIFT    0..31: of margins, to places in tk_confidence
+ *   tk_confidence[64]      uint8_t, ascending
+ *
+ * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
+#ifndef TK_DECIDE_H
+#define TK_DECIDE_H
+
+#include "tk_predict.h"
+
+#define TK_UNKNOWN (-1)
+
+/* The label, and its margin. */
+TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
+{
+#if TK_CLASSES == 2
+    const int best = scores[1] > scores[0];
+    *margin = (uint32_t)scores[best] - (uint32_t)scores[1 - best];
+#else
+    int32_t largest = scores[0];
+    int32_t second = (int32_t)0x80000000u;
+    int best = 0;
+    int i;
+    for (i = 1; i < TK_CLASSES; ++i) {
+        const int32_t score = scores[i];
+        if (score > largest) {
+            second = largest;
+            largest = score;
+            best = i;
+        } else if (score > second) {
+            second = score;
+        }
+    }
+    *margin = (uint32_t)largest - (uint32_t)second;
+#endif
+    return best;
+}
+
+/* The label, or TK_UNKNOWN where its margin is below the threshold. */
+TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
+{
+    const int best = tk_margin(scores, margin);
+#if defined(TK_THRESHOLD)
+    if (*margin < TK_THRESHOLD(best)) {
+        return TK_UNKNOWN;
+    }
+#endif
+    return best;
+}
+
+TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
+{
+    uint32_t margin;
+    (void)tk_margin(scores, &margin);
+    margin >>= TK_CONFIDENCE_SHIFT;
+    return tk_confidence[margin < 63u ? margin : 63u];
+}
+
+#if TK_LOCAL
+typedef tk_sensor_t tk_given_t;
+#else
+typedef tk_raw_t tk_given_t;
+#endif
+
+TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+{
+    tk_scores(input, scratch, tk_score_words(scratch));
+    return tk_decide_scores(tk_score_words(scratch), margin);
+}
+
+#if TK_LOCAL == 2
+TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *margin)
+{
+    tk_stream_scores(state, scratch, tk_score_words(scratch));
+    return tk_decide_scores(tk_score_words(scratch), margin);
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+"""tinykernel calibrate: what it prints and writes, and when it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import arrays, blobs, failed, run
+from tinykernel import load
+from tinykernel.modelfile import about
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return rows that the model of the other tests has not seen."""
+    X, y = blobs(600, 7)
+    file = tmp_path_factory.mktemp("fresh") / "fresh.npz"
+    np.savez(file, X=X, y=y)
+    return file
+
+
+def test_a_promise(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """The model that is written refuses what it is unsure of, and the promise is in words."""
+    output = tmp_path / "sure.tkm"
+    result = run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
+    assert result.exit_code == 0, result.output
+    words = "with these 600 rows: error among answered at most 10 % with 95 % confidence"
+    assert words in result.stdout
+    model, rows = load(output), arrays(fresh)
+    answers = model.decide(rows["X"])
+    assert 0 < np.mean(answers < 0) < 0.6
+    assert np.mean(answers[answers >= 0] != rows["y"][answers >= 0]) < 0.1
+    assert about(output)["calibration"]["statement"] == words
+    assert about(output)["training_rows"] == about(work / "gesture.tkm")["training_rows"]
+
+
+def test_json(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """--json prints one object with coverage, bound and thresholds."""
+    result = run("calibrate", work / "gesture.pkl", fresh, "--coverage", "0.8", "-o",
+                 tmp_path / "m.pkl", "--json")  # fmt: skip
+    found = json.loads(result.stdout)
+    assert found["coverage"] == pytest.approx(0.8, abs=0.02)
+    assert found["thresholds"][0] > 0
+    assert found["rows"] == 600
+
+
+def test_rows_of_the_training_are_refused(work: Path, tmp_path: Path) -> None:
+    """A model is too sure of the rows it learned from: they promise nothing, unless forced."""
+    data, output = arrays(work / "data.npz"), tmp_path / "m.tkm"
+    np.savez(tmp_path / "seen.npz", X=data["X_train"], y=data["y_train"])
+    line = failed("calibrate", work / "gesture.tkm", tmp_path / "seen.npz", "-o", output)
+    assert "all of these rows were used in training" in line
+    assert not output.exists()
+    result = run("calibrate", work / "gesture.tkm", tmp_path / "seen.npz", "-o", output, "--force")
+    assert result.exit_code == 0, result.output
+
+
+def test_too_few_rows_write_nothing(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """What the rows do not support ends with one line; an older file stays as it is."""
+    output = tmp_path / "m.tkm"
+    output.write_bytes(b"mine")
+    line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0.1%", "-o", output)
+    assert "too few" in line
+    assert "2996" in line
+    assert output.read_bytes() == b"mine"
+    line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output,
+                  status=2)  # fmt: skip
+    assert "write a share such as 1% or 0.01" in line

@@ -1,0 +1,132 @@
+"""tinykernel tune: a whole session, --pick, a kill in the middle, and wrong usage."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from tests.cli.tools import failed, process, run, table_with_groups
+from tinykernel import load
+from tinykernel.modelfile import about
+
+# At 4 KB the linear part of 5 inputs is all that competes with a few components.
+OPTIONS = ("--sizes", "3KB,4KB", "--folds", 2, "--epochs", 2, "--effort", "quick", "-t",
+           "cortex-m0plus")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned(work, tmp_path_factory):
+    """A folder with best.tkm, curve.csv, its journal, and what the command printed as JSON."""
+    folder = tmp_path_factory.mktemp("tune")
+    result = run("tune", work / "data.npz", *OPTIONS, "-o", folder / "best.tkm", "--csv",
+                 folder / "curve.csv", "--json", "-q")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    (folder / "out.json").write_text(result.stdout)
+    return folder
+
+
+def test_the_recommended_model_is_written(work, tuned):
+    """The model keeps to its size, remembers the curve, and verifies; CSV and JSON agree."""
+    found = json.loads((tuned / "out.json").read_text())
+    assert found.keys() >= {"best", "front", "points", "recommendation", "test"}
+    assert found["best"]["budget"] in (3072, 4096)
+    assert found["best"]["flash"] <= found["best"]["budget"]
+    said = about(tuned / "best.tkm")
+    assert said["budget"] == said["tune"]["recommended"] == found["best"]["budget"]
+    assert len(said["tune"]["curve"]) == 2
+    lines = (tuned / "curve.csv").read_text().splitlines()
+    assert lines[0].startswith("budget,accuracy,standard_error,")
+    assert [line.split(",")[0] for line in lines[1:]] == ["3072", "4096"]
+    assert found["test"]["rows"] == 30
+    verified = run("verify", tuned / "best.tkm", "--data", work / "data.npz", "-t", "host", "-q")
+    assert verified.exit_code == 0
+    shown = run("inspect", tuned / "best.tkm")
+    assert "recommended" in shown.stdout
+
+
+def test_pick_trains_nothing(work, tuned, monkeypatch):
+    """--pick writes another size from the journal; a size that is not there is one line."""
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("tinykernel.tuning.run.run_trial", never)
+    for asked, expected in (("3KB", 3072), ("100KB", 4096)):
+        file = tuned / f"{asked}.tkm"
+        result = run("tune", work / "data.npz", *OPTIONS, "-o", file, "--pick", asked)
+        assert result.exit_code == 0, result.output
+        assert about(file)["budget"] == expected
+        assert "standard error" in result.stdout
+    message = failed(
+        "tune", work / "data.npz", *OPTIONS, "-o", tuned / "x.tkm", "--pick", "1KB", "-q"
+    )
+    assert "there are 3 KB, 4 KB" in message
+    assert not (tuned / "x.tkm").exists()
+
+
+@pytest.mark.slow
+def test_killed_and_started_again(work, tuned, tmp_path):
+    """After SIGKILL what was finished stays, and the end is that of an undisturbed run."""
+    command = ("tune", work / "data.npz", *OPTIONS, "-o", tmp_path / "best.tkm", "-q", "-j", 1)
+    child = process(*command)
+    deadline = time.monotonic() + 300
+    while not list(tmp_path.glob("data.tune/trial-*")):
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("data.tune/trial-*")}
+    assert len(before) < 6
+    assert not (tmp_path / "best.tkm").exists()
+    assert run(*command).exit_code == 0
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    assert len(list(tmp_path.glob("data.tune/trial-*"))) == 6
+    assert (tmp_path / "best.tkm").read_bytes() == (tuned / "best.tkm").read_bytes()
+
+
+def test_groups_of_a_table(tmp_path):
+    """--groups holds whole groups out; the options of train for tables are there."""
+    table = table_with_groups(tmp_path)
+    result = run("tune", table, *OPTIONS, "--sizes", "3KB", "--groups", "who", "--drop", "a",
+                 "--journal", tmp_path / "j", "-o", tmp_path / "m.tkm", "-q")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "m.tkm").n_features == 4
+    trial = json.loads((tmp_path / "j" / "trial-3072-0.json").read_text().splitlines()[0])
+    assert sum(rows for rows, _ in trial["groups"]) == sum(map(sum, trial["confusion"]))
+
+
+def test_a_short_time_says_so(work, tmp_path):
+    """Where no size was finished in time there is one line, and the journal is named."""
+    message = failed("tune", work / "data.npz", *OPTIONS, "--max-time", "0.001s", "-q",
+                     "-o", tmp_path / "m.tkm")  # fmt: skip
+    assert "the time was up before any size had a model" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "status"),
+    [
+        (("-o", "m.pkl"), "must end in .tkm", 1),
+        (("--pick", "4KB"), "needs -o MODEL", 2),
+        (("--max-time", "soon"), "write a time", 2),
+        (("--sizes", "many"), "is not a size", 2),
+        (("--csv", "a.txt"), "must end in .csv", 1),
+        (("--plot", "a.gif"), "must end in .svg or .png", 1),
+        (("--n-components", "64"), "No such option", 2),
+        (("-t", "host"), "no flash", 1),
+        (("--backend", "dask"), "address of a scheduler", 1),
+        (("--regularization", "1"), "only for --method paper", 2),
+    ],
+)
+def test_wrong_usage(work, tmp_path, monkeypatch, options, expected, status):
+    """Wrong options are one line before anything is trained or written."""
+    monkeypatch.chdir(tmp_path)
+    if "dask" in options:
+        pytest.importorskip("distributed")
+    assert expected in failed("tune", work / "data.npz", "-q", *options, status=status)
+    assert list(tmp_path.iterdir()) == []

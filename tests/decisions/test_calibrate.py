@@ -1,0 +1,177 @@
+"""Decisions: promises that hold, sets that cover, and one line where the rows do not suffice."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel import load, save
+from tinykernel.decisions import calibrate
+from tinykernel.decisions.bounds import conformal_levels, rows_needed, upper_bound
+from tinykernel.decisions.confidence import calibration_error, fit_temperature, softmax
+from tinykernel.decisions.thresholds import by_coverage, by_error
+from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import Decision
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return a model, rows, and labels that are the likelier the model's the larger its margin."""
+    model = dataclasses.replace(random_model(3, n_classes=3), classes=("a", "b", "c"))
+    X, rng = random_raw(model, 1, 3000), np.random.default_rng(0)
+    middle = model.scores(X).mean(axis=0).astype(np.int32)  # or one class had all rows
+    model = dataclasses.replace(model, offset=model.offset - middle)
+    two = np.sort(model.scores(X), axis=1)[:, -2:]
+    margin = (two[:, 1] - two[:, 0]) / np.median(two[:, 1] - two[:, 0])
+    wrong = rng.random(3000) < 0.5 * np.exp(-3 * margin)
+    labels = model.scores(X).argmax(axis=1)
+    labels = np.where(wrong, (labels + rng.integers(1, 3, 3000)) % 3, labels)
+    return model, X, np.array(model.classes)[labels]
+
+
+def test_decisions_against_a_loop(rows) -> None:
+    """Labels, refusals and confidences are those of the definition, row by row."""
+    model, X, y = rows
+    found = calibrate(model, X, y, max_error=0.05, per_class=True).model
+    decision, slow, sure = found.decision, [], []
+    for scores in model.scores(X).tolist():
+        best = scores.index(max(scores))
+        margin = scores[best] - max(scores[:best] + scores[best + 1 :])
+        slow.append(best if margin >= decision.thresholds[best] else -1)
+        sure.append(decision.table[min(margin >> decision.shift, 63)])
+    assert found.decide(X).tolist() == slow
+    assert found.confidence(X).tolist() == sure
+    assert 0 < slow.count(-1) < len(slow)
+    assert np.ptp(sure) > 50
+    assert np.array_equal(found.scores(X), model.scores(X))
+
+
+def test_promise_holds_for_the_threshold_that_is_chosen() -> None:
+    """Of many calibrations no more break their promise than the risk says."""
+    rng, risk, most, broken, answered = np.random.default_rng(0), 0.2, 0.1, 0, 0
+    truth = np.arange(4000) / 4000
+    for _ in range(80):
+        margin = rng.integers(0, 4000, 300)
+        right = rng.random(300) >= 0.5 * (1 - truth[margin]) ** 2
+        chosen, _ = by_error(margin.astype(np.uint32), right, most, risk, 1.0)
+        if chosen is not None:
+            answered += 1
+            broken += np.mean(0.5 * (1 - truth[chosen.threshold :]) ** 2) > most
+    assert answered > 60
+    assert broken <= 0.2 * 80
+
+
+def test_bounds_against_their_definition() -> None:
+    """The number of rows that is said to be needed suffices, and one less does not."""
+    for most, risk, wrong in ((0.01, 0.05, 0), (0.05, 0.01, 3), (0.3, 0.2, 1)):
+        n = rows_needed(most, risk, wrong=wrong)
+        assert n is not None
+        assert upper_bound(wrong, n, risk) <= most < upper_bound(wrong, n - 1, risk)
+
+
+def test_coverage_and_sets_cover_new_rows(rows) -> None:
+    """As many new rows are answered, and as many sets hold the truth, as was asked for."""
+    model, X, y = rows
+    found = calibrate(model, X[:1500], y[:1500], coverage=0.9).model
+    assert 0.87 < np.mean(found.decide(X[1500:]) >= 0) < 0.96  # equal margins go together
+    for alpha in (0.2, 0.05):
+        sets = found.predict_set(X[1500:], alpha)
+        held = sets[np.arange(1500), np.searchsorted(model.classes, y[1500:])]
+        assert held.mean() > 1 - alpha - 0.02
+        assert sets.sum(axis=1).min() >= 1
+    assert found.predict_set(X, 0.01).sum() > found.predict_set(X, 0.1).sum()
+
+
+def test_groups_that_are_alike_count_as_fewer_rows(rows) -> None:
+    """Repeating rows within groups makes no promise tighter, and no set smaller."""
+    model, X, y = rows
+    by_row = calibrate(model, X, y)
+    group = np.arange(300)
+    by_group = calibrate(model, np.repeat(X[:300], 10, 0), np.repeat(y[:300], 10),
+                         groups=np.repeat(group, 10))  # fmt: skip
+    assert by_group.independent < 400 < by_row.independent
+    assert by_group.bound > by_row.bound
+    levels = conformal_levels(np.repeat(group, 10), 3000)
+    assert levels.sum() == pytest.approx(300 / 301)
+    y = np.where(np.arange(3000) < 200, np.roll(y, 1), y)  # one of the groups is different
+    with pytest.raises(TinykernelError, match="of 15 groups, tell as much of new groups as"):
+        calibrate(model, X, y, groups=np.arange(3000) // 200, max_error=0.02)
+    margin = np.arange(3000, dtype=np.uint32)
+    assert by_coverage(margin, margin > 0, 0.999, 0.05, 1.0, levels) is None
+
+
+def test_probabilities_are_calibrated(rows) -> None:
+    """The temperature finds the truth: labels drawn from known probabilities."""
+    rng, logits = np.random.default_rng(1), np.random.default_rng(2).normal(size=(4000, 4))
+    true = softmax(logits, 0.5)
+    labels = (rng.random((4000, 1)) > true.cumsum(axis=1)).sum(axis=1)
+    assert fit_temperature(logits, labels) == pytest.approx(0.5, rel=0.05)
+    model, X, y = rows
+    found = calibrate(model, X[::2], y[::2])
+    right = model.predict(X[1::2]) == y[1::2]
+    assert calibration_error((found.model.confidence(X[1::2]) + 0.5) / 256, right) < 0.03
+    assert found.error_after < 0.1
+    assert found.model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"max_error": 1.5}, "the largest error must be above 0 and below 1"),
+        ({"max_error": 0.1, "coverage": 0.9}, "not both"),
+        ({"max_error": 0.0001}, "3000 rows are too few .* at least 29957"),
+        ({"coverage": 0.9999}, "3000 rows are too few for a coverage of 99.99 %; at least 9999"),
+        ({"per_class": True}, "goes with"),
+        ({"y": np.array(["a"] * 3000)}, "class 'b' has no row"),
+        ({"y": np.array(["z"] * 3000)}, "'z' is no class"),
+    ],
+)  # fmt: skip
+def test_what_rows_cannot_promise(rows, change: dict[str, Any], words: str) -> None:
+    """One line says what is wrong and how many rows are needed."""
+    model, X, y = rows
+    with pytest.raises(TinykernelError, match=words):
+        calibrate(model, X, **({"y": y} | change))
+
+
+def test_alpha(rows) -> None:
+    """An alpha out of range, or too small for the rows, is refused."""
+    model, X, y = rows
+    found = calibrate(model, X[:100], y[:100]).model
+    for alpha, words in ((0.0, "above 0"), (1.0, "below 1"), (0.001, "at least 999 rows")):
+        with pytest.raises(TinykernelError, match=words):
+            found.predict_set(X[:2], alpha)
+    with pytest.raises(TinykernelError, match="was not calibrated"):
+        model.predict_set(X[:2], 0.1)
+
+
+def test_model_file_keeps_the_decision_part(rows, tmp_path) -> None:
+    """What is saved comes back; a model without a decision part is written as before."""
+    model, X, y = rows
+    found = calibrate(model, X, y, max_error=0.05).model
+    save(found, tmp_path / "m.tkm")
+    back = load(tmp_path / "m.tkm")
+    assert back == found != model
+    assert back.decision.statement == found.decision.statement
+    assert np.array_equal(back.decide(X), found.decide(X))
+    assert "decision" not in model.header()
+    assert not any("decision" in name for name in model.arrays())
+    save(dataclasses.replace(found, decision=None), tmp_path / "without.tkm")
+    save(model, tmp_path / "model.tkm")
+    assert (tmp_path / "without.tkm").read_bytes() == (tmp_path / "model.tkm").read_bytes()
+
+
+def test_wrong_decision_parts_are_refused(rows) -> None:
+    """Damaged fields do not make a model."""
+    model, X, y = rows
+    found = calibrate(model, X, y).model
+    for change in ({"shift": 32}, {"temperature": 0.0}, {"table": found.decision.table[::-1]},
+                   {"set_levels": found.decision.set_levels * 2}):  # fmt: skip
+        with pytest.raises(TinykernelError, match=r"^decision: "):
+            dataclasses.replace(found.decision, **change)
+    two = Decision(**{**vars(found.decision), "thresholds": np.zeros(2, np.uint32)})
+    with pytest.raises(TinykernelError, match="2 thresholds for 3 classes"):
+        dataclasses.replace(model, decision=two)

@@ -1,0 +1,126 @@
+"""Decisions of the generated C, on this computer and on emulated cores, against Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.firmware.local_models import IMAGES, SIGNALS
+from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
+from tests.firmware.test_host import SANITISERS
+from tests.random_models import random_model, random_raw
+from tinykernel.build.program import WARNING_FLAGS, find_platforms
+from tinykernel.codegen import sources
+from tinykernel.codegen.sources import render_single, render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.model.decision import Decision, margins
+from tinykernel.model.integer import IntegerModel
+from tinykernel.parity import verify
+
+
+def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> IntegerModel:
+    """Return a model that refuses about half of these rows, and is as sure as can be of some."""
+    labels, margin = margins(model.scores(X))
+    thresholds = [int(np.median(margin))]
+    if per_class:
+        thresholds = [
+            int(np.median(margin[labels == label])) if np.any(labels == label) else 2**32 - 1
+            for label in range(model.n_classes)
+        ]
+    shift = max(0, int(margin.max()).bit_length() - 7)
+    none = np.zeros(1)
+    decision = Decision(
+        np.array(thresholds, np.uint32), np.linspace(3, 255, 64).astype(np.uint8), shift, 1.0,
+        none.astype(np.uint32), none + 0.5, "a promise with */ in it",
+    )  # fmt: skip
+    return dataclasses.replace(model, decision=decision)
+
+
+CASES: dict[str, Callable[[], IntegerModel]] = {
+    "two classes": lambda: random_model(2, n_classes=2, raw_dtype="float32"),
+    "five classes, 16 bits": lambda: random_model(3, n_classes=5, bits=16, raw_dtype="int32"),
+    "image": IMAGES["28 x 28"],
+    "stream": SIGNALS["components"],
+    "no stream": SIGNALS["no stream"],
+}
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.parametrize("kind", CASES)
+def test_decisions_on_this_computer(
+    require_tool: Callable[[str], str], kind: str, per_class: bool
+) -> None:
+    """Labels, refusals, margins and confidences are Python's, through every entry."""
+    require_tool("gcc")
+    model = CASES[kind]()
+    X = random_raw(model, 1, 40)
+    found = deciding(model, X, per_class)
+    assert 5 < np.sum(found.decide(X) < 0) < 35
+    result = verify(found, X, flags=SANITISERS)
+    assert result.first_difference is None
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
+@pytest.mark.parametrize("kind", ["five classes, 16 bits", "stream"])
+def test_decisions_on_emulated_cores(
+    require_tool: Callable[[str], str], core: str, kind: str
+) -> None:
+    """The same on cores with and without packed instructions, windows and streams."""
+    for tool in TOOLS.get(core, ARM_TOOLS):
+        require_tool(tool)
+    model = CASES[kind]()
+    X = random_raw(model, 1, 20)
+    assert verify(deciding(model, X, kind == "stream"), X, target=core).first_difference is None
+
+
+@pytest.mark.parametrize(
+    ("place", "what"), [("TK_THRESHOLD(i)", "decision"), ("tk_confidence", "confidence")]
+)
+def test_a_wrong_decision_is_found(
+    require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, place: str, what: str
+) -> None:
+    """The comparison bites: another threshold or confidence is named as a difference."""
+    require_tool("gcc")
+    model = random_model(1)
+    X = random_raw(model, 1, 60)
+    found, true_pack = deciding(model, X), sources.pack
+
+    def wrong_pack(given: IntegerModel):
+        packed = true_pack(given)
+        definitions = tuple(
+            dataclasses.replace(one, value="1u") if one.name == place else one
+            for one in packed.definitions
+        )
+        tables = tuple(
+            dataclasses.replace(one, values=one.values ^ 1) if one.name == place else one
+            for one in packed.tables
+        )
+        return dataclasses.replace(packed, definitions=definitions, tables=tables)
+
+    monkeypatch.setattr(sources, "pack", wrong_pack)
+    result = verify(found, X)
+    assert f", {what}: " in str(result.first_difference)
+
+
+def test_without_a_decision_part_the_c_is_as_before(
+    require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """A model without one has nothing of it; with one, its single file compiles by itself."""
+    require_tool("gcc")
+    model = random_model(1)
+    plain = render_sources(model, "plain")
+    for text in (plain["src/plain.c"], plain["include/plain.h"],
+                 render_single(plain, "plain")["single/plain.c"]):  # fmt: skip
+        assert b"decide" not in text
+        assert b"onfidence" not in text
+    X = random_raw(model, 1, 10)
+    files = render_sources(deciding(model, X), "sure")
+    assert b"#define SURE_UNKNOWN (-1)" in files["include/sure.h"]
+    (tmp_path / "sure.h").write_bytes(files["include/sure.h"])
+    (tmp_path / "sure.c").write_bytes(render_single(files, "sure")["single/sure.c"])
+    chain = find_platforms(find_target("host"))[0].chain
+    chain.compile(tmp_path / "sure.c", tmp_path / "sure.o", flags=(*WARNING_FLAGS, "-O2"))

@@ -1,0 +1,76 @@
+"""The stream of the generated C against the window call of Python, over a long recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tinykernel import TernaryKernelClassifier, windows
+from tinykernel.model.integer import IntegerModel
+from tinykernel.parity import verify
+
+WINDOW, HOP = 128, 8
+TOOLS = {
+    "host": ("gcc",),
+    "cortex-m0plus": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m3": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+}
+_Recordings = tuple[IntegerModel, list[NDArray[Any]]]
+
+
+def write_walk(folder: Path) -> None:
+    """Write half an hour at 50 Hz: gait of changing pace, rest, drift and knocks."""
+    rng = np.random.default_rng(0)
+    n = 83_000
+    active = np.repeat(rng.permutation(np.arange(n // 1000) % 3), 1000)
+    phase = np.cumsum(np.array([0.0, 0.22, 0.38])[active] * rng.uniform(0.9, 1.1, n))
+    beats = np.sin(phase[:, np.newaxis] + np.arange(6)) + 0.4 * np.sin(3 * phase)[:, np.newaxis]
+    drift = np.cumsum(rng.normal(size=(n, 6)), axis=0)
+    knocks = (rng.random((n, 1)) < 0.001) * rng.normal(size=(n, 6)) * 20_000
+    X = 2500 * beats * (active > 0)[:, np.newaxis] + 3 * drift + 60 * rng.normal(size=(n, 6))
+    X = np.clip(X + knocks, -32768, 32767).astype(np.int16)
+    np.savez(folder / "walk.npz", X=X, y=active, rate=50)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
+    """A small model, and all samples of each real recording, or of one of the same kind.
+
+    Samples on both sides of a gap follow each other here: the longer, the more counters wrap.
+    """
+    real = Path(os.environ.get("TINYKERNEL_DATA", "")) / "har_recordings"
+    folder, label = real, "activity"
+    if not os.environ.get("TINYKERNEL_DATA") or not real.is_dir():
+        folder, label = tmp_path_factory.mktemp("walk"), "y"
+        write_walk(folder)
+    cut = windows(folder, WINDOW, HOP, label=label)
+    assert cut.y is not None
+    few = slice(None, None, 20)
+    classifier = TernaryKernelClassifier(n_kernels=24, epochs=2, hop=HOP, random_state=0)
+    model = classifier.fit(cut.X[few], cut.y[few]).quantize()
+    by_file = groupby(cut.stretches, key=lambda stretch: stretch.group)
+    return model, [np.concatenate([one.X for one in stretches]) for _, stretches in by_file]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", TOOLS)
+def test_ten_thousand_hops(
+    require_tool: Callable[[str], str], recorded: _Recordings, core: str
+) -> None:
+    """What is pushed sample by sample scores at every hop as the window call of Python does."""
+    for tool in TOOLS[core]:
+        require_tool(tool)
+    model, recordings = recorded
+    first = recordings[0][:WINDOW].reshape(1, -1)
+    result = verify(model, first, target=core, recordings=recordings)
+    assert result.first_difference is None
+    assert result.hops == sum(1 + (len(samples) - WINDOW) // HOP for samples in recordings)
+    assert result.hops >= 10_000

@@ -1,0 +1,289 @@
+"""tinykernel.tune: the curve, the rule of one standard error, the journal, the number of jobs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tinykernel
+from tests.cli.tools import blobs
+from tests.random_models import random_model
+from tinykernel import TinykernelError, tune
+from tinykernel.measure.report import Report, report
+from tinykernel.tuning.curve import Point, curve, smallest_good
+from tinykernel.tuning.journal import Journal
+from tinykernel.tuning.trials import Outcome, Trial, deal_folds
+
+QUICK = {"epochs": 2, "effort": "quick", "n_folds": 2}
+MODEL = random_model(0)
+MEMORY = report(MODEL, "cortex-m4", compiler="none")
+
+
+@pytest.fixture
+def no_tools(monkeypatch):
+    """Neither compiler nor emulator: sizes are estimates, instructions are not counted."""
+
+    def missing(*_):
+        raise TinykernelError("no emulator")
+
+    monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: None)
+    monkeypatch.setattr("tinykernel.tuning.trials.bench", missing)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Trials that cost nothing: larger models are better; the list tells which were made."""
+    made: list[Trial] = []
+
+    def fake(work, trial, stop=None):
+        made.append(trial)
+        if trial.is_final:
+            return Outcome(trial, 0.01, memory=MEMORY, counted="by hand", model=MODEL)
+        right = 40 + trial.size // 1024
+        return Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
+
+    monkeypatch.setattr("tinykernel.tuning.run.run_trial", fake)
+    return made
+
+
+def data(classes: int = 2):
+    return blobs(60, 0, classes)
+
+
+def point(budget: int, accuracy: float, error: float) -> Point:
+    return Point(budget, accuracy, error, (accuracy,), budget, 100, 50, "gcc", 1000, "qemu")
+
+
+def test_the_smallest_within_one_standard_error_of_the_best():
+    """The error of the best decides, not that of the small ones; flash tells which is small."""
+    points = [point(2, 0.90, 0.2), point(3, 0.94, 0.0), point(4, 0.95, 0.01), point(8, 0.95, 0.01)]
+    good, best = smallest_good(points)
+    assert (good.budget, best.budget) == (3, 4)
+    assert smallest_good([point(2, 0.93, 0.5), point(4, 0.95, 0.01)])[0].budget == 4
+
+
+def outcome(size: int, fold: int, right: int, groups=None, flash: int = 1000) -> Outcome:
+    if fold < 0:
+        memory = Report("cortex-m4", "estimate", flash, {}, 0, 10, 20, 1 << 20, 1 << 20)
+        return Outcome(Trial(size, fold), 1.0, memory=memory, counted="-", model=MODEL)
+    return Outcome(Trial(size, fold), 1.0, confusion=[[right, 50 - right], [0, 50]], groups=groups)
+
+
+def test_points_are_judged_on_the_same_folds():
+    """After an early end a size with more folds is not compared on others; no fold, no point."""
+    points = curve(
+        [outcome(1, -1, 0), outcome(1, 0, 40), outcome(1, 1, 50), outcome(2, -1, 0, flash=900),
+         outcome(2, 0, 45), outcome(3, -1, 0), outcome(4, 0, 50)],
+        balanced=False,
+    )  # fmt: skip
+    assert [(p.budget, p.accuracy, p.folds) for p in points] == [
+        (1, 0.9, (0.9,)), (2, 0.95, (0.95,))
+    ]  # fmt: skip
+    assert [p.on_front for p in points] == [False, True]  # less flash and better
+
+
+def test_standard_error():
+    """That of the rows is the binomial one, that of groups counts groups, the folds may be more."""
+    (alone,) = curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=False)
+    assert alone.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / 100))
+    whole = [[10, 10]] * 9 + [[10, 0]]
+    (grouped,) = curve([outcome(1, -1, 0), outcome(1, 0, 40, whole)], balanced=False)
+    assert grouped.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / 9))
+    (folded,) = curve(
+        [outcome(1, -1, 0), outcome(1, 0, 50), outcome(1, 1, 10)], balanced=False
+    )  # fmt: skip
+    assert folded.standard_error == pytest.approx(np.std([1, 0.6], ddof=1) / np.sqrt(2))
+    (balanced,) = curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=True)
+    assert balanced.accuracy == pytest.approx(0.9)
+    assert balanced.standard_error == pytest.approx(np.sqrt(0.8 * 0.2 / 50) / 2)
+
+
+def test_folds_take_whole_groups_and_every_label():
+    """No group is in two folds; without groups every fold has rows of every label."""
+    y = np.arange(60) % 3
+    groups = np.arange(60) // 6
+    folds = deal_folds(y, groups, 4, 0)
+    assert all(np.unique(folds[groups == group]).size == 1 for group in range(10))
+    plain = deal_folds(y, None, 4, 0)
+    assert all(np.unique(y[plain == fold]).size == 3 for fold in range(4))
+    with pytest.raises(TinykernelError, match="one group"):
+        deal_folds(y, np.zeros(60), 4, 0)
+
+
+def test_same_result_whatever_runs_the_trials(no_tools, require_tool):
+    """One job, two jobs and a Dask cluster of two workers give the same curve and models."""
+    distributed = require_tool("distributed")
+    X, y = data(3)
+    how = {"sizes": ["3KB", "4KB"], **QUICK}
+    found = [tune(X, y, **how, n_jobs=jobs) for jobs in (1, 2)]
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        found.append(tune(X, y, **how, backend="dask", scheduler=cluster.scheduler_address))
+    prints = [{size: m.fingerprint() for size, m in each.models.items()} for each in found]
+    assert prints[0] == prints[1] == prints[2]
+    assert set(prints[0]) == {3072, 4096}
+    assert found[0].to_dict() == found[1].to_dict() == found[2].to_dict()
+    assert found[0].to_csv() == found[2].to_csv()
+    assert all(p.flash <= p.budget for p in found[0].points)
+    assert found[0].points[0].instructions is None
+    assert "no emulator" in found[0].points[0].counted
+
+
+def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
+    """Each fold is judged on the rows that its training did not see; the last sees all."""
+    seen = []
+    real = tinykernel.train
+
+    def spy(X, y, **named):
+        seen.append({tuple(row) for row in X.tolist()})
+        assert named["groups"] is not None
+        return real(X, y, **named)
+
+    monkeypatch.setattr("tinykernel.tuning.trials.train", spy)
+    X, y = data(3)
+    found = tune(X, y, sizes=["3KB"], groups=np.arange(60) // 6, n_jobs=1, **QUICK)
+    everything = {tuple(row) for row in X.tolist()}
+    assert max(seen, key=len) == everything
+    first, second = sorted(seen, key=len)[:2]
+    assert first | second == everything
+    assert not first & second
+    assert len(found.points[0].folds) == 2
+
+
+def test_the_journal_is_continued(trained, tmp_path):
+    """What is finished is not trained again, also with other sizes; the result is the same."""
+    X, y = data()
+    whole = tune(X, y, sizes=["2KB", "3KB"], n_folds=2)
+    del trained[:]
+    how = {"n_folds": 2, "journal": tmp_path / "j", "n_jobs": 1}
+    tune(X, y, sizes=["2KB"], **how)
+    assert len(trained) == 3
+    (tmp_path / "j" / "trial-2048-1.json").unlink()
+    again = tune(X, y, sizes=["2KB", "3KB"], **how)
+    assert trained[3:] == [Trial(3072, 0), Trial(3072, -1), Trial(2048, 1), Trial(3072, 1)]
+    assert again.to_dict() == whole.to_dict()
+    assert tune(X, y, sizes=["2KB", "3KB"], **how, only_journal=True).pick("2.5KB").budget == 2048
+    assert len(trained) == 7
+
+
+@pytest.mark.parametrize("file", ["journal.json", "trial-2048-0.json", "model-2048.tkm"])
+def test_a_damaged_journal_is_one_line(trained, tmp_path, file):
+    """A file that was changed or cut is named, and nothing is trained on top of it."""
+    X, y = data()
+    how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
+    tune(X, y, **how)
+    text = (tmp_path / file).read_bytes()
+    for damaged in (text[:-9], text.replace(b"4", b"5", 1), b""):
+        (tmp_path / file).write_bytes(damaged)
+        with pytest.raises(TinykernelError, match="damaged") as caught:
+            tune(X, y, **how)
+        assert "\n" not in str(caught.value)
+    assert len(trained) == 3
+
+
+def test_a_foreign_journal_is_refused(trained, tmp_path):
+    """Other data or options, a folder that is no journal, a file: each is said in one line."""
+    X, y = data()
+    how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path / "j"}
+    tune(X, y, **how)
+    with pytest.raises(TinykernelError, match="other data"):
+        tune(X + 1, y, **how)
+    with pytest.raises(TinykernelError, match="epochs was None, is 3"):
+        tune(X, y, epochs=3, **how)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_bytes(b"")
+    with pytest.raises(TinykernelError, match="no journal"):
+        tune(X, y, **how | {"journal": tmp_path / "photos"})
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["a.jpg"]
+    with pytest.raises(TinykernelError, match="is a file"):
+        tune(X, y, **how | {"journal": tmp_path / "photos" / "a.jpg"})
+
+
+def test_an_unpicklable_future_of_the_journal_is_no_crash(trained, tmp_path):
+    """A header of another version of the package is refused as such."""
+    X, y = data()
+    tune(X, y, sizes=["2KB"], n_folds=2, journal=tmp_path)
+    journal = Journal(tmp_path, {"version": "9", "data": "", "options": {}}, 2)
+    with pytest.raises(TinykernelError, match="other data, options, version"):
+        journal.read()
+
+
+def test_the_time_is_kept(trained, tmp_path, monkeypatch):
+    """Nothing is begun that would end too late; the best so far is kept, and it is said."""
+    X, y = data()
+    clock = iter(range(10_000))
+    monkeypatch.setattr("tinykernel.tuning.run.time.monotonic", lambda: next(clock) * 0.1)
+    found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=2.0)
+    assert found.stopped == "the time was up"
+    assert 3 <= found.done < found.total == 10
+    with pytest.raises(TinykernelError, match="before any size had a model"):
+        tune(X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
+
+
+def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
+    """After Ctrl-C there is a recommendation among what is finished; without any, it goes on."""
+    X, y = data()
+    stub = tinykernel.tuning.run.run_trial
+
+    def late(work, trial, stop=None):
+        if trial == Trial(3072, -1):
+            raise KeyboardInterrupt
+        return stub(work, trial)
+
+    monkeypatch.setattr("tinykernel.tuning.run.run_trial", late)
+    how = {"n_folds": 2, "n_jobs": 1, "journal": tmp_path / "j"}
+    found = tune(X, y, sizes=["2KB", "3KB"], **how)
+    assert (found.stopped, found.best.budget, found.done) == ("interrupted", 2048, 3)
+    with pytest.raises(KeyboardInterrupt):
+        tune(X, y, sizes=["3KB"], n_folds=2, n_jobs=1)
+
+
+def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
+    """A size that no model fits is named with its reason and not tried again in every fold."""
+    stub = tinykernel.tuning.run.run_trial
+
+    def small(work, trial, stop=None):
+        done = stub(work, trial)
+        return Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
+
+    monkeypatch.setattr("tinykernel.tuning.run.run_trial", small)
+    X, y = data()
+    found = tune(X, y, sizes=["2KB", "3KB"], n_jobs=1)
+    assert found.left_out == {2048: "too small"}
+    assert (found.done, found.total, found.stopped) == (5, 5, "")
+    assert sum(trial.size == 2048 for trial in trained) == 1
+    with pytest.raises(TinykernelError, match="too small"):
+        tune(X, y, sizes=["2KB"], n_jobs=1)
+
+
+def test_wrong_arguments():
+    """What cannot be tuned is refused in one line before anything is trained."""
+    X, y = data()
+    for named, expected in [
+        ({"target": "host"}, "no flash"),
+        ({"n_components": 64}, "n_components: not for tune"),
+        ({"sizes": ["9KB"], "budget": "8KB"}, "above the budget"),
+        ({"groups": [1, 2]}, "one value a row"),
+        ({"backend": "threading", "scheduler": "x"}, "only for backend dask"),
+        ({"n_folds": 1}, "n_folds"),
+    ]:
+        with pytest.raises(TinykernelError, match=expected):
+            tune(X, y, **named)
+
+
+def test_the_picture_is_the_same_again(trained, tmp_path, require_tool):
+    """The same points give the same bytes of SVG; another suffix is refused."""
+    require_tool("matplotlib")
+    found = tune(*data(), sizes=["2KB", "3KB"], n_folds=2)
+    for name in ("a.svg", "b.svg"):
+        found.plot(tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert json.dumps(found.to_dict())
+    with pytest.raises(TinykernelError, match=r"\.svg or \.png"):
+        found.plot(tmp_path / "a.jpg")

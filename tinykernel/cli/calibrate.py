@@ -1,0 +1,182 @@
+"""Make a model say how sure it is, and when it does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tinykernel.cli.common.judging import seen_in_words
+from tinykernel.cli.common.options import (
+    LARGEST_SEED,
+    MODEL_SUFFIXES,
+    DataArgument,
+    GroupsOption,
+    JsonOption,
+    LabelOption,
+    ModelArgument,
+    QuietOption,
+    check_output_file,
+    rows_for,
+)
+from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.remembered import Remembered, remembered
+
+if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
+    from tinykernel.decisions import Calibration
+
+__all__ = ["calibrate_command", "calibration_in_words", "parse_share"]
+
+
+def parse_share(text: str | float) -> float:
+    """Read a share, as 1% or 0.01.
+
+    Examples
+    --------
+    >>> parse_share("1%"), parse_share("0.95")
+    (0.01, 0.95)
+    """
+    words = str(text).strip()
+    try:
+        value = float(words.rstrip("% ")) / (100 if words.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{words!r}: write a share such as 1% or 0.01")
+    return value
+
+
+def calibrate_command(
+    model: ModelArgument,
+    data: DataArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl")
+    ],
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            "--max-error",
+            parser=parse_share,
+            metavar="SHARE",
+            help="answer as often as an error among the answers of at most this can be promised, "
+            "e.g. 1%",
+        ),
+    ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage", parser=parse_share, metavar="SHARE", help="answer this share, e.g. 95%"
+        ),
+    ] = None,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", metavar="", help="a threshold and a promise a class")
+    ] = False,
+    confidence: Annotated[
+        Any,
+        typer.Option(
+            "--confidence", parser=parse_share, metavar="SHARE", help="of the promise",
+            show_default="95%",
+        ),
+    ] = 0.95,
+    label: LabelOption = None,
+    groups: GroupsOption = None,
+    same_groups: Annotated[
+        bool,
+        typer.Option(
+            "--same-groups", metavar="",
+            help="promise for new rows of the same groups only, not for new groups",
+        ),
+    ] = False,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            "--test-size", min=0.001, max=0.99,
+            help="only the rows that train keeps aside for this size, --seed and --groups",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
+    ] = 0,
+    force: Annotated[
+        bool,
+        typer.Option("--force", "-f", metavar="", help="also with rows that were trained on"),
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
+
+    The rows must not be those of the training. Prints what can be promised of new rows, and ends
+    with status 1, without a model, where the rows do not support what is asked for. Takes the test
+    part of DATA where it has one, all its rows otherwise.
+    """
+    from tinykernel.decisions import calibrate
+    from tinykernel.errors import TinykernelError
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load, save
+
+    check_output_file(output, MODEL_SUFFIXES, inputs=[model])
+    integer, memory = as_integer_model(load(model)), remembered(model)
+    if integer.values is not None:
+        raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
+    names = memory.names(data, label, groups)
+    rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
+    if rows.y is None:
+        raise TinykernelError(f"{data}: has no labels; name their column with --label")
+    _refuse_seen(memory, rows, force)
+    found = calibrate(
+        integer, rows.X, rows.y, max_error=max_error, coverage=coverage, per_class=per_class,
+        confidence=confidence, groups=None if same_groups else rows.group,
+    )  # fmt: skip
+    save(found.model, output, memory.everything | about_calibration(rows, found))
+    if as_json:
+        print_json({"model": output, "data": rows.source, "part": rows.part} | found.to_dict())
+    elif not quiet:
+        print_pairs([("data", f"{rows.part} of {rows.source}"), *calibration_in_words(found),
+                     ("file", str(output))])  # fmt: skip
+
+
+def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
+    """Refuse rows that were trained on, of which a model is surer than of others."""
+    from tinykernel.errors import TinykernelError
+
+    share = memory.share_seen(rows.X)
+    if share and not force:
+        raise TinykernelError(
+            f"{rows.source}: {seen_in_words(share)}; what they promise would not hold for new "
+            "ones. Give others (--test-size takes those that train kept aside), or --force"
+        )
+
+
+def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
+    """Return what the model file is to remember of its calibration."""
+    from tinykernel.data.seen import record_of
+
+    return {"calibration": {"data": rows.source, **found.to_dict()},
+            "calibration_rows": {"rows": found.rows, **record_of(rows.X)}}  # fmt: skip
+
+
+def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
+    """Return the figures as names and values for `print_pairs`.
+
+    Parameters
+    ----------
+    found : Calibration
+    """
+    assert found.model.decision is not None
+    thresholds = found.model.decision.thresholds.tolist()
+    shown = ", ".join(map(str, thresholds[:12])) + (", ..." if len(thresholds) > 12 else "")
+    of = f"{found.rows} rows"
+    if found.groups is not None:
+        of += f" of {found.groups} groups, which count as {found.independent:.0f} independent rows"
+    before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
+    return [
+        ("rows", of),
+        ("promise", found.statement),
+        ("answered", f"{percent(found.coverage)}, of which {found.wrong} are wrong "
+         f"({percent(found.wrong / max(1, found.answered))})"),
+        ("least margin", shown if any(thresholds) else "none: every row is answered"),
+        ("calibration", f"expected error of the probabilities {before}, calibrated {after}"),
+    ]  # fmt: skip

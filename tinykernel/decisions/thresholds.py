@@ -1,0 +1,143 @@
+"""Least margins at which a model answers, chosen on rows that it was not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.decisions.bounds import rows_needed, upper_bound
+
+__all__ = ["Choice", "by_coverage", "by_error"]
+
+_STARTS = 4
+_STEPS = 400
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A threshold, and what the rows say of it.
+
+    Parameters
+    ----------
+    threshold : int
+    answered, wrong : int
+        Rows above the threshold, and how many of these have another label.
+    bound : float
+        Upper bound of the error among answered.
+    """
+
+    threshold: int
+    answered: int
+    wrong: int
+    bound: float
+
+
+def by_error(
+    margin: NDArray[np.uint32], right: NDArray[np.bool_], most: float, risk: float, share: float
+) -> tuple[Choice | None, Choice]:
+    """Return the lowest threshold whose error among answered is at most `most`, but for `risk`.
+
+    Many thresholds are tried on the same rows, and the promise holds for the one that is chosen
+    (Learn then Test: Angelopoulos, Bates, Candes, Jordan & Lei 2021, arXiv:2110.01052, section
+    2.3). They are tested from the highest down, each by the exact bound of Clopper and Pearson. A
+    test that fails hands no risk down; four thresholds, known before any label is looked at, have a
+    quarter of the risk each to begin with: the fallback procedure of Wiens & Dmitrienko 2005,
+    which keeps the risk of one wrong claim among all. A threshold is one above the margin of a row,
+    and only larger margins count, so that, given that row, the others are independent.
+
+    Parameters
+    ----------
+    margin : ndarray of uint32, shape (n,)
+    right : ndarray of bool, shape (n,)
+    most, risk : float
+    share : float
+        Of the rows that count as independent, above 0, at most 1.
+
+    Returns
+    -------
+    chosen : Choice or None
+        None where no threshold is good enough.
+    best : Choice
+        The one with the lowest bound, to explain a failure; a promise of nothing.
+    """
+    order = np.argsort(-margin.astype(np.int64), kind="stable")
+    sorted_margin, wrong = margin[order], np.cumsum((~right[order]).astype(np.intp))
+    n = len(margin)
+    starts = _starts(n, most, risk, share)
+    places = np.unique(np.concatenate([starts, np.linspace(starts[0], n, _STEPS).astype(int)]))
+    chosen: Choice | None = None
+    best: Choice | None = None
+    carried = 0.0
+    for place in places.tolist():
+        level = carried + (risk / len(starts) if place in starts else 0.0)
+        if level == 0:
+            continue
+        found = _at(sorted_margin, wrong, place, level, share)
+        passed = found.bound <= most
+        carried = level if passed else 0.0
+        if passed:
+            chosen = found
+        if best is None or found.bound < best.bound:
+            best = found
+    assert best is not None
+    return chosen, best
+
+
+def _starts(n: int, most: float, risk: float, share: float) -> list[int]:
+    """Return after how many rows tests begin: one, or more where the rows suffice for it.
+
+    The first one allows a wrong row where that leaves rows to go on.
+    """
+    least = (rows_needed(most, risk) or n) / share
+    count = int(np.clip(n // (2 * least), 1, _STARTS))
+    for wrong in (1, 0):
+        needed = int(np.ceil((rows_needed(most, risk / count, wrong=wrong) or n) / share)) + 1
+        if needed <= n:
+            return sorted({int(at) for at in np.rint(np.geomspace(needed, n, count))})
+    return [n]
+
+
+def _at(
+    sorted_margin: NDArray[np.uint32], wrong: NDArray[np.intp], place: int, level: float,
+    share: float,
+) -> Choice:  # fmt: skip
+    """Return the threshold above row `place`, counted from 1; that of the last row answers all."""
+    n = len(sorted_margin)
+    answered, threshold = n, 0
+    if place < n:
+        limit = int(sorted_margin[place - 1])
+        answered, threshold = (
+            int(np.searchsorted(-sorted_margin.astype(np.int64), -limit)),
+            limit + 1,
+        )
+    errors = int(wrong[answered - 1]) if answered else 0
+    bound = upper_bound(share * errors, share * answered, level) if answered else 1.0
+    return Choice(threshold, answered, errors, bound)
+
+
+def by_coverage(
+    margin: NDArray[np.uint32], right: NDArray[np.bool_], coverage: float, risk: float,
+    share: float, levels: NDArray[np.float64],
+) -> Choice | None:  # fmt: skip
+    """Return the threshold above which a new row's margin is with at least this probability.
+
+    Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`. The
+    bound holds for this one threshold, which no label had a part in.
+
+    Returns
+    -------
+    Choice or None
+        None where the rows are too few.
+    """
+    order = np.argsort(-margin.astype(np.int64), kind="stable")
+    at = int(np.searchsorted(np.cumsum(levels[order]), coverage - 1e-12))
+    if at == len(margin):
+        return None
+    threshold = int(margin[order[at]])
+    is_answered = margin > threshold
+    errors, answered = int(np.sum(~right & is_answered)), int(is_answered.sum())
+    bound = upper_bound(share * errors, share * answered, risk) if answered else 1.0
+    is_answered = margin >= threshold
+    return Choice(threshold, int(is_answered.sum()), int(np.sum(~right & is_answered)), bound)

@@ -1,0 +1,155 @@
+"""What turns scores into a decision: confidence, and thresholds below which there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import checked_array
+
+__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins"]
+
+#: What stands for "I do not know" where a label is expected.
+UNKNOWN = -1
+#: Entries of the table of confidences.
+CONFIDENCES = 64
+_LARGEST_MARGIN = 2**32 - 1
+
+
+def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """Return the label of each row and by how much its score exceeds the second largest.
+
+    Examples
+    --------
+    >>> labels, margin = margins(np.array([[5, 9, -2], [7, 7, 0]], dtype=np.int32))
+    >>> labels.tolist(), margin.tolist()
+    ([1, 0], [4, 0])
+    """
+    labels = scores.argmax(axis=1)
+    # 64 bits: the difference of two int32 may need 33.
+    two = np.partition(scores.astype(np.int64), -2, axis=1)[:, -2:]
+    return labels, (two[:, 1] - two[:, 0]).astype(np.uint32)
+
+
+def deficits(scores: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return by how much each score falls short of the largest of its row."""
+    wide = scores.astype(np.int64)
+    return np.asarray(wide.max(axis=1, keepdims=True) - wide)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision:
+    """How sure a model is of a label, and when it does not answer.
+
+    The margin of a row is its largest score less the second largest, a uint32. The firmware
+    computes, for the label of the largest score::
+
+        decision   = label if margin >= thresholds[label] else -1
+        confidence = table[min(margin >> shift, 63)]
+
+    where ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence
+    c says that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
+
+    Parameters
+    ----------
+    thresholds : ndarray of uint32, shape (1,) or (n_classes,)
+        Least margin of an answer; 0 answers always.
+    table : ndarray of uint8, shape (64,)
+        Confidences, ascending.
+    shift : int
+        0..31.
+    temperature : float
+        ``softmax(decision / temperature)`` are probabilities; positive.
+    set_deficits : ndarray of uint32, shape (k,)
+        Ascending: by how much the scores of true classes fell short of the largest one.
+    set_levels : ndarray of float64, shape (k,)
+        Ascending, above 0 and below 1: with what probability a new row falls short by no more.
+    statement : str
+        What was promised, and on which rows. Information only.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range.
+    """
+
+    thresholds: NDArray[np.uint32]
+    table: NDArray[np.uint8]
+    shift: int
+    temperature: float
+    set_deficits: NDArray[np.uint32]
+    set_levels: NDArray[np.float64]
+    statement: str = ""
+
+    def __post_init__(self) -> None:
+        """Check every field and make the arrays read-only."""
+        checked = {
+            "thresholds": checked_array("thresholds", self.thresholds, "uint32", (None,)),
+            "table": checked_array("confidences", self.table, "uint8", (CONFIDENCES,)),
+            "set_deficits": checked_array("deficits", self.set_deficits, "uint32", (None,)),
+            "set_levels": checked_array("levels", self.set_levels, "float64", (None,)),
+        }
+        for name, array in checked.items():
+            object.__setattr__(self, name, array)
+        levels = self.set_levels
+        wrong = {
+            "shift": isinstance(self.shift, bool) or self.shift not in range(32),
+            "temperature": not (np.isfinite(self.temperature) and self.temperature > 0),
+            "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
+            "deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
+            "levels": levels.shape != self.set_deficits.shape
+            or bool(np.any(np.diff(levels) < 0) or levels[0] <= 0 or levels[-1] >= 1),
+        }
+        for name in filter(wrong.get, wrong):
+            raise TinykernelError(f"decision: {name} holds what it must not")
+
+    def header(self) -> dict[str, Any]:
+        """Return what is no array and counts in a comparison, as JSON types."""
+        return {"shift": int(self.shift), "temperature": float(self.temperature).hex()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name."""
+        return {
+            name: getattr(self, name) for name in ("thresholds", "table", "set_deficits",
+                                                   "set_levels")
+        }  # fmt: skip
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it ever refuses an answer."""
+        return bool(np.any(self.thresholds))
+
+    def decide(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the label of each row, -1 where the margin is below the threshold."""
+        labels, margin = margins(scores)
+        thresholds = np.broadcast_to(self.thresholds, max(scores.shape[1], self.thresholds.size))
+        return np.where(margin >= thresholds[labels], labels, UNKNOWN).astype(np.int64)
+
+    def confidence(self, scores: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Return the confidence of each row."""
+        _, margin = margins(scores)
+        found: NDArray[np.uint8] = self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)]
+        return found
+
+    def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of all classes; `decisions` has one column a class."""
+        powers = decisions / self.temperature
+        powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def sets(self, scores: NDArray[np.int32], alpha: float) -> NDArray[np.bool_]:
+        """Return which classes are in the prediction set of each row."""
+        if not 0 < alpha < 1:
+            raise TinykernelError(f"alpha must be above 0 and below 1; got {alpha}")
+        at = int(np.searchsorted(self.set_levels, 1 - alpha - 1e-12))
+        if at == self.set_levels.size:
+            least = 1 - self.set_levels[-1]
+            raise TinykernelError(
+                f"alpha {alpha:g}: the calibration supports no less than {least:.3g}; calibrate "
+                f"with at least {int(np.ceil(1 / alpha - 1e-9)) - 1} rows (or groups)"
+            )
+        return deficits(scores) <= int(self.set_deficits[at])

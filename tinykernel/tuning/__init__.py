@@ -1,0 +1,7 @@
+"""Accuracy against size: the curve, the smallest model that is good enough, and its journal."""
+
+from tinykernel.tuning.curve import Point
+from tinykernel.tuning.result import TuneResult
+from tinykernel.tuning.tuner import tune
+
+__all__ = ["Point", "TuneResult", "tune"]

@@ -1,0 +1,163 @@
+"""From finished trials to the curve, its front and the smallest model that is good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.tuning.trials import Outcome
+
+__all__ = ["Point", "curve", "in_percent", "kilobytes", "smallest_good"]
+
+_KB = 1024
+
+
+@dataclass(frozen=True)
+class Point:
+    """A size, how good models of it are on rows held out, and what the finished one takes.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes of flash that were allowed.
+    accuracy : float
+        Share of right answers on the rows held out, of all folds; the mean recall of the classes
+        where training gave them the same weight.
+    standard_error : float
+        Of `accuracy`: the larger of what the folds differ by, and what the number of rows (or
+        groups) leaves open.
+    folds : tuple of float
+        The same share for each fold.
+    flash, ram, stack : int
+        Bytes of the model that learned from all training rows.
+    measured : str
+        Compiler of these, or "estimate".
+    instructions : int or None
+        Of one inference; None where they are not known.
+    counted : str
+        How the instructions were found, or why not.
+    on_front : bool
+        Whether no other point is at least as good in accuracy, flash, RAM and instructions, and
+        better in one.
+    """
+
+    budget: int
+    accuracy: float
+    standard_error: float
+    folds: tuple[float, ...]
+    flash: int
+    ram: int
+    stack: int
+    measured: str
+    instructions: int | None
+    counted: str
+    on_front: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON types."""
+        return {**vars(self), "folds": list(self.folds)}
+
+
+def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
+    """Return a point for each size that has a model and was judged, the smallest first.
+
+    All sizes are judged on the same folds: those that every one of them has.
+    """
+    finals, folds = dict[int, Outcome](), dict[int, dict[int, Outcome]]()
+    given = list(outcomes)
+    refused = {outcome.trial.size for outcome in given if outcome.refused}
+    for outcome in given:
+        if outcome.trial.size not in refused:
+            trial = outcome.trial
+            if trial.is_final:
+                finals[trial.size] = outcome
+            else:
+                folds.setdefault(trial.size, {})[trial.fold] = outcome
+    sizes = sorted(size for size in finals if 0 in folds.get(size, {}))
+    if not sizes:
+        return []
+    common = sorted(set.intersection(*(set(folds[size]) for size in sizes)))
+    points = [_point(finals[size], [folds[size][k] for k in common], balanced) for size in sizes]
+    return [replace(point, on_front=_on_front(point, points)) for point in points]
+
+
+def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
+    assert final.memory is not None
+    each = [np.array(outcome.confusion, dtype=np.float64) for outcome in judged]
+    accuracy = _share(np.sum(each, axis=0), balanced)
+    shares = [_share(one, balanced) for one in each]
+    error = _error_of_rows(np.sum(each, axis=0), judged, balanced)
+    if len(shares) > 1:
+        error = max(error, float(np.std(shares, ddof=1) / np.sqrt(len(shares))))
+    memory = final.memory
+    return Point(
+        final.trial.size, accuracy, error, tuple(shares), memory.flash, memory.ram, memory.stack,
+        memory.compiler or memory.source, final.instructions, final.counted,
+    )  # fmt: skip
+
+
+def _share(confusion: NDArray[np.float64], balanced: bool) -> float:
+    """Return the accuracy, or the mean recall of the classes that have rows."""
+    right, rows = np.diag(confusion), confusion.sum(axis=1)
+    if not balanced:
+        return float(right.sum() / rows.sum())
+    return float(np.mean(right[rows > 0] / rows[rows > 0]))
+
+
+def _error_of_rows(
+    confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: bool
+) -> float:
+    """Return the standard error by the rows, or by the groups.
+
+    With groups it is that of a ratio of sums over groups (Cochran 1977, Sampling Techniques,
+    chapter 6).
+    """
+    rows, right = confusion.sum(axis=1), np.diag(confusion)
+    if balanced:
+        rows, right = rows[rows > 0], right[rows > 0]
+        recall = right / rows
+        return float(np.sqrt(np.sum(recall * (1 - recall) / rows)) / rows.size)
+    share, n = right.sum() / rows.sum(), rows.sum()
+    if judged[0].groups is None:
+        return float(np.sqrt(share * (1 - share) / n))
+    of, good = np.concatenate([np.array(outcome.groups) for outcome in judged]).T
+    excess, count = good - share * of, len(of)
+    return float(np.sqrt(count / max(count - 1, 1) * (excess @ excess)) / n)
+
+
+def _on_front(point: Point, points: Sequence[Point]) -> bool:
+    mine = _costs(point)
+    return not any(
+        all(a <= b for a, b in zip(_costs(other), mine, strict=True)) and _costs(other) != mine
+        for other in points
+    )
+
+
+def _costs(point: Point) -> tuple[float, ...]:
+    # An unknown count decides nothing: it is unknown for every point of the same tools.
+    return (-point.accuracy, point.flash, point.ram, point.instructions or 0)
+
+
+def smallest_good(points: Sequence[Point]) -> tuple[Point, Point]:
+    """Return the smallest point within one standard error of the best, and the best.
+
+    The rule of one standard error is that of Breiman et al. 1984, Classification and Regression
+    Trees, chapter 3.
+    """
+    best = max(points, key=lambda point: (point.accuracy, -point.flash))
+    good = [p for p in points if p.accuracy >= best.accuracy - best.standard_error]
+    return min(good, key=lambda point: (point.flash, -point.accuracy)), best
+
+
+def kilobytes(n_bytes: int) -> str:
+    """Write a size as short as a table takes it."""
+    return f"{n_bytes} B" if n_bytes < _KB else f"{n_bytes / _KB:.3g} KB"
+
+
+def in_percent(share: float) -> str:
+    """Write a share of 0 to 1 in percent."""
+    return f"{100 * share:.2f} %"

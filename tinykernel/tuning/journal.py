@@ -1,0 +1,172 @@
+"""Finished trials on disk, so that what was killed goes on from where it was.
+
+A folder with a header, which says of what data and options it is, one file for each trial, and one
+model file for each final training. A trial counts once its own file is there, written last and by
+one renaming, so that a process may be killed at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
+from tinykernel.measure.report import Report
+from tinykernel.model import IntegerModel
+from tinykernel.modelfile import load, save
+from tinykernel.tuning.trials import Outcome, Trial
+
+__all__ = ["Journal", "digest_of"]
+
+_HEADER, _FORMAT = "journal.json", "tinykernel-tune"
+_ADVICE = "delete the folder or give another one (--journal)"
+
+
+def digest_of(*arrays: NDArray[Any] | None) -> str:
+    """Return a hash of types, shapes and values."""
+    found = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            found.update(b"none")
+            continue
+        # Objects and strings as text: their bytes are addresses, or padded to the longest.
+        text = array.dtype.kind in "OUST"
+        found.update(f"{'text' if text else array.dtype.str} {array.shape}".encode())
+        if text:
+            found.update(json.dumps(array.tolist(), default=str).encode())
+        else:
+            found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
+
+
+def _report(fields: dict[str, Any]) -> Report:
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    return Report(**fields | lists)
+
+
+class Journal:
+    """What was finished before, and where what is finished now is kept.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Made with the first trial.
+    about : mapping of str to JSON types
+        What must be the same for a trial to count: data, options, version.
+    n_classes : int
+    """
+
+    def __init__(self, folder: Path, about: Mapping[str, Any], n_classes: int) -> None:
+        self.folder = folder
+        self._header = {"format": _FORMAT, **about}
+        self._n_classes = n_classes
+
+    def read(self) -> list[Outcome]:
+        """Return what is there; a TinykernelError where it is damaged or of something else."""
+        if not self.folder.exists():
+            return []
+        if not self.folder.is_dir():
+            raise TinykernelError(f"{self.folder}: is a file; the journal needs a folder")
+        if not any(self.folder.iterdir()):
+            return []
+        self._check_header()
+        return [self._outcome(file) for file in sorted(self.folder.glob("trial-*.json"))]
+
+    def write(self, outcome: Outcome) -> None:
+        """Keep one outcome; one without a model of its size is tried again."""
+        if outcome.refused:
+            return
+        if not (self.folder / _HEADER).exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write(self.folder / _HEADER, self._header)
+        fields = {
+            name: getattr(outcome, name)
+            for name in ("seconds", "confusion", "groups", "instructions", "counted", "search")
+        }
+        if outcome.memory is not None:
+            fields["memory"] = dataclasses.asdict(outcome.memory)
+        if outcome.model is not None:
+            save(outcome.model, self.model_file(outcome.trial.size))
+            fields["fingerprint"] = outcome.model.fingerprint()
+        trial = outcome.trial
+        name = f"trial-{trial.size}-{'all' if trial.is_final else trial.fold}.json"
+        self._write(self.folder / name, {"size": trial.size, "fold": trial.fold, **fields})
+
+    def model_file(self, size: int) -> Path:
+        """Return where the model of a size is kept."""
+        return self.folder / f"model-{size}.tkm"
+
+    def _write(self, file: Path, content: Mapping[str, Any]) -> None:
+        """Write JSON with a checksum of itself."""
+        text = json.dumps(content, sort_keys=True)
+        check = hashlib.sha256(text.encode()).hexdigest()
+        write_bytes_atomically(file, f"{text}\n{check}\n".encode())
+
+    def _read(self, file: Path) -> dict[str, Any]:
+        try:
+            text, check = file.read_text(encoding="utf-8").splitlines()
+            content = json.loads(text)
+        except (OSError, ValueError, RecursionError):
+            raise self._damaged(file) from None
+        if hashlib.sha256(text.encode()).hexdigest() != check or not isinstance(content, dict):
+            raise self._damaged(file)
+        return content
+
+    def _damaged(self, file: Path) -> TinykernelError:
+        return TinykernelError(f"{file}: this part of the journal is damaged; {_ADVICE}")
+
+    def _check_header(self) -> None:
+        file = self.folder / _HEADER
+        if not file.exists():
+            raise TinykernelError(f"{self.folder}: is no journal of tinykernel tune; give another "
+                                  "folder (--journal)")  # fmt: skip
+        found = self._read(file)
+        expected = json.loads(json.dumps(self._header))
+        other = [name for name in sorted(expected.keys() | found.keys())
+                 if expected.get(name) != found.get(name)]  # fmt: skip
+        if other:
+            raise TinykernelError(
+                f"{self.folder}: is the journal of another tuning: {self._words(other, found)}; "
+                f"{_ADVICE}"
+            )
+
+    def _words(self, names: list[str], found: Mapping[str, Any]) -> str:
+        """Say what differs; the options one by one."""
+        if names != ["options"]:
+            return f"other {', '.join(name for name in names)}"
+        here, there = json.loads(json.dumps(self._header["options"])), found["options"]
+        changed = sorted(n for n in here.keys() | there.keys() if here.get(n) != there.get(n))
+        return ", ".join(f"{n} was {there.get(n)}, is {here.get(n)}" for n in changed)
+
+    def _outcome(self, file: Path) -> Outcome:
+        content = self._read(file)
+        try:
+            trial = Trial(content.pop("size"), content.pop("fold"))
+            fingerprint = content.pop("fingerprint", None)
+            model = self._model(trial, fingerprint) if trial.is_final else None
+            memory = _report(content.pop("memory")) if trial.is_final else None
+            outcome = Outcome(trial, memory=memory, model=model, **content)
+        except (KeyError, TypeError):
+            raise self._damaged(file) from None
+        shape = (self._n_classes, self._n_classes)
+        if not trial.is_final and np.array(outcome.confusion).shape != shape:
+            raise self._damaged(file)
+        return outcome
+
+    def _model(self, trial: Trial, fingerprint: str | None) -> IntegerModel:
+        file = self.model_file(trial.size)
+        try:
+            model = load(file)
+        except TinykernelError:
+            raise self._damaged(file) from None
+        if not isinstance(model, IntegerModel) or model.fingerprint() != fingerprint:
+            raise self._damaged(file)
+        return model

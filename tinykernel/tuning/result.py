@@ -1,0 +1,158 @@
+"""What a tuning gives: the curve, the models on it, and the recommendation."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.report import Report, parse_size
+from tinykernel.model import IntegerModel
+from tinykernel.tuning.curve import Point, in_percent, kilobytes
+
+__all__ = ["TuneResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class TuneResult:
+    """The curve of accuracy against size, and the models on it.
+
+    Parameters
+    ----------
+    points : tuple of Point
+        One for each size, the smallest first.
+    best : Point
+        The recommended one: the smallest within one standard error of the most accurate.
+    highest : Point
+        The most accurate one.
+    models : dict of int to IntegerModel
+        By budget in bytes; trained on all training rows.
+    reports : dict of int to Report
+        Memory of the models, by which they keep to their budgets.
+    searches : dict of int to dict
+        What the search of each model chose and gained.
+    target : str
+    score : {"accuracy", "balanced accuracy"}
+        What was compared.
+    n_folds : int
+        Folds that every point was judged on.
+    done, total : int
+        Trials finished, and planned.
+    stopped : str
+        Why not all were done: "the time was up", "interrupted", "nothing was trained", or empty.
+    left_out : dict of int to str
+        Sizes without a model, and why.
+    """
+
+    points: tuple[Point, ...]
+    best: Point
+    highest: Point
+    models: dict[int, IntegerModel]
+    reports: dict[int, Report]
+    searches: dict[int, dict[str, Any]]
+    target: str
+    score: str
+    n_folds: int
+    done: int
+    total: int
+    stopped: str = ""
+    left_out: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def front(self) -> tuple[Point, ...]:
+        """The points that no other one beats in accuracy, flash, RAM and instructions at once."""
+        return tuple(point for point in self.points if point.on_front)
+
+    @property
+    def model(self) -> IntegerModel:
+        """The recommended model."""
+        return self.models[self.best.budget]
+
+    @property
+    def recommendation(self) -> str:
+        """One sentence that says which size to take, and why."""
+        best, highest = self.best, self.highest
+        text = f"Take {kilobytes(best.budget)}: {in_percent(best.accuracy)} {self.score} on rows "
+        text += (
+            f"held out (standard error {in_percent(best.standard_error)}) in {best.flash} bytes "
+        )
+        text += f"of flash and {best.ram} of RAM"
+        if best == highest:
+            return text + ", which no other size surpasses."
+        limit = in_percent(highest.standard_error)
+        return text + (
+            f", within one standard error ({limit}) of the best, {in_percent(highest.accuracy)} at "
+            f"{kilobytes(highest.budget)}."
+        )
+
+    def pick(self, size: str | int) -> Point:
+        """Return the point of the largest size that is not above `size`.
+
+        Parameters
+        ----------
+        size : str or int
+            Such as ``"4KB"``.
+
+        Raises
+        ------
+        TinykernelError
+            If all models are larger.
+        """
+        limit = parse_size(size)
+        fitting = [point for point in self.points if point.budget <= limit]
+        if not fitting:
+            known = ", ".join(kilobytes(point.budget) for point in self.points)
+            raise TinykernelError(f"no model of {kilobytes(limit)} or less; there are {known}")
+        return fitting[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the models as JSON types; the same for the same trials."""
+        return {
+            "target": self.target,
+            "score": self.score,
+            "folds": self.n_folds,
+            "best": self.best.to_dict(),
+            "highest": self.highest.to_dict(),
+            "recommendation": self.recommendation,
+            "front": [point.to_dict() for point in self.front],
+            "points": [point.to_dict() for point in self.points],
+            "left_out": {str(size): why for size, why in self.left_out.items()},
+            "trials": {"done": self.done, "total": self.total},
+            "stopped": self.stopped or None,
+        }
+
+    def to_csv(self) -> str:
+        """Return the points as CSV, one line each."""
+        names = ("budget", "accuracy", "standard_error", "lowest", "highest", "flash", "ram",
+                 "stack", "instructions", "on_front", "recommended")  # fmt: skip
+        lines = [",".join(names)]
+        for point in self.points:
+            values = {**vars(point), "lowest": min(point.folds), "highest": max(point.folds),
+                      "recommended": point == self.best}  # fmt: skip
+            lines.append(",".join(_cell(values[name]) for name in names))
+        return "\n".join(lines) + "\n"
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the curve; needs matplotlib.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.svg`` or ``.png``.
+
+        Raises
+        ------
+        TinykernelError
+            If matplotlib is missing or the file cannot be written.
+        """
+        from tinykernel.tuning.plot import draw
+
+        draw(self, Path(path))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,176 @@
+"""Run trials side by side, as long as there is time, and keep what is finished."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from tinykernel import progress
+from tinykernel.errors import TinykernelError
+from tinykernel.tuning.curve import in_percent, kilobytes
+from tinykernel.tuning.journal import Journal
+from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
+
+__all__ = ["Run"]
+
+
+class Run:
+    """The trials that are left, and what came of all."""
+
+    def __init__(
+        self, work: Work, trials: Sequence[Trial], before: Mapping[Trial, Outcome],
+        journal: Journal | None, max_time: float | None,
+    ) -> None:  # fmt: skip
+        self.work, self.trials, self.journal = work, trials, journal
+        self.outcomes = dict(before)
+        self.stopped = ""
+        self._left = [trial for trial in trials if trial not in before]
+        self._started = time.monotonic()
+        self._max_time = max_time
+        self._here = 0
+
+    def go(self, backend: str, n_jobs: int, scheduler: str | None) -> None:
+        """Run what is left; Ctrl-C ends that and keeps what is finished."""
+        self._say("")
+        try:
+            with _parallel(backend, n_jobs, scheduler) as parallel:
+                if backend != "threading":
+                    # Numba's cache mixes up entries when processes compile the same at once, so
+                    # the first trial compiles alone.
+                    for trial in self._next(1):
+                        self._take(run_trial(self.work, trial))
+                for outcome in parallel(self.work, self._next()):
+                    self._take(outcome)
+        except KeyboardInterrupt:
+            self.stopped = "interrupted"
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Sizes of which there is no model, and why: by the first of their trials."""
+        found = {}
+        for trial in reversed(self.trials):
+            if trial in self.outcomes and self.outcomes[trial].refused:
+                found[trial.size] = self.outcomes[trial].refused
+        return dict(sorted(found.items()))
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many trials are finished, of how many; without those of sizes without a model."""
+        refused = self.refused
+        done = sum(trial.size not in refused for trial in self.outcomes)
+        return done, sum(trial.size not in refused for trial in self.trials)
+
+    def _next(self, most: int | None = None) -> Iterator[Trial]:
+        """Yield trials as long as there is time for them."""
+        begun = 0
+        while begun != most:
+            refused = self.refused
+            self._left = [trial for trial in self._left if trial.size not in refused]
+            if not self._left:
+                return
+            trial = next((each for each in self._left if self._in_time(each)), None)
+            if trial is None:
+                self.stopped = "the time was up"
+                return
+            self._left.remove(trial)
+            begun += 1
+            yield trial
+
+    def _in_time(self, trial: Trial) -> bool:
+        if self._max_time is None:
+            return True
+        passed = time.monotonic() - self._started
+        return passed + self._expected(trial) < self._max_time
+
+    def _expected(self, trial: Trial) -> float:
+        """Guess the seconds of a trial by the most similar ones, as large ones take longer."""
+        known = [(abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
+                 for o in list(self.outcomes.values()) if not o.refused]  # fmt: skip
+        return -min(known)[1] if known else 0.0
+
+    def _take(self, outcome: Outcome) -> None:
+        self.outcomes[outcome.trial] = outcome
+        if self.journal is not None:
+            self.journal.write(outcome)
+        self._here += 1
+        size = kilobytes(outcome.trial.size)
+        if outcome.refused:
+            text = f"{size}: no model"
+        elif outcome.trial.is_final:
+            text = f"{size}: model of {outcome.memory.flash if outcome.memory else 0} bytes"
+        else:
+            confusion = np.array(outcome.confusion)
+            text = f"{size}, fold {outcome.trial.fold + 1}: "
+            text += in_percent(np.trace(confusion) / confusion.sum())
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        done, total = self.counts
+        if self._here and done < total:
+            left = (time.monotonic() - self._started) / self._here * (total - done)
+            if self._max_time is not None:
+                left = min(left, self._max_time - (time.monotonic() - self._started))
+            text += f", about {max(0.0, left):.0f} s left"
+        progress.report("tuning", done, total, text)
+
+
+@contextmanager
+def _parallel(
+    backend: str, n_jobs: int, scheduler: str | None
+) -> Iterator[Callable[[Work, Iterable[Trial]], Iterator[Outcome]]]:
+    """Give a function that runs trials by joblib and yields what is finished, in any order."""
+    from joblib import Parallel, delayed, parallel_config
+
+    stop = threading.Event() if backend == "threading" else None
+
+    def run(work: Work, trials: Iterable[Trial]) -> Iterator[Outcome]:
+        # One trial at a time is asked for, or the time could not be kept.
+        jobs = Parallel(batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered")
+        found = jobs(delayed(run_trial)(work, trial, stop) for trial in trials)
+        try:
+            yield from found
+        except BaseException:
+            if stop is not None:
+                stop.set()  # or Ctrl-C would wait for the end of the trials
+            raise
+        finally:
+            found.close()
+
+    try:
+        with _client(backend, scheduler), parallel_config(backend, n_jobs=n_jobs):
+            yield run
+    except Stopped:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _client(backend: str, scheduler: str | None) -> Iterator[None]:
+    """Connect to Dask where it is asked for."""
+    if backend != "dask":
+        if scheduler is not None:
+            raise TinykernelError("scheduler: only for backend dask")
+        yield
+        return
+    try:
+        import distributed
+    except ImportError:
+        raise TinykernelError(
+            "backend dask: Dask is missing; install it with: pip install 'tinykernel[dask]'"
+        ) from None
+    if scheduler is None:
+        try:
+            distributed.get_client()
+        except ValueError:
+            raise TinykernelError("backend dask: give the address of a scheduler") from None
+        yield
+        return
+    try:
+        client = distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise TinykernelError(f"scheduler {scheduler}: no answer ({error})") from None
+    with client:
+        yield

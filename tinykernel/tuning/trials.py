@@ -1,0 +1,182 @@
+"""One training of a tuning: a size, and the rows that are held out."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel import progress
+from tinykernel.budget import TrainResult, train
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.bench import bench
+from tinykernel.measure.report import Report
+from tinykernel.model import IntegerModel
+
+__all__ = ["Outcome", "Stopped", "Trial", "Work", "as_rows", "deal_folds", "run_trial"]
+
+_ROWS_AT_ONCE = 4096
+
+
+class Stopped(BaseException):
+    """Ends a training that nobody waits for any more."""
+
+
+@dataclass(frozen=True, order=True)
+class Trial:
+    """What is trained: a budget in bytes, and the fold held out; -1 for none."""
+
+    size: int
+    fold: int
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it learns from all training rows."""
+        return self.fold < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a trial gave.
+
+    `refused` says why there is no model of that size. Of a fold there is the confusion on the rows
+    held out, and how many rows of each group were held out and were right; of a final training the
+    model, its memory, its instructions, and what its search chose.
+    """
+
+    trial: Trial
+    seconds: float
+    refused: str = ""
+    confusion: list[list[int]] | None = None
+    groups: list[list[int]] | None = None
+    memory: Report | None = None
+    instructions: int | None = None
+    counted: str = ""
+    search: dict[str, Any] | None = None
+    model: IntegerModel | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What all trials share, wherever they run."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
+    folds: NDArray[np.int64]
+    target: str
+    parameters: Mapping[str, Any]
+
+
+def deal_folds(
+    y: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed: int
+) -> NDArray[np.int64]:
+    """Return the fold of each row: all labels, or whole groups, are spread over the folds."""
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    most = int(np.unique(y, return_counts=True)[1].max())
+    if groups is None:
+        kind: Any = StratifiedKFold
+    else:
+        kind, most = StratifiedGroupKFold, min(most, np.unique(groups).size)
+    if most < 2:
+        what = "rows have one label each" if groups is None else "all rows are in one group"
+        raise TinykernelError(f"{what}: nothing can be held out; give more data")
+    folds = np.empty(len(y), dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
+        dealer = kind(min(n_folds, most), shuffle=True, random_state=seed)
+        for number, (_, out) in enumerate(dealer.split(np.zeros(len(y)), y, groups)):
+            folds[out] = number
+    return folds
+
+
+def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> Outcome:
+    """Train one model, and judge it on the rows held out or measure it."""
+    started = time.perf_counter()
+
+    def look(_: progress.Progress) -> None:
+        if stop is not None and stop.is_set():
+            raise Stopped
+
+    try:
+        with progress.observing(look):
+            found = _trained(work, trial)
+            done = _final(work, trial, found) if trial.is_final else _judged(work, trial, found)
+    except TinykernelError as error:
+        done = Outcome(trial, 0.0, refused=str(error))
+    return replace(done, seconds=time.perf_counter() - started)
+
+
+def _trained(work: Work, trial: Trial) -> TrainResult:
+    inside = work.folds != trial.fold
+    found = train(
+        work.X[inside], work.y[inside], budget=trial.size, target=work.target,
+        groups=_several(work.groups, inside), **work.parameters,
+    )  # fmt: skip
+    if found.interrupted or (_search(found) or {}).get("interrupted"):
+        raise KeyboardInterrupt  # half a training is no measure of a size
+    return found
+
+
+def _search(found: TrainResult) -> dict[str, Any] | None:
+    """Return what a search chose and gained; None where there was none."""
+    return getattr(found.classifier, "search_", None) or None
+
+
+def _several(groups: NDArray[Any] | None, inside: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """Return the groups of the training rows; of a single one no part can be left out."""
+    if groups is None or np.unique(groups[inside]).size < 2:
+        return None
+    return groups[inside]
+
+
+def _judged(work: Work, trial: Trial, found: TrainResult) -> Outcome:
+    out = work.folds == trial.fold
+    X, y = work.X[out], work.y[out]
+    starts = range(0, len(X), _ROWS_AT_ONCE)
+    said = np.concatenate([found.model.predict(X[at : at + _ROWS_AT_ONCE]) for at in starts])
+    classes = np.unique(work.y)
+    true, answered = np.searchsorted(classes, y), np.searchsorted(classes, said)
+    confusion = np.zeros((classes.size, classes.size), dtype=np.int64)
+    np.add.at(confusion, (true, answered), 1)
+    groups = None
+    if work.groups is not None:
+        index = np.unique(work.groups[out], return_inverse=True)[1]
+        rows, right = np.bincount(index), np.bincount(index, weights=true == answered)
+        groups = np.stack([rows, right.astype(np.int64)], axis=1).tolist()
+    return Outcome(trial, 0.0, confusion=confusion.tolist(), groups=groups)
+
+
+def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
+    sizes = found.sizes or found.memory
+    if sizes is None:
+        raise TinykernelError(f"the size of a model on {work.target} is not known")
+    try:
+        cost = bench(found.model, work.target)
+        instructions: int | None = cost.instructions
+        how = f"{cost.compiler}, {cost.emulator}, {cost.core}"
+    except TinykernelError as error:
+        instructions, how = None, f"not counted: {error}"
+    return Outcome(
+        trial, 0.0, memory=sizes, search=_search(found), instructions=instructions, counted=how,
+        model=found.model,
+    )  # fmt: skip
+
+
+def as_rows(
+    X: ArrayLike, y: ArrayLike, groups: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Return arrays of as many rows each, or say which is of another length."""
+    rows, labels = np.asarray(X), np.asarray(y)
+    named = None if groups is None else np.asarray(groups)
+    for name, array in (("y", labels), ("groups", named)):
+        if array is not None and array.shape != (len(rows),):
+            raise TinykernelError(f"{name}: shape {array.shape}; give one value a row of X")
+    return rows, labels, named

@@ -1,0 +1,189 @@
+"""Train over a range of sizes, judge each on rows held out, and recommend one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.checks import check_count
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.report import parse_size
+from tinykernel.tuning.curve import curve, kilobytes, smallest_good
+from tinykernel.tuning.journal import Journal, digest_of
+from tinykernel.tuning.result import TuneResult
+from tinykernel.tuning.run import Run
+from tinykernel.tuning.trials import Trial, Work, as_rows, deal_folds
+
+__all__ = ["SIZES", "tune"]
+
+#: What is tried up to the budget, in KB; the budget itself is tried, too.
+SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 30)
+_LARGEST = "30KB"
+_KB = 1024
+# Not of the classifier, or chosen by the size.
+_NOT_TUNED = ("n_components", "n_kernels", "validation", "teacher", "sample_weight", "n_jobs")
+
+
+def tune(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    target: str = "cortex-m4",
+    budget: str | int | None = None,
+    sizes: Sequence[str | int] | None = None,
+    groups: ArrayLike | None = None,
+    n_folds: int = 4,
+    max_time: float | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    backend: str = "threading",
+    scheduler: str | None = None,
+    only_journal: bool = False,
+    **parameters: Any,
+) -> TuneResult:
+    """Find how accuracy grows with size, and the smallest model that is good enough.
+
+    For each size a model is trained on all but one fold of the rows and judged on that fold, for
+    every fold, and one model is trained on all rows. The recommended one is the smallest whose
+    accuracy is within one standard error of the best.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, n_features)
+        Raw inputs, finite. Rows to test on do not belong here.
+    y : array-like, shape (n,)
+        Labels of at least two classes.
+    target : str, default="cortex-m4"
+    budget : str or int, optional
+        Largest size, ``"30KB"`` by default.
+    sizes : sequence of str or int, optional
+        Bytes of flash to try instead of 2, 3, 4, 6, 8, 12, 16, 24 and 30 KB up to the budget.
+    groups : array-like, shape (n,), optional
+        Which person, record or batch each row belongs to. Whole groups are held out.
+    n_folds : int, default=4
+    max_time : float, optional
+        Seconds after which no trial is to be running; those that would last longer are not begun.
+    journal : path-like, optional
+        Folder in which finished trials are kept; what is there is not trained again.
+    n_jobs : int, optional
+        Trials at a time; by default one a processor. The result is the same.
+    backend : str, default="threading"
+        Of joblib: "threading", "loky", "dask", or one that was registered.
+    scheduler : str, optional
+        Address of a Dask scheduler, for "dask"; without it that of the current client.
+    only_journal : bool, default=False
+        Take what the journal holds and train nothing.
+    **parameters
+        As for `tinykernel.train`; ``random_state`` is 0 by default.
+
+    Returns
+    -------
+    TuneResult
+
+    Raises
+    ------
+    TinykernelError
+        If an argument is wrong, no size has a model, the journal is damaged or of something else,
+        or nothing was finished before the time was up. Ctrl-C is passed on only then, too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = tune(X, y, sizes=["2KB", "3KB"], n_folds=2, epochs=5, effort="quick", n_jobs=1)
+    >>> [point.budget for point in found.points], found.model.n_classes
+    ([2048, 3072], 3)
+    """
+    given = {name: value for name, value in parameters.items() if value is not None}
+    for name in given.keys() & set(_NOT_TUNED):
+        raise TinykernelError(f"{name}: not for tune, which compares sizes; leave it out")
+    check_count("n_folds", n_folds, 2)
+    rows, labels, named = as_rows(X, y, groups)
+    if find_target(target).family == "host":
+        raise TinykernelError(f"target {target} has no flash to measure; choose a microcontroller")
+    # Without a seed two trials could not be compared, nor the journal continued.
+    seed = given.setdefault("random_state", 0)
+    folds = deal_folds(labels, named, n_folds, seed)
+    tried = _sizes(budget, sizes)
+    trials = _plan(tried, int(folds.max()) + 1)
+    kept = None
+    if journal is not None:
+        about = _identity(rows, labels, named, target, n_folds, given)
+        kept = Journal(Path(journal), about, np.unique(labels).size)
+    before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
+    if n_jobs is None and backend != "dask":
+        n_jobs = os.cpu_count() or 1
+    threads = max(1, (os.cpu_count() or 1) // (n_jobs or 1)) if backend == "threading" else 1
+    work = Work(rows, labels, named, folds, target, {**given, "n_jobs": threads})
+    run = Run(work, trials, before, kept, max_time)
+    if only_journal:
+        run.stopped = "nothing was trained"
+    else:
+        run.go(backend, n_jobs if n_jobs is not None else -1, scheduler)
+    score = given.get("class_weight") == "balanced"
+    return _result(run, target, balanced=score)
+
+
+def _sizes(budget: str | int | None, sizes: Sequence[str | int] | None) -> list[int]:
+    limit = parse_size(_LARGEST if budget is None else budget)
+    if sizes is None:
+        return sorted({size * _KB for size in SIZES if size * _KB < limit} | {limit})
+    found = sorted({parse_size(size) for size in sizes})
+    over = [size for size in found if budget is not None and size > limit]
+    if over or not found:
+        what = f"{kilobytes(over[0])} is above the budget" if over else "none given"
+        raise TinykernelError(f"sizes: {what}; give sizes up to the budget")
+    return found
+
+
+def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
+    """Return all trials: first what gives each size a model and a figure, then more figures."""
+    first = [Trial(size, fold) for size in sizes for fold in (0, -1)]
+    return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
+
+
+def _identity(
+    X: Any, y: Any, groups: Any, target: str, n_folds: int, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what must be the same for a finished trial to count."""
+    from tinykernel import __version__
+
+    options = {name: value if isinstance(value, int | float | str | bool | list | dict) else
+               repr(value) for name, value in given.items()}  # fmt: skip
+    options |= {"target": target, "folds": n_folds}
+    return {"data": digest_of(X, y, groups), "options": options, "version": __version__}
+
+
+def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
+    points, refused = curve(run.outcomes.values(), balanced=balanced), run.refused
+    if not points:
+        raise _nothing(run, refused)
+    best, highest = smallest_good(points)
+    finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}
+    models = {size: each.model for size, each in finals.items() if each.model is not None}
+    reports = {size: each.memory for size, each in finals.items() if each.memory is not None}
+    searches = {size: each.search for size, each in finals.items() if each.search is not None}
+    done, total = run.counts
+    return TuneResult(
+        tuple(points), best, highest, models, reports, searches, target,
+        "balanced accuracy" if balanced else "accuracy", len(points[0].folds), done, total,
+        run.stopped if done < total else "", refused,
+    )  # fmt: skip
+
+
+def _nothing(run: Run, refused: Mapping[int, str]) -> BaseException:
+    """Return what to raise where no size has a model and a figure."""
+    if run.stopped == "interrupted":
+        return KeyboardInterrupt()
+    if refused and not run.stopped:
+        return TinykernelError(refused[max(refused)])
+    where = "" if run.journal is None else f"; {run.journal.folder} keeps what is finished"
+    return TinykernelError(
+        f"{run.stopped} before any size had a model and a figure{where}; give more time"
+    )
