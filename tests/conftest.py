@@ -34,6 +34,7 @@ _DEBIAN_PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "avr-gcc": "gcc-avr avr-libc",
+    "chromium": "chromium",
     "clang": "clang",
     "clang++": "clang",
     "cmake": "cmake",
