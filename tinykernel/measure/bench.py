@@ -17,6 +17,7 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
+from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.model import IntegerModel, as_integer_model
 
@@ -32,7 +33,6 @@ __all__ = [
 _HARNESS = (
     "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch", "main"
 )  # fmt: skip
-_UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
 _AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
 _VOLTS = {"mv": 1e-3, "v": 1.0}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -67,18 +67,6 @@ def parse_voltage(text: str) -> float:
     1.8
     """
     return _parse(text, _VOLTS, "voltage", "3.3V")
-
-
-def parse_clock(text: str | float) -> float:
-    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
-
-    Examples
-    --------
-    >>> parse_clock("80MHz")
-    80000000.0
-    """
-    given = text if isinstance(text, str) else f"{text:f}Hz"
-    return _parse(given, _UNITS, "clock frequency", "80MHz")
 
 
 @dataclass(frozen=True)

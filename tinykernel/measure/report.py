@@ -3,66 +3,33 @@
 from __future__ import annotations
 
 import html
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.packing import pack
-from tinykernel.codegen.targets import Target, find_target
+from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
+from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.limits import Limits, format_size, parse_limits, parse_size
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["Report", "format_size", "parse_size", "report"]
-
-_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
-_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+__all__ = ["Report", "format_kb", "format_size", "parse_size", "report"]
 
 
-def parse_size(text: str | int) -> int:
-    """Read a size such as ``"30KB"``.
-
-    Parameters
-    ----------
-    text : str or int
-        A number with B, KB (1024 bytes) or MB (1024 KB); without a unit, bytes.
-
-    Returns
-    -------
-    int
-        Bytes, at least 1.
-
-    Raises
-    ------
-    TinykernelError
-        If it is no size.
+def format_kb(size: int) -> str:
+    """Write a size as short as a table wants it.
 
     Examples
     --------
-    >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
-    (30720, 1536, 512)
+    >>> format_kb(532), format_kb(30720), format_kb(4194304)
+    ('532 B', '30.0 KB', '4 MB')
     """
-    match = _PATTERN.match(str(text))
-    unit = match.group(2).lower() if match else ""
-    size = int(float(match.group(1)) * _UNITS[unit]) if match and unit in _UNITS else 0
-    if size <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a size; write a number of bytes, or one with KB or MB, as in 30KB"
-        )
-    return size
-
-
-def format_size(size: int) -> str:
-    """Write a size for people: bytes, with KB where there are some.
-
-    Examples
-    --------
-    >>> format_size(30720)
-    '30720 bytes (30.0 KB)'
-    """
-    return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
+    if abs(size) < 1024:
+        return f"{size} B"
+    return f"{size / 1024:.1f} KB" if size < 1024**2 else f"{size / 1024**2:g} MB"
 
 
 @dataclass(frozen=True)
@@ -90,6 +57,12 @@ class Report:
         Chain of calls with the deepest stack; empty for an estimate.
     notes : tuple of str
         What the figures do not show.
+    limits : Limits or None
+        The whole budget.
+    instructions : int or None
+        Of one inference, estimated; None where the budget does not ask for it.
+    cycles : float
+        Cycles of an instruction, at most, for the time.
     stream : dict of str to int or None
         Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
         ``scratch`` for a decision. None for models without one.
@@ -108,6 +81,9 @@ class Report:
     compiler: str = ""
     chain: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    limits: Limits | None = None
+    instructions: int | None = None
+    cycles: float = 1.0
     stream: dict[str, int] | None = None
 
     @property
@@ -118,17 +94,45 @@ class Report:
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
-        limits = [("flash", self.flash, self.chip_flash, "of the chip"),
+        asked = self.limits or Limits(flash=self.budget)
+        limits = [("flash", self.flash, asked.flash, "of the budget"),
+                  ("RAM", self.ram, asked.ram, "of the budget"),
+                  ("stack", self.stack, asked.stack, "of the budget"),
+                  ("flash", self.flash, self.chip_flash, "of the chip"),
                   ("RAM", self.ram, self.chip_ram, "of the chip")]  # fmt: skip
-        if self.budget is not None:
-            limits.insert(0, ("flash", self.flash, self.budget, "of the budget"))
         found = [
             f"{what} is {format_size(needed)}, {format_size(needed - limit)} more than the "
             f"{format_size(limit)} {whose}"
             for what, needed, limit, whose in limits
-            if needed > limit
+            if limit is not None and needed > limit
         ]
-        return tuple(found)
+        return (*found, *self._slow())
+
+    def _slow(self) -> list[str]:
+        """Say by how much an inference takes longer than the budget allows."""
+        if self.limits is None or self.instructions is None:
+            return []
+        found, most = [], self.limits.instructions
+        if most is not None and self.instructions > most:
+            more = self.instructions - most
+            found.append(
+                f"instructions are {self.instructions} (estimate), {more} more than the {most} of "
+                "the budget"
+            )
+        seconds, limit = self.seconds, self.limits.time
+        if seconds is not None and limit is not None and seconds > limit:
+            found.append(
+                f"time is {1e3 * seconds:.3g} ms (estimate), {1e3 * (seconds - limit):.3g} ms more "
+                f"than the {1e3 * limit:g} ms of the budget"
+            )
+        return found
+
+    @property
+    def seconds(self) -> float | None:
+        """Time of one inference at the clock of the budget, at most; None without a clock."""
+        if self.limits is None or self.limits.clock is None or self.instructions is None:
+            return None
+        return self.instructions * self.cycles / self.limits.clock
 
     @property
     def fits(self) -> bool:
@@ -152,6 +156,9 @@ class Report:
             "stack": self.stack,
             "parts": self.parts,
             "budget": self.budget,
+            "limits": None if self.limits is None else str(self.limits),
+            "instructions": self.instructions,
+            "seconds": self.seconds,
             "fits": self.fits,
             "problems": list(self.problems),
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
@@ -160,59 +167,48 @@ class Report:
             "stream": None if self.stream is None else dict(self.stream),
         }
 
-    def to_html(self) -> str:
-        """Return the report as an HTML page that needs no other file."""
+    @property
+    def chip(self) -> str:
+        """The device whose memory it is compared with."""
+        row = TARGETS.get(self.target)
+        return self.target if row is None else row.chip or row.description.partition(",")[0]
+
+    @property
+    def verdict(self) -> str:
+        """Say in one sentence whether it fits what, by name."""
+        where = f"the {self.chip} (target {self.target})"
+        if not self.fits:
+            return f"It does not fit {where}: {'; '.join(self.problems)}."
+        words = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
+        words += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
+        if self.limits is not None and self.limits.beside_flash:
+            words += f"; it keeps to {self.limits}"
+        elif self.budget is not None:
+            words += f"; {format_kb(self.budget - self.flash)} of the budget of "
+            words += f"{format_kb(self.budget)} flash are left"
+        return words + "."
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks; `tinykernel.report_page` shows more."""
         rows = "".join(
-            f"<tr><td>{memory}</td><td>{part}</td><td class=n>{size}</td></tr>"
+            f"<tr><td>{memory}</td><td>{html.escape(part)}</td>"
+            f'<td style="text-align:right">{size}</td></tr>'
             for memory, parts in self.parts.items()
             for part, size in parts.items()
+            if size
         )
-        verdict = "It fits." if self.fits else "It does not fit: " + "; ".join(self.problems) + "."
-        notes = "".join(f"<p>Note: {html.escape(note)}</p>" for note in self.notes)
-        flash_end = max(self.flash, self.budget or 0) or 1
-        return _PAGE.format(
-            target=html.escape(self.target),
-            source=html.escape(self.compiler or "estimate"),
-            verdict=html.escape(verdict),
-            flash=format_size(self.flash),
-            ram=format_size(self.ram),
-            flash_bar=_bar(self.flash_parts, flash_end, self.budget),
-            ram_bar=_bar(self.parts["ram"], max(self.ram, 1), None),
-            rows=rows,
-            notes=notes,
+        source = f"linked with {self.compiler}" if self.compiler else "estimate"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return (
+            f"<p><b>{html.escape(self.verdict)}</b></p>"
+            f"<table><caption>bytes, {html.escape(source)}</caption>{rows}</table>{notes}"
         )
-
-
-_COLOURS = ("#4e79a7", "#59a14f", "#edc948", "#b07aa1", "#f28e2b", "#9c755f")
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Memory on {target}</title>
-<style>body{{font:16px/1.5 sans-serif;max-width:46em;margin:2em auto;padding:0 1em}}
-td{{padding:.1em 1em .1em 0}}.n{{text-align:right}}</style></head><body>
-<h1>Memory on {target}</h1><p>Source: {source}. <strong>{verdict}</strong></p>
-<h2>Flash: {flash}</h2>{flash_bar}<h2>RAM: {ram}</h2>{ram_bar}
-<h2>Parts</h2><table>{rows}</table>{notes}</body></html>
-"""
-
-
-def _bar(parts: dict[str, int], end: int, limit: int | None) -> str:
-    """Draw a stacked bar with a legend, and a line at the budget."""
-    at, shapes, legend = 0.0, "", ""
-    for colour, (part, size) in zip(_COLOURS, parts.items(), strict=False):
-        wide = 700.0 * size / end
-        shapes += f'<rect x="{at:.1f}" width="{wide:.1f}" height="28" fill="{colour}"/>'
-        legend += f'<span style="color:{colour}">&#9632;</span> {part} {size} &nbsp; '
-        at += wide
-    if limit is not None:
-        place = 700.0 * limit / end
-        shapes += f'<path d="M{place:.1f} 0v40" stroke="black" stroke-width="3"/>'
-    return f'<svg viewBox="0 0 702 40" width="100%" role="img">{shapes}</svg><p>{legend}</p>'
 
 
 def report(
     model: object,
     target: str | Target,
-    budget: str | int | None = None,
+    budget: str | int | Limits | None = None,
     *,
     compiler: str = "auto",
 ) -> Report:
@@ -223,8 +219,9 @@ def report(
     model : IntegerModel, KernelMachine or fitted classifier
     target : str or Target
         A microcontroller.
-    budget : str or int, optional
-        Flash that the model may add to the program, e.g. ``"30KB"``.
+    budget : str, int or Limits, optional
+        Flash that the model may add to the program, e.g. ``"30KB"``, or several limits such as
+        ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``.
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
         ``"auto"`` links with the preferred compiler of this machine and estimates where there is
         none; ``"none"`` always estimates; a make of compiler takes that one.
@@ -240,7 +237,7 @@ def report(
         no bound.
     """
     row = find_target(target)
-    limit = None if budget is None else parse_size(budget)
+    limits = None if budget is None else parse_limits(budget)
     if compiler not in ("auto", "none", "gcc", "zig"):
         raise TinykernelError(f"compiler {compiler!r}: choose auto, none, gcc or zig")
     if row.family == "host":
@@ -256,7 +253,10 @@ def report(
         footprint = estimate_footprint(integer_model, row)
     else:
         footprint = measure_footprint(integer_model, row, chain)
-    return _report(row, footprint, limit, _stream_bytes(integer_model))
+    asked = limits is not None and limits.most_instructions(1.0) is not None
+    instructions = estimate_instructions(integer_model, row) if asked else None
+    found = _report(row, footprint, limits, _stream_bytes(integer_model))
+    return replace(found, instructions=instructions)
 
 
 def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
@@ -268,7 +268,7 @@ def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
 
 
 def _report(
-    target: Target, footprint: Footprint, budget: int | None, stream: dict[str, int] | None
+    target: Target, footprint: Footprint, limits: Limits | None, stream: dict[str, int] | None
 ) -> Report:
     return Report(
         target=target.name,
@@ -280,7 +280,9 @@ def _report(
         stack=footprint.stack,
         chip_flash=target.flash,
         chip_ram=target.ram,
-        budget=budget,
+        budget=None if limits is None else limits.flash,
+        limits=limits,
+        cycles=target.cycles[1],
         compiler=footprint.compiler,
         chain=footprint.chain,
         notes=footprint.notes,
