@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.regressor import TernaryKernelRegressor
+    from tinykernel.reporting import report_page
     from tinykernel.tuning import tune
 
     __version__: str
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
     "bench",
@@ -44,6 +47,7 @@ __all__ = [
     "load",
     "quantize",
     "report",
+    "report_page",
     "save",
     "train",
     "tune",
@@ -54,6 +58,7 @@ __all__ = [
 _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",
@@ -62,6 +67,7 @@ _HOME = {
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
+    "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
     "tune": "tinykernel.tuning",

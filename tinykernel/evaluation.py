@@ -9,17 +9,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.bounds import by_group, effective_rows
+from tinykernel.decisions.figures import DecisionFigures, decision_figures
 from tinykernel.errors import TinykernelError
+from tinykernel.residuals import ValueEvaluation, evaluate_values
 
 __all__ = [
     "Baseline",
     "Evaluation",
+    "Judged",
     "accuracy_interval",
     "baselines",
     "cautions",
@@ -88,6 +91,8 @@ class Evaluation:
         "majority" and "linear"; empty where the training rows were not at hand.
     cautions : tuple of str
         One line each.
+    decisions : DecisionFigures or None
+        Of a model that was calibrated.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class Evaluation:
     interval: tuple[float, float]
     baselines: dict[str, Baseline] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
+    decisions: DecisionFigures | None = None
 
     @property
     def rows(self) -> int:
@@ -155,7 +161,12 @@ class Evaluation:
             "confusion": self.confusion.tolist(),
             "baselines": {name: found.to_dict() for name, found in self.baselines.items()},
             "cautions": list(self.cautions),
+            **({} if self.decisions is None else {"decisions": self.decisions.to_dict()}),
         }
+
+
+#: What `evaluate` finds, of a classifier or of a regressor.
+Judged: TypeAlias = Evaluation | ValueEvaluation
 
 
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
@@ -173,7 +184,7 @@ def evaluate(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
     float_accuracy: float | None = None,
-) -> Evaluation:
+) -> Judged:
     """Judge a model in the arithmetic of the firmware.
 
     Parameters
@@ -182,7 +193,7 @@ def evaluate(
     X : array-like, shape (n, n_features)
         Rows that the model was not trained on.
     y : array-like, shape (n,)
-        Their labels.
+        Their labels, or values.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
     train : (X, y), optional
@@ -194,7 +205,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation, or ValueEvaluation of a regressor
 
     Raises
     ------
@@ -214,8 +225,16 @@ def evaluate(
     from tinykernel.model import as_integer_model
 
     integer = as_integer_model(model)
+    if integer.values is not None:
+        return evaluate_values(integer, X, y, groups=groups, train=train)
     true, predicted = np.asarray(y), integer.predict(X)
     found = compare(true, predicted, integer.classes, groups)
+    group = None if groups is None else np.asarray(groups)
+    figures = decision_figures(
+        integer, X, true,
+        lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
+    )  # fmt: skip
+    found = replace(found, decisions=figures)
     if train is None:
         return found
     rows, labels = np.asarray(train[0]), np.asarray(train[1])

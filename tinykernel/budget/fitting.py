@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tinykernel import progress
 from tinykernel.budget.beside import share_used
 from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
-from tinykernel.budget.untrained import fitted
+from tinykernel.budget.untrained import OF_VALUES, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import find_target
@@ -25,11 +25,13 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.options import LINEAR_BITS
+from tinykernel.training.quantity import BITS_BESIDE
 
 __all__ = ["DEFAULT_BUDGET", "METHODS", "TrainResult", "train"]
 
 DEFAULT_BUDGET = "30KB"
 METHODS = ("learned", "paper")
+TASKS = ("classification", "regression")
 _WORD = 32
 
 
@@ -41,7 +43,7 @@ class TrainResult:
     ----------
     model : IntegerModel
         What the firmware computes.
-    classifier : TernaryKernelClassifier or PaperClassifier
+    classifier : TernaryKernelClassifier, TernaryKernelRegressor or PaperClassifier
         Fitted; the float machine, and how it came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
@@ -87,6 +89,7 @@ def train(
     sample_weight: ArrayLike | None = None,
     teacher: object = None,
     method: str = "learned",
+    task: str = "classification",
     feature_names: Sequence[str] | None = None,
     **parameters: Any,
 ) -> TrainResult:
@@ -97,7 +100,7 @@ def train(
     X : array-like, shape (n, n_features)
         Raw inputs, finite; their dtype decides what the firmware takes.
     y : array-like, shape (n,)
-        Labels of at least two classes.
+        Labels of at least two classes; with the task "regression" values, also (n, n_values).
     budget : str, int or Limits, optional
         Flash that the model may add to the program on `target`, runtime included: bytes, or text
         such as ``"8KB"``; or several limits, ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``,
@@ -117,6 +120,8 @@ def train(
     method : {"learned", "paper"}, default="learned"
         "learned" trains a `TernaryKernelClassifier`; "paper" a `tinykernel.papers.PaperClassifier`,
         which takes neither `validation` nor `teacher`.
+    task : {"classification", "regression"}, default="classification"
+        "regression" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
     **parameters
@@ -161,9 +166,13 @@ def train(
     if method == "paper" and extra.keys() - {"groups"}:
         raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
     given = {name: value for name, value in parameters.items() if value is not None}
+    given |= _of_task(task, method, teacher, given)
     if method == "paper" and "n_kernels" in given:
         raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    if task == "regression" and shape is None:
+        given.setdefault("linear", BITS_BESIDE)
+        asked = given["linear"]
     open_size = not {"n_components", "n_kernels"} & given.keys()
     limits = _limits(budget, target, chosen=open_size)
     limit = None if limits is None else limits.flash
@@ -195,6 +204,22 @@ def train(
         if not chosen_here or stopped or smaller is None:
             raise _too_much(words, stopped, chosen_here)
         given |= smaller
+
+
+def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loss, which only a regressor has, and refuse what the task has not."""
+    check_choice("task", task, TASKS)
+    if task == "classification":
+        for name in OF_VALUES:
+            if name in given:
+                raise TinykernelError(f'{name}: only for task "regression"')
+        return {}
+    if method == "paper":
+        raise TinykernelError('method: "paper" has classes only; leave it out')
+    for name, value in (("class_weight", given.get("class_weight")), ("teacher", teacher)):
+        if value is not None:
+            raise TinykernelError(f'{name}: not for task "regression"')
+    return {"loss": given.get("loss", "squared")}
 
 
 def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> Limits | None:

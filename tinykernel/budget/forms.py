@@ -36,6 +36,7 @@ from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
+from tinykernel.training.quantity import RegressorOptions, strata
 
 __all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
 
@@ -59,7 +60,8 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
     """Return the shape of an input that goes through a local stage."""
     if method == "paper":
         return None
-    options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    kind = RegressorOptions if "loss" in given else TrainerOptions
+    options = kind(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
     shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
@@ -126,7 +128,7 @@ def _sizes_in_flash(
 ) -> dict[str, Any]:  # fmt: skip
     """Do that for flash alone."""
     inputs = np.asarray(X)
-    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
     if method == "paper":
         return {"n_components": _paper_components(rows, labels, given, limit, target)}
     if shape is not None:
@@ -142,6 +144,13 @@ def _sizes_in_flash(
             return {"n_components": found, **one}
         least = min(least, smaller)
     raise _too_small(limit, target, least, "the smallest one")
+
+
+def _some_rows(
+    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Take rows of every class, or of every stratum of values."""
+    return some_rows(X, y, strata(np.asarray(y, dtype=np.float64)) if "loss" in given else None)
 
 
 def _paper_components(
@@ -208,7 +217,7 @@ def _forms(
     found, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(given, rows.shape[1]):
-        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit))
+        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit, given))
         try:
             p, least = most_components(machine, LAYOUTS[name], limit, target)
         except TinykernelError as error:
@@ -291,10 +300,15 @@ def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
             if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
 
 
-def _by_tables(rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int) -> int:
+def _by_tables(
+    rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int, given: Mapping[str, Any]
+) -> int:
     """Return how many components the tables alone would allow."""
     n_classes = np.unique(labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
+    if "loss" in given:
+        options = RegressorOptions(loss=given["loss"], quantiles=given.get("quantiles"))
+        n_outputs = len(options.losses(1 if labels.ndim == 1 else labels.shape[1]))
     most = components_within(limit, LAYOUTS[layout], padded_dimension(rows.shape[1]), n_outputs)
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
@@ -305,7 +319,7 @@ def check_size(
 ) -> None:  # fmt: skip
     """Refuse a number of components or kernels that cannot fit, before the long training."""
     inputs = np.asarray(X)
-    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
     if shape is not None:
         model = untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
         try:

@@ -71,7 +71,9 @@ def _plain(value: Any) -> str:
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return what ``inspect --json`` says of a model."""
     weights = integer.weights
-    return {
+    values = integer.values
+    meaning = {} if values is None else {"values": list(values.names), "scale_shift": values.shift}
+    return meaning | {
         "features": integer.n_features,
         "classes": list(integer.classes),
         "components": integer.n_components,
@@ -86,6 +88,23 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "zero_weights": float((weights == 0).mean()),
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
+        **_decision(integer),
+    }
+
+
+def _decision(integer: IntegerModel) -> dict[str, Any]:
+    """Return the decision part, where there is one."""
+    found = integer.decision
+    if found is None:
+        return {}
+    return {
+        "decision": {
+            "thresholds": found.thresholds.tolist(),
+            "confidences": found.table.tolist(),
+            "confidence_shift": found.shift,
+            "temperature": found.temperature,
+            "statement": found.statement,
+        }
     }
 
 
@@ -100,7 +119,8 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("inputs", f"{integer.n_features} x {integer.raw_dtype}, used as {integer.input_dtype}"),
         ("", ""),
         ("constant inputs", str(constant) if constant else ""),
-        ("classes", f"{integer.n_classes}: {names}"),
+        ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
+        ("values", _values(integer)),
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
@@ -109,8 +129,30 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
             "halved stages",
             f"first {_stages(integer.halve_first)}, second {_stages(integer.halve_second)}",
         ),
+        *_decision_in_words(integer),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
+
+
+def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
+    found = integer.decision
+    if found is None:
+        return []
+    least = ", ".join(map(str, found.thresholds.tolist()[:_CLASSES_SHOWN]))
+    least += ", ..." if found.thresholds.size > _CLASSES_SHOWN else ""
+    return [
+        ("least margin", least if found.rejects else "none: every row is answered"),
+        ("confidence", f"{found.table[0]} to {found.table[-1]}, a step every "
+         f"{1 << found.shift} of the margin"),
+        ("promise", found.statement),
+    ]  # fmt: skip
+
+
+def _values(integer: IntegerModel) -> str:
+    values = integer.values
+    if values is None:
+        return ""
+    return f"{', '.join(values.names)}; in C times 2^{values.shift}, a step is {values.unit:.3g}"
 
 
 def _stages(schedule: tuple[bool, ...]) -> str:
