@@ -37,6 +37,7 @@ _DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "clang": "clang",
     "clang++": "clang",
+    "clang-tidy": "clang-tidy",
     "cmake": "cmake",
     "cppcheck": "cppcheck",
     "g++": "g++",

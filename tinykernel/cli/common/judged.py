@@ -118,7 +118,20 @@ def _own_training(training: Callable[[float, int], Dataset], memory: Remembered)
         return None
     try:
         dataset = training(memory.test_size or 0.0, memory.seed or 0)
+        dataset = _without_calibration(dataset, memory)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}
     return dataset if here == record else None
+
+
+def _without_calibration(dataset: Dataset, memory: Remembered) -> Dataset:
+    """Leave out the rows that the training kept aside to calibrate on."""
+    from tinykernel.data.splits import keep_for_calibration
+
+    kept = memory.everything.get("calibration_kept")
+    if not isinstance(kept, dict) or not isinstance(kept.get("size"), float):
+        return dataset
+    by_group = kept.get("by_group") is True
+    rest, _ = keep_for_calibration(dataset, kept["size"], memory.seed or 0, by_group=by_group)
+    return rest
