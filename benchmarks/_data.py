@@ -13,12 +13,12 @@ __all__ = ["ARGUMENTS", "BALANCED", "PARTS", "SPLITS", "Data", "accuracy", "load
 #: What the trainer is told about a data set, besides the budget.
 ARGUMENTS = {
     "mnist": ("--image-shape", "28x28", "--augment", "affine"),
-    "fashion_mnist": ("--image-shape", "28x28", "--augment", "affine"),
+    "fashion_mnist": ("--image-shape", "28x28"),
     "usps": ("--image-shape", "16x16", "--augment", "affine"),
     "har_raw": ("--groups", "group_train", "--window-shape", "128x6", "--augment", "rotate:0.15"),
     "har": ("--groups", "group_train"),
     "covtype": (),
-    "digits": ("--image-shape", "8x8"),
+    "digits": ("--image-shape", "8x8", "--augment", "affine"),
     "dna": (),
     "ecg": ("--groups", "group_train", "--class-weight", "balanced"),
     "gas_drift": ("--groups", "group_train"),

@@ -91,7 +91,7 @@ SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
 LOCAL_SETS: dict[str, dict[str, Any]] = {
     "usps": {"image_shape": (16, 16), "augment": {"affine": 1.0}},
     "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}},
-    "digits": {"image_shape": (8, 8)},
+    "digits": {"image_shape": (8, 8), "augment": {"affine": 1.0}},
 }
 
 

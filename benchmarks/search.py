@@ -1,10 +1,10 @@
 """The search of hyper-parameters: its time against that of the training, and what it is worth.
 
-Run with ``python benchmarks/search.py --data DIR [--sets digits,wine] [--seeds 3] [--write FILE]``,
-where DIR holds ``usps.npz`` and ``har.npz``. Trains with a budget of 8 KB on five sets, for each
-seed and each effort: "quick" (usual values), "normal" (a race), "thorough" (long trials). A short
-one comes first, so that no compilation is counted. ``--epochs`` makes the training, and with it
-the race, shorter; what was run is written into the page.
+Run with ``python benchmarks/search.py --data DIR [--sets digits,wine] [--write FILE]``, where DIR
+holds ``usps.npz`` and ``har.npz``. Trains with a budget of 8 KB on five sets, for each seed and
+each effort: "quick" (usual values), "normal" (a race), "thorough" (long trials). A short training
+comes first, so that no compilation is counted. ``--epochs`` makes the training, and with it the
+race, shorter; what was run is written into the page.
 """
 
 from __future__ import annotations

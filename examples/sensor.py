@@ -8,7 +8,8 @@ as they come, and decides every 1.28 s. Python and C compute the same integers a
 
 Run it with ``python examples/sensor.py [FOLDER] [--data RECORDINGS]``. RECORDINGS is a folder of
 .csv with the columns time_ms, channels and activity; by default it is har_recordings in the folder
-TINYKERNEL_DATA. Where there is none, recordings of eight people are generated. The firmware project
+TINYKERNEL_DATA. Where there is none, recordings of eight people are generated; ``--record FOLDER``
+writes only these. The firmware project
 for an ESP32-C3 is written to FOLDER (default: ``sensor-firmware``). With generated recordings it
 prints, after half a minute::
 
@@ -143,7 +144,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="from recordings to firmware")
     parser.add_argument("folder", nargs="?", default="sensor-firmware", type=Path)
     parser.add_argument("--data", type=Path, metavar="RECORDINGS")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="only generate")
     given = parser.parse_args()
+    if given.record is not None:
+        given.record.mkdir()
+        record(given.record, people=8, seed=1)
+        return 0
     shared = Path(os.environ.get("TINYKERNEL_DATA", ".")) / "har_recordings"
     recordings = given.data or (shared if shared.is_dir() else None)
     if recordings is not None:

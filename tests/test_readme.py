@@ -36,10 +36,16 @@ README = ROOT / "README.md"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
+def with_examples(folder: Path) -> Path:
+    """Let a folder be a checkout, as far as the sessions need one."""
+    (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Run all console blocks, one after the other in one folder; return it and what differs."""
-    folder = tmp_path_factory.mktemp("readme")
+    folder = with_examples(tmp_path_factory.mktemp("readme"))
     wrong = []
     for block in blocks(README, "console"):
         for shown in commands(block):
@@ -61,6 +67,7 @@ def test_console_blocks(
     folder, wrong = session
     assert not wrong, "\n".join(wrong)
     assert (folder / "digits.tkm").is_file()
+    assert (folder / "act.tkm").is_file()
 
 
 @pytest.mark.slow
@@ -152,11 +159,12 @@ def rewrite() -> None:
     """Run the console blocks and put their outputs into the README."""
     lines = README.read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as temporary:
+        folder = with_examples(Path(temporary))
         new: list[tuple[Block, list[str]]] = []
         for block in blocks(README, "console"):
             text = []
             for shown in commands(block):
-                text += [*shown.lines, *run_shell(shown.command, Path(temporary))]
+                text += [*shown.lines, *run_shell(shown.command, folder)]
             new.append((block, text))
     for block, text in reversed(new):
         lines[block.line : block.line + len(block.text.splitlines())] = text

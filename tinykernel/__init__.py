@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
+    from tinykernel.regressor import TernaryKernelRegressor
     from tinykernel.tuning import tune
 
     __version__: str
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
     "bench",
@@ -54,6 +56,7 @@ __all__ = [
 _HOME = {
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",

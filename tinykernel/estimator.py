@@ -1,4 +1,4 @@
-"""The scikit-learn face: a kernel classifier that becomes firmware."""
+"""The scikit-learn face: a classifier that becomes firmware, and what all estimators share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,99 @@ from tinykernel.training import trainer
 from tinykernel.training.options import Recipe, TrainerOptions, documented
 from tinykernel.training.trainset import TrainSet, prepare
 
-__all__ = ["TernaryKernelClassifier"]
+__all__ = ["KernelEstimator", "TernaryKernelClassifier", "flat"]
+
+
+class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
+    """What the classifier and the regressor share: training, checked rows, the integer model."""
+
+    machine_: KernelMachine | IntegerModel
+    input_shape_: tuple[int, ...] | None
+    layout_: str | None
+    n_components_: int
+    sigma_: float | None
+    noise_: float | None
+    options_: dict[str, Any]
+    trials_: list[dict[str, Any]]
+    search_: dict[str, Any]
+    n_iter_: int
+    history_: dict[str, NDArray[np.float64]]
+    interrupted_: bool
+
+    def _run(
+        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
+    ) -> None:
+        """Train, and keep the result and how it came about."""
+        result = self._train(data, recipe, shape)
+        # Not earlier, or an interrupted second fit would mix two models.
+        self.machine_, self.input_shape_ = result.machine, shape
+        self.options_ = asdict(result.recipe)
+        for options in (self.options_, self.options_.get("linear", {})):
+            options.pop("n_threads", None)  # changes nothing but the time
+            options.pop("losses", None)  # those of the loss
+        self.trials_ = [asdict(trial) for trial in result.trials]
+        self.search_ = {} if result.outcome is None else result.outcome.summary()
+        chosen = result.recipe if isinstance(result.recipe, Recipe) else None
+        self.layout_ = None if chosen is None else chosen.layout
+        self.n_components_ = 0 if chosen is None else chosen.n_components
+        self.sigma_ = None if chosen is None else result.sigma
+        self.noise_ = None if chosen is None else chosen.noise
+        self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
+        self.history_ = {
+            name: np.array([epoch[name] for epoch in result.history])
+            for name in ("loss", "accuracy")
+            if name in result.history[0]
+        }
+        if result.interrupted:
+            warnings.warn(
+                f"training was interrupted after {self.n_iter_} epochs; the best model until then "
+                "is kept",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _train(
+        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
+    ) -> trainer.TrainingResult:
+        if not self.verbose or progress.is_observed():
+            return trainer.fit(data, self, shape, **recipe)
+        with progress.observing(_print_progress):
+            return trainer.fit(data, self, shape, **recipe)
+
+    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
+        """Check rows to predict, and round them as the firmware's input type does."""
+        check_is_fitted(self)
+        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
+        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
+
+    def quantize(self) -> IntegerModel:
+        """Return the integer model: the very function that the firmware computes.
+
+        Returns
+        -------
+        IntegerModel
+            The same object until the next `fit`.
+        """
+        check_is_fitted(self)
+        found = getattr(self, "feature_names_in_", None)
+        names = None if found is None else tuple(np.atleast_1d(found).tolist())
+        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
+            self, "_quantized", None
+        )
+        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
+            cached = (self.machine_, names, _as_integers(self.machine_, names))
+            self._quantized = cached
+        return cached[2]
+
+    # -- pickling -----------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_quantized"}
 
 
 @documented
-class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, TrainerOptions):
+class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
     """A kernel machine with binary components and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021
@@ -98,18 +186,6 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     """
 
     classes_: NDArray[Any]
-    machine_: KernelMachine | IntegerModel
-    input_shape_: tuple[int, ...] | None
-    layout_: str | None
-    n_components_: int
-    sigma_: float | None
-    noise_: float | None
-    options_: dict[str, Any]
-    trials_: list[dict[str, Any]]
-    search_: dict[str, Any]
-    n_iter_: int
-    history_: dict[str, NDArray[np.float64]]
-    interrupted_: bool
 
     def fit(
         self,
@@ -170,7 +246,7 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
     ) -> TernaryKernelClassifier:  # fmt: skip
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
-        X, given = _flat(X)
+        X, given = flat(X)
         shape = self.input_shape(given)
         self.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")
@@ -184,41 +260,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             validation=None if validation is None else self._checked_validation(validation),
             teacher=None if teacher is None else (teacher, X),
         )
-        result = self._train(data, recipe or {}, shape)
-        # Not earlier, or an interrupted second fit would mix two models.
-        self.classes_, self.machine_, self.input_shape_ = classes, result.machine, shape
-        self.options_ = asdict(result.recipe)
-        for options in (self.options_, self.options_.get("linear", {})):
-            options.pop("n_threads", None)  # changes nothing but the time
-        self.trials_ = [asdict(trial) for trial in result.trials]
-        self.search_ = {} if result.outcome is None else result.outcome.summary()
-        chosen = result.recipe if isinstance(result.recipe, Recipe) else None
-        self.layout_ = None if chosen is None else chosen.layout
-        self.n_components_ = 0 if chosen is None else chosen.n_components
-        self.sigma_ = None if chosen is None else result.sigma
-        self.noise_ = None if chosen is None else chosen.noise
-        self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
-        self.history_ = {
-            name: np.array([epoch[name] for epoch in result.history])
-            for name in ("loss", "accuracy")
-            if name in result.history[0]
-        }
-        if result.interrupted:
-            warnings.warn(
-                f"training was interrupted after {self.n_iter_} epochs; the best model until then "
-                "is kept",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._run(data, recipe or {}, shape)
+        self.classes_ = classes
         return self
-
-    def _train(
-        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
-    ) -> trainer.TrainingResult:
-        if not self.verbose or progress.is_observed():
-            return trainer.fit(data, self, shape, **recipe)
-        with progress.observing(_print_progress):
-            return trainer.fit(data, self, shape, **recipe)
 
     def _checked_validation(
         self, validation: tuple[ArrayLike, ArrayLike]
@@ -226,15 +270,9 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise TinykernelError("validation: give a pair (X, y) of rows and labels")
         rows, labels = validate_data(
-            self, _flat(validation[0])[0], validation[1], dtype="numeric", reset=False
+            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False
         )
         return rows, labels
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
-        """Check rows to predict, and round them as the firmware's input type does."""
-        check_is_fitted(self)
-        rows = validate_data(self, _flat(X)[0], dtype="numeric", reset=False)
-        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the decision values of the float machine.
@@ -271,33 +309,8 @@ class TernaryKernelClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator, Tr
             return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
         return np.asarray(self.classes_[self.machine_.label_indices(rows)])
 
-    def quantize(self) -> IntegerModel:
-        """Return the integer model: the very function that the firmware computes.
 
-        Returns
-        -------
-        IntegerModel
-            The same object until the next `fit`.
-        """
-        check_is_fitted(self)
-        found = getattr(self, "feature_names_in_", None)
-        names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
-            self, "_quantized", None
-        )
-        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, _as_integers(self.machine_, names))
-            self._quantized = cached
-        return cached[2]
-
-    # -- pickling -----------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_quantized"}
-
-
-def _flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
+def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
     """Return inputs as rows, and the shape of one input where they are an array of more."""
     n_dimensions = getattr(X, "ndim", 2)
     if n_dimensions not in (3, 4):

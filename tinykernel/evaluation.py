@@ -9,17 +9,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.bounds import by_group, effective_rows
 from tinykernel.errors import TinykernelError
+from tinykernel.residuals import ValueEvaluation, evaluate_values
 
 __all__ = [
     "Baseline",
     "Evaluation",
+    "Judged",
     "accuracy_interval",
     "baselines",
     "cautions",
@@ -158,6 +160,10 @@ class Evaluation:
         }
 
 
+#: What `evaluate` finds, of a classifier or of a regressor.
+Judged: TypeAlias = Evaluation | ValueEvaluation
+
+
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     found = np.full(len(part), np.nan)
     np.divide(part, whole, out=found, where=whole > 0)
@@ -173,7 +179,7 @@ def evaluate(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
     float_accuracy: float | None = None,
-) -> Evaluation:
+) -> Judged:
     """Judge a model in the arithmetic of the firmware.
 
     Parameters
@@ -182,7 +188,7 @@ def evaluate(
     X : array-like, shape (n, n_features)
         Rows that the model was not trained on.
     y : array-like, shape (n,)
-        Their labels.
+        Their labels, or values.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
     train : (X, y), optional
@@ -194,7 +200,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation, or ValueEvaluation of a regressor
 
     Raises
     ------
@@ -214,6 +220,8 @@ def evaluate(
     from tinykernel.model import as_integer_model
 
     integer = as_integer_model(model)
+    if integer.values is not None:
+        return evaluate_values(integer, X, y, groups=groups, train=train)
     true, predicted = np.asarray(y), integer.predict(X)
     found = compare(true, predicted, integer.classes, groups)
     if train is None:

@@ -38,18 +38,23 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
+from tinykernel.model.values import FixedPoint, ValueUnits
 
 __all__ = ["ModelFileMixin", "about", "load", "save"]
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 _CLASSIFIERS = {
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.regressor",
     "PaperClassifier": "tinykernel.papers",
 }
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Decision, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation)
-}
+    for cls in (
+        Decision, FixedPoint, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation,
+        ValueUnits,
+    )
+}  # fmt: skip
 _KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
     _CLASSIFIERS, "classifier"
 )
@@ -552,6 +557,7 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
 
 _FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 _PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",),
+          "values": ("FixedPoint",), "units": ("ValueUnits",),
           "decision": ("Decision",)}  # fmt: skip
 _PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
@@ -627,7 +633,7 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
 _LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
-          "thresholds": 2}  # fmt: skip
+          "thresholds": 2, "values": 2, "units": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
@@ -648,6 +654,7 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("linear", _or_none(_array(2, "int8"))),
         **_each("linear_multiplier", _or_none(_array(1, "int32"))),
         **_each("local", _or_none(_part(LocalStage))),
+        **_each("values", _or_none(_part(FixedPoint))),
         **_each("decision", _or_none(_part(Decision))),
     },
     "Decision": {
@@ -658,6 +665,8 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("temperature", _scalar(float)),
         **_each("statement", _scalar(str)),
     },
+    "FixedPoint": {"names": _all(_scalar(str)), "shift": _scalar(int)},
+    "ValueUnits": {"names": _all(_scalar(str)), **_each("offset scale", _array(1, "float64"))},
     "LocalStage": {
         **_each("height width channels level_shift average padding hop", _scalar(int)),
         **_each("cells", _all(_scalar(int))),
@@ -693,6 +702,7 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("permutation", _part(Permutation)),
         **_each("linear", _or_none(_array(2, "int8"))),
         **_each("linear_scale", _scalar(float)),
+        **_each("units", _or_none(_part(ValueUnits))),
     },
 }
 
@@ -721,7 +731,10 @@ def _check_machine(fields: dict[str, Any]) -> None:
     """Check how the fields of a machine fit together, which its constructor does not."""
     n, blocks = fields["input_offset"].size, fields["diagonal"].shape[0]
     rows = (blocks, padded_dimension(n) if n <= 65536 else 0)
-    outputs = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
+    outputs, units = 1 if len(fields["classes"]) == 2 else len(fields["classes"]), None
+    if fields.get("units") is not None:
+        units = fields["units"]
+        outputs = len(units.names)
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("input_offset", "input_scale", "input_low", "input_high", "sign"), (n,)),
         **dict.fromkeys(("diagonal", "row_scale", "start", "width"), rows),
@@ -730,6 +743,8 @@ def _check_machine(fields: dict[str, Any]) -> None:
     }
     if fields.get("linear") is not None:
         shapes["linear"] = (outputs, n)
+    if units is not None and not units.offset.shape == units.scale.shape == (outputs,):
+        raise TinykernelError("damaged machine: units have not one number a value")
     for name, shape in shapes.items():
         if fields[name].shape != shape:
             raise TinykernelError(
@@ -742,7 +757,8 @@ def _check_machine(fields: dict[str, Any]) -> None:
         "sign": bool(np.any(np.abs(fields["sign"].astype(int)) != 1)),
         "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "int8", "int4", "sign"),
         "weights": bool(np.any(np.abs(fields["weights"].astype(int)) > 1)),
-        "classes": len(fields["classes"]) < 2,
+        "classes": len(fields["classes"]) < 2 if units is None else len(fields["classes"]) > 0,
+        "units": units is not None and (not outputs or bool(np.any(units.scale < 0))),
         "linear_scale": fields.get("linear_scale", 1.0) <= 0,
     }
     for name in filter(wrong.get, wrong):
@@ -757,9 +773,7 @@ def _check_classifier(fields: dict[str, Any], params: set[str]) -> None:
         raise TinykernelError("damaged classifier: it holds no fitted machine")
     n_inputs = machine.n_inputs if isinstance(machine, IntegerModel) else machine.n_features
     wrong = {
-        "classes_": not isinstance(labels, np.ndarray)
-        or labels.tolist()
-        != [c.item() if isinstance(c, np.generic) else c for c in machine.classes],
+        "classes_": not _are_classes(labels, machine),
         "n_features_in_": fields.get("n_features_in_") != n_inputs,
         "feature_names_in_": not _are_names(fields.get("feature_names_in_"), n_inputs),
     }
@@ -768,6 +782,13 @@ def _check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     for name in fields.keys() - params:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise TinykernelError(f"damaged classifier: it holds {name!a}")
+
+
+def _are_classes(labels: Any, machine: KernelMachine | IntegerModel) -> bool:
+    if not machine.classes:  # of a regressor
+        return labels is None
+    known = [c.item() if isinstance(c, np.generic) else c for c in machine.classes]
+    return isinstance(labels, np.ndarray) and bool(labels.tolist() == known)
 
 
 def _are_names(names: Any, n: int) -> bool:

@@ -81,7 +81,10 @@ class VerifyResult:
         How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
     accuracy : float or None
-        Share of the rows that the C labels right, 0 to 1; None without labels.
+        Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
+    r2 : float or None
+        R2 of the values of a regressor that the C computes, the mean of those of several; None
+        without values to compare with.
     emulator, core : str
         On what the C ran; empty for the host.
     note : str
@@ -99,6 +102,7 @@ class VerifyResult:
     core: str = ""
     note: str = ""
     hops: int = 0
+    r2: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -159,7 +163,8 @@ def verify(
     labels = None if y is None else np.asarray(y)
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
-    if labels is not None and labels.shape != (raw.shape[0],):
+    shape = (raw.shape[0],)
+    if labels is not None and labels.shape[: 1 if integer.values is not None else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
     rows = entry_rows(integer, raw, recordings)
@@ -232,7 +237,7 @@ def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]
         elif entry == "quantized":
             expected[entry] = _with_labels(model, model.scores_quantized(np.asarray(given)))
         elif entry == "stream":
-            none = np.zeros((0, model.n_classes), dtype=np.int32)
+            none = np.zeros((0, model.n_scores), dtype=np.int32)
             parts = [_stream_scores(model, samples) for samples in given]
             expected[entry] = _with_labels(model, np.concatenate([none, *parts]))
         else:
@@ -242,6 +247,8 @@ def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]
 
 def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    if model.values is not None:  # and whether a second call gives others
+        return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
     columns = [scores, scores.argmax(axis=1)]
     if model.decision is not None:
         decision, (_, margin) = model.decision, margins(scores)
@@ -256,7 +263,7 @@ def _stream_scores(model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int
     """
     stage = model.local
     assert stage is not None
-    scores = [np.zeros((0, model.n_classes), dtype=np.int32)]
+    scores = [np.zeros((0, model.n_scores), dtype=np.int32)]
     if len(samples) >= stage.height:
         view = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)[:: stage.hop]
         for first in range(0, len(view), _HOPS_AT_ONCE):
@@ -284,11 +291,12 @@ def compare(
         target="",
         compiler="",
         rows=n_rows,
-        scores=n_rows * model.n_classes,
+        scores=n_rows * model.n_scores,
         hops=len(expected.get("stream", ())),
         differences=n_differences,
         first_difference=first,
         accuracy=_accuracy(model, outputs["raw"].labels, labels),
+        r2=_r2(model, outputs["raw"].scores, labels),
     )
 
 
@@ -324,6 +332,9 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
+    if model.values is not None:
+        names = model.values.names
+        return f"value {names[column]!r}" if column < len(names) else "second call"
     if column >= model.n_classes:
         return ("label", "decision", "margin", "confidence")[column - model.n_classes]
     return f"score of class {model.classes[column]!r}"
@@ -333,9 +344,21 @@ def _accuracy(
     model: IntegerModel, predicted: NDArray[Any], labels: NDArray[Any] | None
 ) -> float | None:
     """Return the share of right labels; an index that is no class is wrong, not an error."""
-    if labels is None:
+    if labels is None or model.values is not None:
         return None
     valid = (predicted >= 0) & (predicted < model.n_classes)
     classes = np.array(model.classes)
     named = classes[np.where(valid, predicted, 0)]
     return float(np.mean((named == labels) & valid))
+
+
+def _r2(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
+    """Return R2 of the values of a regressor; None where there is nothing to compare with."""
+    if model.values is None or true is None:
+        return None
+    from sklearn.metrics import r2_score
+
+    columns = true.reshape(len(true), -1)
+    if columns.shape[1] != model.n_scores or len(true) < 2:
+        return None  # quantiles
+    return float(r2_score(columns, scores * model.values.unit))

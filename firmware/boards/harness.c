@@ -3,8 +3,9 @@
  * in.bin: sections, each the entry (0 raw inputs, 1 quantized inputs, 2 quantization only, 3
  * samples of a stream), the number of rows, both uint32, and the rows. out.bin: for every section
  * its rows: the scores of all classes and the label of the predict function, int32, or the
- * quantized inputs; of a stream those of every window that ends. Then, uint32, the bytes of stack
- * that the last row took; 0 where that is not measured.
+ * quantized inputs; with -DVALUES=1, of a regressor, the values and whether a second call differs;
+ * of a stream those of every window that ends. Then, uint32, the bytes of stack that the last row
+ * took; 0 where that is not measured.
  *
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
@@ -18,10 +19,20 @@
 #define TEXT(a)  TEXT_(a)
 #include TEXT(MODEL_HEADER)
 
-#define JOIN_(a, b)   a##b
-#define JOIN(a, b)    JOIN_(a, b)
-#define FEATURES      JOIN(MODEL_UPPER, _FEATURES)
-#define CLASSES       JOIN(MODEL_UPPER, _CLASSES)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define FEATURES    JOIN(MODEL_UPPER, _FEATURES)
+#ifdef VALUES
+#define CLASSES          JOIN(MODEL_UPPER, _OUTPUTS)
+#define SCORES           JOIN(MODEL, _predict)
+#define QUANTIZED_SCORES JOIN(MODEL, _predict_quantized)
+#define STREAM_SCORES    JOIN(MODEL, _stream_predict)
+#else
+#define CLASSES          JOIN(MODEL_UPPER, _CLASSES)
+#define SCORES           JOIN(MODEL, _scores)
+#define QUANTIZED_SCORES JOIN(MODEL, _scores_quantized)
+#define STREAM_SCORES    JOIN(MODEL, _stream_scores)
+#endif
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
 enum { RAW, QUANTIZED, QUANTIZE, STREAM };
@@ -38,11 +49,37 @@ static uint32_t margin;
 #else
 static int32_t result[CLASSES + 1];
 #endif
+#ifdef VALUES
+static int32_t again[CLASSES];
+
+/* Whether the second call gave other values than the first one. */
+static int32_t differs(void)
+{
+    uint32_t i;
+    for (i = 0u; i < CLASSES; i++) {
+        if (again[i] != result[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+#endif
 
 /* One inference, apart so that its instructions can be told from those of the harness. */
 int tk_measured(uint32_t entry);
 __attribute__((noinline)) int tk_measured(uint32_t entry)
 {
+#ifdef VALUES
+#ifdef QUANTIZED_ENTRIES
+    if (entry == QUANTIZED) {
+        QUANTIZED_SCORES(quantized, scratch, again);
+        return 0;
+    }
+#endif
+    (void)entry;
+    SCORES(raw, scratch, again);
+    return 0;
+#else
 #ifdef QUANTIZED_ENTRIES
     if (entry == QUANTIZED) {
         return JOIN(MODEL, _predict_quantized)(quantized, scratch);
@@ -53,6 +90,7 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     return JOIN(MODEL, _decide)(raw, scratch, &margin);
 #else
     return JOIN(MODEL, _predict)(raw, scratch);
+#endif
 #endif
 }
 
@@ -69,11 +107,11 @@ static void run_row(uint32_t entry)
     fill_scratch();
 #ifdef QUANTIZED_ENTRIES
     if (entry == QUANTIZED) {
-        JOIN(MODEL, _scores_quantized)(quantized, scratch, result);
+        QUANTIZED_SCORES(quantized, scratch, result);
     } else
 #endif
     {
-        JOIN(MODEL, _scores)(raw, scratch, result);
+        SCORES(raw, scratch, result);
     }
     fill_scratch();
 #ifdef DECISIONS
@@ -89,6 +127,9 @@ static void run_row(uint32_t entry)
     result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
 #else
     result[CLASSES] = tk_measured(entry);
+#ifdef VALUES
+    result[CLASSES] = differs();
+#endif
 #endif
 }
 
@@ -151,14 +192,19 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
         }
         if (tk_measured_push() != 0) {
             fill_scratch();
-            JOIN(MODEL, _stream_scores)(&state, scratch, result);
+            STREAM_SCORES(&state, scratch, result);
             fill_scratch();
+#ifdef VALUES
+            STREAM_SCORES(&state, scratch, again);
+            result[CLASSES] = differs();
+#else
             result[CLASSES] = JOIN(MODEL, _stream_predict)(&state, scratch);
 #ifdef DECISIONS
             fill_scratch();
             result[CLASSES + 1] = JOIN(MODEL, _stream_decide)(&state, scratch, &margin);
             result[CLASSES + 2] = (int32_t)margin;
             result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#endif
 #endif
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {
                 return 1;

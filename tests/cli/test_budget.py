@@ -51,3 +51,27 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, hide, require
     assert len(set(files.values())) == 1
     for compiler in ("gcc", "zig", "none"):
         assert run("report", file, "--compiler", compiler, "-q").exit_code == 0
+
+
+def test_training_keeps_to_every_limit(work, tmp_path):
+    """Fewer components where time is short; the file remembers it, and report says what is over."""
+    file, sizes = tmp_path / "m.tkm", []
+    for budget in ("flash=5KB", "flash=5KB,time=250us@80MHz,ram=2KB", "flash=5KB,instructions=6k"):
+        done = run("train", work / "data.npz", "-o", file, "--budget", budget, "--json", *QUICK)
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        assert found["report"]["fits"], found["report"]["problems"]
+        sizes.append(found["components"])
+    assert sizes[0] > sizes[1] > 0
+    assert sizes[2] < sizes[1]
+    again = run("report", file, "--json")
+    assert json.loads(again.stdout)["limits"] == "flash=5120B,instructions=6000"
+    over = run("report", file, "--budget", "flash=5KB,time=10us@80MHz")
+    assert over.exit_code == 1
+    assert "time is" in over.stderr
+    assert "of the budget" in over.stderr
+    none = run("train", work / "data.npz", "-o", file, "--budget", "flash=5KB,ram=64B", *QUICK)
+    assert none.exit_code != 0
+    assert "bytes of RAM of 64" in none.stderr
+    wrong = run("train", work / "data.npz", "-o", file, "--budget", "time=2ms")
+    assert "write the clock" in wrong.output

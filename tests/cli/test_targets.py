@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from tests.cli.tools import run
+from tests.cli.tools import failed, run
+from tinykernel.codegen.boards import BOARDS
 from tinykernel.codegen.targets import TARGETS
 
 
@@ -18,3 +20,26 @@ def test_targets():
         assert name in table.stdout
     tools = json.loads(run("targets", "--tools", "--json").stdout)
     assert all(isinstance(row["compilers"], list) for row in tools)
+
+
+def test_boards_are_listed_with_their_memory() -> None:
+    """Whoever buys a board looks for its name, flash and RAM."""
+    table = run("targets").stdout
+    assert "Raspberry Pi Pico 2" in table
+    row = next(line for line in table.splitlines() if line.startswith("uno "))
+    assert row.split()[1:8] == ["atmega328p", "32.0", "KB", "2.0", "KB", "16", "MHz"]
+
+
+def test_which_boards_hold_a_model(work: Path) -> None:
+    """Every board is answered for: what is left, or what it lacks."""
+    rows = json.loads(run("targets", "--fits", work / "gesture.tkm", "--json").stdout)
+    assert {row["board"] for row in rows} == {board.name for board in BOARDS if board.name}
+    for row in rows:
+        enough = row["flash_left"] >= 0 and row["ram_left"] >= 0
+        assert row["fits"] == enough == (row["problem"] is None)
+    pico = next(row for row in rows if row["board"] == "pico")
+    assert pico["fits"]
+    assert 2000 * 1024 < pico["flash_left"] < pico["flash"]
+    text = run("targets", "--fits", work / "gesture.tkm").stdout
+    assert "estimated without a compiler" in text
+    assert "one at a time" in failed("targets", "--fits", work / "gesture.tkm", "--tools")

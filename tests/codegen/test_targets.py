@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from tinykernel.codegen.targets import OTHER_BOARDS, TARGETS, board_for, find_target
+from tinykernel.codegen.boards import BOARDS
+from tinykernel.codegen.targets import TARGETS, board_for, find_target
 from tinykernel.errors import TinykernelError
 
 NAMES = [
@@ -74,9 +78,36 @@ def test_board_brings_its_platform(target: str, board: str, platform: str) -> No
 
 def test_every_board_belongs_to_one_target() -> None:
     """The message for a board of another target names that target."""
-    names = [b.name for t in TARGETS.values() for b in t.boards]
-    names += [board.name for boards in OTHER_BOARDS.values() for board in boards]
+    names = [board.name for board in BOARDS]
     assert len(names) == len(set(names))
+    assert {board.target for board in BOARDS} == set(TARGETS)
+    for board in BOARDS:
+        assert board.target == "host" or min(board.flash, board.ram, board.clock) > 0
+
+
+def test_a_board_that_only_platformio_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed platform brings its boards along, and a wrong core is named."""
+    platform = tmp_path / "platforms" / "gd32"
+    (platform / "boards").mkdir(parents=True)
+    (platform / "platform.json").write_text(json.dumps({"name": "gd32"}))
+    row = {"build": {"cpu": "cortex-m4"}, "frameworks": ["mbed", "arduino"], "name": "GD32 F4"}
+    (platform / "boards" / "gd32f4.json").write_text(json.dumps(row))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    board, framework = board_for(find_target("cortex-m4"), "gd32f4")
+    assert (board.platform, board.title, framework) == ("gd32", "GD32 F4", "arduino")
+    with pytest.raises(TinykernelError, match="use --target cortex-m4"):
+        board_for(find_target("cortex-m0"), "gd32f4")
+    (platform / "boards" / "gd32f4.json").write_text("{")
+    with pytest.raises(TinykernelError, match="is not known for target cortex-m4"):
+        board_for(find_target("cortex-m4"), "gd32f4")
+
+
+def test_a_board_that_is_in_no_platform() -> None:
+    """It is sized and listed, but a project for it needs a platform that the user names."""
+    with pytest.raises(TinykernelError, match="give the one that you use with --platform"):
+        board_for(find_target("cortex-m33"), "rpipico2")
 
 
 def test_platform_for_a_board_that_the_table_lacks() -> None:

@@ -88,9 +88,32 @@ def test_missing_values(tmp_path, how):
         assert "your firmware must put the same medians" in said
         assert about(model)["medians"] == list(split.medians)
         assert np.isin(split.medians, split.X_train).all()
-    rows = json.loads(run("verify", model, "--data", data, "--json").stdout)["rows"]
-    assert rows == (54 if how == "drop" else 60)
+    found = json.loads(run("verify", model, "--data", data, "--json").stdout)
+    assert found["rows"] == (54 if how == "drop" else 60)
     assert json.loads(run("evaluate", model, data, "--json").stdout)["baselines"]
+    assert found["notes"][0].startswith("6 missing values in 6 rows")
+    assert "note: 6 missing values" in run("predict", model, data).stdout
+    assert "--missing" in failed("verify", model, "--data", data, "--missing", "error")
+    other = json.loads(run("predict", model, data, "--missing", "drop", "--json").stdout)
+    assert len(other["labels"]) == 54
+    if how == "drop":
+        message = failed("evaluate", model, data, "--missing", "median")
+        assert "holds no medians; train it with --missing median" in message
+
+
+def test_columns_are_remembered_for_validation_and_judging(tmp_path):
+    """Rows for validation, for judging and for baselines are of the columns of the training."""
+    data, other, model = (
+        gesture(tmp_path / "g.csv"),
+        gesture(tmp_path / "v.csv"),
+        tmp_path / "m.tkm",
+    )
+    for chosen in (("--inputs", "c,a"), ("--drop", "id,time,b")):
+        options = (*chosen, "--validation", other)
+        assert run("train", data, "-o", model, *QUICK, *options).exit_code == 0
+        found = json.loads(run("evaluate", model, other, "--train", data, "--json").stdout)
+        assert found["baselines"]
+        assert run("verify", model, "--data", other).exit_code == 0
 
 
 def test_missing_values_of_arrays_and_parquet(tmp_path, require_tool):

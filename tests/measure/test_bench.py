@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.random_models import random_model
+from tests.random_models import local_model, random_model, random_signal_stage
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
@@ -120,3 +120,21 @@ def test_wrong_clock(text: str) -> None:
     """A clock that cannot be read must not give a time."""
     with pytest.raises(TinykernelError, match="80MHz"):
         parse_clock(text)
+
+
+def test_a_stream_is_counted_call_by_call(require_tool: Callable[[str], Any]) -> None:
+    """The mean and the worst sample and the decision, which the window call has all together."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    stage = random_signal_stage(1)
+    result = bench(local_model(stage, 1), "cortex-m4")
+    found = result.to_dict()["stream"]
+    assert found["push_mean"] < found["push_worst"] < 3 * found["push_mean"]
+    # A window call skips what reaches back before the window, and a stream does not.
+    together = stage.height * found["push_mean"] + found["decision"]
+    assert 0.5 * together < result.instructions < together
+    more = bench(local_model(random_signal_stage(1, n_kernels=60), 1), "cortex-m4").stream
+    assert more is not None
+    assert more.push_worst > found["push_worst"]
+    assert more.decision > found["decision"]
+    assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None

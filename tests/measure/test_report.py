@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.random_models import random_model
+from tests.random_models import local_model, random_model, random_signal_stage
 from tinykernel.codegen.packing import pack
+from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import parse_size, report
 from tinykernel.model import IntegerModel
@@ -156,3 +158,13 @@ def test_wrong_requests(
     with pytest.raises(TinykernelError, match="no gcc for esp32"):
         report(model, "esp32", compiler="gcc")
     assert report(model, "esp32").source == "estimate"
+
+
+def test_state_and_scratch_of_a_stream_are_those_of_the_header() -> None:
+    """Who streams needs other memory than who calls with windows; the report says how much."""
+    model = local_model(random_signal_stage(1), 1)
+    header = b"\n".join(render_sources(model, "act").values()).decode()
+    found = report(model, "cortex-m4", compiler="none").to_dict()["stream"]
+    for name, macro in (("state", "ACT_STATE_WORDS"), ("scratch", "ACT_STREAM_SCRATCH_WORDS")):
+        assert re.search(rf"#define {macro} {found[name] // 4}\n", header)
+    assert report(random_model(1), "cortex-m4", compiler="none").stream is None

@@ -5,29 +5,33 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel import progress
+from tinykernel.budget.beside import share_used
 from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
-from tinykernel.budget.untrained import fitted
+from tinykernel.budget.untrained import OF_VALUES, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, needed_bytes
-from tinykernel.measure.report import Report, parse_size, report
+from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.options import LINEAR_BITS
+from tinykernel.training.quantity import BITS_BESIDE
 
 __all__ = ["DEFAULT_BUDGET", "METHODS", "TrainResult", "train"]
 
 DEFAULT_BUDGET = "30KB"
 METHODS = ("learned", "paper")
+TASKS = ("classification", "regression")
 _WORD = 32
 
 
@@ -39,7 +43,7 @@ class TrainResult:
     ----------
     model : IntegerModel
         What the firmware computes.
-    classifier : TernaryKernelClassifier or PaperClassifier
+    classifier : TernaryKernelClassifier, TernaryKernelRegressor or PaperClassifier
         Fitted; the float machine, and how it came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
@@ -54,6 +58,8 @@ class TrainResult:
         How often it was trained until it fitted.
     seconds : float
         Time of all this.
+    limits : Limits or None
+        The whole budget.
     """
 
     model: IntegerModel
@@ -64,6 +70,7 @@ class TrainResult:
     method: str
     trainings: int
     seconds: float
+    limits: Limits | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -75,13 +82,14 @@ def train(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    budget: str | int | None = None,
+    budget: str | int | Limits | None = None,
     target: str = "cortex-m4",
     groups: ArrayLike | None = None,
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     teacher: object = None,
     method: str = "learned",
+    task: str = "classification",
     feature_names: Sequence[str] | None = None,
     **parameters: Any,
 ) -> TrainResult:
@@ -92,11 +100,12 @@ def train(
     X : array-like, shape (n, n_features)
         Raw inputs, finite; their dtype decides what the firmware takes.
     y : array-like, shape (n,)
-        Labels of at least two classes.
-    budget : str or int, optional
+        Labels of at least two classes; with the task "regression" values, also (n, n_values).
+    budget : str, int or Limits, optional
         Flash that the model may add to the program on `target`, runtime included: bytes, or text
-        such as ``"8KB"``. By default ``"30KB"``, and no limit where ``n_components`` is given or
-        the target is "host".
+        such as ``"8KB"``; or several limits, ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``,
+        with ``"instructions=200k"`` in place of a time. Flash is ``"30KB"`` by default, and has no
+        limit where ``n_components`` is given or the target is "host".
     target : str, default="cortex-m4"
         Processor that the budget is for.
     groups : array-like, shape (n,), optional
@@ -111,6 +120,8 @@ def train(
     method : {"learned", "paper"}, default="learned"
         "learned" trains a `TernaryKernelClassifier`; "paper" a `tinykernel.papers.PaperClassifier`,
         which takes neither `validation` nor `teacher`.
+    task : {"classification", "regression"}, default="classification"
+        "regression" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
     **parameters
@@ -156,14 +167,19 @@ def train(
     if method == "paper" and extra.keys() - {"groups"}:
         raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
     given = {name: value for name, value in parameters.items() if value is not None}
+    given |= _of_task(task, method, teacher, given)
     if method == "paper" and "n_kernels" in given:
         raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    if task == "regression" and shape is None:
+        given.setdefault("linear", BITS_BESIDE)
+        asked = given["linear"]
     open_size = not {"n_components", "n_kernels"} & given.keys()
-    limit = _limit(budget, target, chosen=open_size)
-    chosen_here = limit is not None and open_size
-    if limit is not None and chosen_here:
-        given |= sizes_that_fit(X, y, method, given, limit, target, shape)
+    limits = _limits(budget, target, chosen=open_size)
+    limit = None if limits is None else limits.flash
+    chosen_here = limits is not None and open_size
+    if limits is not None and chosen_here:
+        given |= sizes_that_fit(X, y, method, given, limits, target, shape)
         if isinstance(given.get("n_components"), Mapping):
             given.pop("linear", None)  # the forms say it
     elif limit is not None:
@@ -176,25 +192,47 @@ def train(
             classifier.feature_names_in_ = np.array(feature_names, dtype=object)
         model = as_integer_model(classifier)
         sizes = _decisive(model, target)
-        if limit is None or sizes is None or needed_bytes(sizes) <= limit:
-            memory = _measured(model, target, limit)
+        over, words = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
+        if over <= 0:
+            memory = _measured(model, target, limits)
             seconds = time.perf_counter() - started
-            return TrainResult(model, classifier, memory, sizes, limit, method, trainings, seconds)
-        over, stopped = needed_bytes(sizes) - limit, _interrupted(classifier, method)
+            return TrainResult(
+                model, classifier, memory, sizes, limit, method, trainings, seconds, limits
+            )
+        stopped = _interrupted(classifier, method)
         smaller = _smaller(classifier, method, model, over, asked)
         if not chosen_here or stopped or smaller is None:
-            raise _over(sizes, limit, stopped, chosen_here)
+            raise _too_much(words, stopped, chosen_here)
         given |= smaller
 
 
-def _limit(budget: str | int | None, target: str, *, chosen: bool) -> int | None:
+def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loss, which only a regressor has, and refuse what the task has not."""
+    check_choice("task", task, TASKS)
+    if task == "classification":
+        for name in OF_VALUES:
+            if name in given:
+                raise TinykernelError(f'{name}: only for task "regression"')
+        return {}
+    if method == "paper":
+        raise TinykernelError('method: "paper" has classes only; leave it out')
+    for name, value in (("class_weight", given.get("class_weight")), ("teacher", teacher)):
+        if value is not None:
+            raise TinykernelError(f'{name}: not for task "regression"')
+    return {"loss": given.get("loss", "squared")}
+
+
+def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> Limits | None:
     """Read the budget, or take the default where there is to be one."""
     on_chip = find_target(target).family != "host"
     if budget is None:
-        return parse_size(DEFAULT_BUDGET) if chosen and on_chip else None
+        return parse_limits(DEFAULT_BUDGET) if chosen and on_chip else None
     if not on_chip:
         raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
-    return parse_size(budget)
+    limits = parse_limits(budget)
+    if limits.flash is None and chosen:
+        return replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
+    return limits
 
 
 def _decisive(model: IntegerModel, target: str) -> Report | None:
@@ -207,7 +245,7 @@ def _decisive(model: IntegerModel, target: str) -> Report | None:
         return None
 
 
-def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+def _measured(model: IntegerModel, target: str, limit: Limits | None) -> Report | None:
     """Tell the memory; without a budget nobody waits for a compiler."""
     if find_target(target).family == "host":
         return None
@@ -226,7 +264,7 @@ def _measured(model: IntegerModel, target: str, limit: int | None) -> Report | N
         return found
 
 
-def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | None:
+def _estimated(model: IntegerModel, target: str, limit: Limits | None) -> Report | None:
     """Return what a model takes without a compiler; None where its code was not measured."""
     try:
         return report(model, target, limit, compiler="none")
@@ -234,16 +272,28 @@ def _estimated(model: IntegerModel, target: str, limit: int | None) -> Report | 
         return None
 
 
-def _over(sizes: Report, limit: int, stopped: bool, chosen_here: bool) -> TinykernelError:
+def _over(model: IntegerModel, sizes: Report, limits: Limits) -> tuple[int, str]:
+    """Return how many bytes of flash a model must lose to keep to all limits, and why."""
+    over = 0 if limits.flash is None else needed_bytes(sizes) - limits.flash
+    words = f"{needed_bytes(sizes)} bytes of flash on {sizes.target} ({sizes.source} and margin), "
+    words += f"{over} over the budget of {limits.flash}"
+    share, tightest = share_used(model, limits, sizes.target)
+    if share > 1:
+        # Work is about in proportion to the tables.
+        tables = sum(pack(model).table_bytes().values())
+        more = int(np.ceil(tables * (1 - 1 / share)))
+        if more > over:
+            over, words = more, tightest
+    return over, words
+
+
+def _too_much(words: str, stopped: bool, chosen_here: bool) -> TinykernelError:
     what, advice = "the trained model", "use fewer n_components"
     if stopped:
         what = "training was interrupted and is not repeated with fewer components; the model"
     elif chosen_here:
         advice = "give a larger budget"
-    return TinykernelError(
-        f"{what} needs {needed_bytes(sizes)} bytes of flash on {sizes.target} ({sizes.source} "
-        f"and margin), {needed_bytes(sizes) - limit} over the budget of {limit}; {advice}"
-    )
+    return TinykernelError(f"{what} needs {words}; {advice}")
 
 
 def _interrupted(classifier: Any, method: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.budget.beside import share_used, within
 from tinykernel.budget.untrained import (
     FOUND_ONLY,
     untrained,
@@ -31,8 +32,11 @@ from tinykernel.measure.capacity import (
     random_layout,
     some_rows,
 )
+from tinykernel.measure.limits import Limits
+from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
+from tinykernel.training.quantity import RegressorOptions, strata
 
 __all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
 
@@ -47,7 +51,7 @@ _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
-_A_BYTE, _A_POSITION = 85.0, 11.5
+_A_BYTE, _A_POSITION = 84.0, 11.5
 # Options that only components have.
 _OF_COMPONENTS = ("layout", "sigma", "noise")
 
@@ -56,7 +60,8 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
     """Return the shape of an input that goes through a local stage."""
     if method == "paper":
         return None
-    options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    kind = RegressorOptions if "loss" in given else TrainerOptions
+    options = kind(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
     shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
@@ -65,12 +70,65 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
 
 
 def sizes_that_fit(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limits: Limits, target: str,
     shape: tuple[int, ...] | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the parameters of models that use up the budget; the trainer chooses among these."""
+    assert limits.flash is not None
+    found = _sizes_in_flash(X, y, method, given, limits.flash, target, shape)
+    if not limits.beside_flash:
+        return found
     inputs = np.asarray(X)
     rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    told = {**given, **found, **({} if shape is None else _as_options(shape))}
+
+    def make(form: str, n: int) -> IntegerModel:
+        if method == "paper":
+            return quantize(enlarged(untrained_paper(rows, labels, told), n))
+        if shape is not None:
+            return untrained_integers(rows, labels, told, {"n_kernels": n})
+        if n == 0:
+            size: dict[str, Any] = {"n_components": 0, "linear": parts_of(form)[1]}
+            return untrained_integers(rows, labels, told, size)
+        free = {name: value for name, value in told.items() if name != "linear"}
+        return untrained_integers(rows, labels, free, {"n_components": {form: n}})
+
+    name = "n_components" if shape is None else "n_kernels"
+    if not isinstance(found[name], Mapping):
+        step = 1 if shape is not None else _WORD
+        n, words = within(lambda n: make("", n), found[name], step, limits, target)
+        if n == 0:
+            raise _no_room(limits, target, words)
+        return {**found, name: n}
+    kept, words = dict[str, int](), ""
+    for form, most in found[name].items():
+        if most == 0:
+            share, words = share_used(make(form, 0), limits, target)
+            if share <= 1:
+                kept[form] = 0
+            continue
+        n, words = within(lambda n, form=form: make(form, n), most, _WORD, limits, target)  # type: ignore[misc]
+        if n:
+            kept[form] = n
+    if not kept:
+        raise _no_room(limits, target, words)
+    return {**found, name: kept}
+
+
+def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:
+    return TinykernelError(
+        f"no model for this data keeps to {limits} on {target}: the last one tried needs {words}; "
+        "give more"
+    )
+
+
+def _sizes_in_flash(
+    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    shape: tuple[int, ...] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Do that for flash alone."""
+    inputs = np.asarray(X)
+    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
     if method == "paper":
         return {"n_components": _paper_components(rows, labels, given, limit, target)}
     if shape is not None:
@@ -86,6 +144,13 @@ def sizes_that_fit(
             return {"n_components": found, **one}
         least = min(least, smaller)
     raise _too_small(limit, target, least, "the smallest one")
+
+
+def _some_rows(
+    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Take rows of every class, or of every stratum of values."""
+    return some_rows(X, y, strata(np.asarray(y, dtype=np.float64)) if "loss" in given else None)
 
 
 def _paper_components(
@@ -152,7 +217,7 @@ def _forms(
     found, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(given, rows.shape[1]):
-        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit))
+        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit, given))
         try:
             p, least = most_components(machine, LAYOUTS[name], limit, target)
         except TinykernelError as error:
@@ -235,10 +300,15 @@ def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
             if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
 
 
-def _by_tables(rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int) -> int:
+def _by_tables(
+    rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int, given: Mapping[str, Any]
+) -> int:
     """Return how many components the tables alone would allow."""
     n_classes = np.unique(labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
+    if "loss" in given:
+        options = RegressorOptions(loss=given["loss"], quantiles=given.get("quantiles"))
+        n_outputs = len(options.losses(1 if labels.ndim == 1 else labels.shape[1]))
     most = components_within(limit, LAYOUTS[layout], padded_dimension(rows.shape[1]), n_outputs)
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
@@ -249,7 +319,7 @@ def check_size(
 ) -> None:  # fmt: skip
     """Refuse a number of components or kernels that cannot fit, before the long training."""
     inputs = np.asarray(X)
-    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
+    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
     if shape is not None:
         model = untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
         try:

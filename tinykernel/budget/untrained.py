@@ -15,18 +15,29 @@ from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantize import as_integer_model
+from tinykernel.regressor import TernaryKernelRegressor
 
-__all__ = ["FOUND_ONLY", "fitted", "untrained", "untrained_integers", "untrained_paper"]
+__all__ = [
+    "FOUND_ONLY",
+    "OF_VALUES",
+    "fitted",
+    "untrained",
+    "untrained_integers",
+    "untrained_paper",
+]
 
 # Chosen by a search, and no parameters of the classifier.
 FOUND_ONLY = ("slope", "dropout")
+# Parameters of the regressor only: where there is a loss, values are predicted.
+OF_VALUES = ("loss", "quantiles")
 
 
 def untrained(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], layout: str, n_components: int
 ) -> KernelMachine:
     """Make a machine of random values with so many components."""
-    kept = {name: given[name] for name in ("scaler_scope", "input_bits") if name in given}
+    names = ("scaler_scope", "input_bits", *OF_VALUES)
+    kept = {name: given[name] for name in names if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "effort": "quick"}
     kept |= {"random_state": 0, "n_jobs": 1}
     with progress.observing(None):
@@ -41,7 +52,7 @@ def untrained_integers(
 ) -> IntegerModel:
     """Make a model without components that has seen few rows."""
     names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
-             "n_kernels", "linear")  # fmt: skip
+             "n_kernels", "linear", *OF_VALUES)  # fmt: skip
     kept = {name: given[name] for name in names if name in given} | dict(size)
     kept |= {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
     with progress.observing(None):
@@ -67,4 +78,6 @@ def fitted(
         return PaperClassifier(**parameters).fit(X, y, *args, **named)
     given = dict(parameters)
     recipe = {name: given.pop(name) for name in FOUND_ONLY if name in given}
+    if "loss" in given:
+        return TernaryKernelRegressor(**given)._fit(X, y, *args, recipe=recipe, **named)
     return TernaryKernelClassifier(**given)._fit(X, y, *args, recipe=recipe, **named)

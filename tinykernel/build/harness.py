@@ -28,28 +28,28 @@ class Output:
 
     Parameters
     ----------
-    values : ndarray, shape (n_rows, n_classes + 1 or + 4) or (n_rows, n_features)
+    values : ndarray, shape (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
         Scores and the label that the predict function gave, int32, and of a model that decides also
         decision, margin and confidence; or the quantized inputs. Of a stream one row for each
-        window that ended.
-    n_classes : int
+        window that ended. Of a regressor values, and whether a second call gave others.
+    n_scores : int
     stack : int
         Bytes of stack that one inference really took; 0 where that is not measured.
     """
 
     values: NDArray[Any]
     stack: int
-    n_classes: int
+    n_scores: int
 
     @property
     def scores(self) -> NDArray[np.int32]:
         """The scores of all classes."""
-        return self.values[:, : self.n_classes]
+        return self.values[:, : self.n_scores]
 
     @property
     def labels(self) -> NDArray[np.int32]:
         """What the predict function gave."""
-        return self.values[:, self.n_classes]
+        return self.values[:, self.n_scores]
 
 
 def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Output]:
@@ -72,7 +72,7 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
         found.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
     return {
-        entry: Output(np.concatenate(parts), stack[entry], model.n_classes)
+        entry: Output(np.concatenate(parts), stack[entry], model.n_scores)
         for entry, parts in found.items()
     }
 
@@ -107,7 +107,7 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
     more = 1 if model.decision is None else 4
-    return np.dtype([("values", "<i4", (model.n_classes + more,))])
+    return np.dtype([("values", "<i4", (model.n_scores + more,))])
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:

@@ -231,6 +231,8 @@ def build_model(
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.local.hop:
         names.append("-DSTREAM_ENTRIES=1")
+    if model.values is not None:
+        names.append("-DVALUES=1")
     if model.decision is not None:
         names.append("-DDECISIONS=1")
     # Counting by stage reads the debugging data of a board's program.

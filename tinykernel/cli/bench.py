@@ -107,6 +107,12 @@ def print_bench(results: list[BenchResult]) -> None:
         typer.echo(title)
     for result in results:
         typer.echo(f"{result.target}: {_constancy(result)}")
+        if result.stream is not None:
+            cost = result.stream
+            typer.echo(
+                f"{result.target}, stream: a sample takes {cost.push_mean:.0f} instructions, "
+                f"{cost.push_worst} at most, and a decision {cost.decision}"
+            )
     for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")

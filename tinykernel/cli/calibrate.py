@@ -119,6 +119,8 @@ def calibrate_command(
 
     check_output_file(output, MODEL_SUFFIXES, inputs=[model])
     integer, memory = as_integer_model(load(model)), remembered(model)
+    if integer.values is not None:
+        raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     names = memory.names(data, label, groups)
     rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
     if rows.y is None:

@@ -121,7 +121,9 @@ def _training(
     )
     if cut is not None:
         return as_dataset(cut, test_size, seed)
-    return load_data(data, test_size=test_size, seed=seed, **names)
+    return load_data(
+        data, test_size=test_size, seed=seed, values=integer.values is not None, **names
+    )
 
 
 def _own_training(training: Callable[[float, int], Dataset], memory: Remembered) -> Dataset | None:

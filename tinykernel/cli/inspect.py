@@ -74,7 +74,9 @@ def _plain(value: Any) -> str:
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return what ``inspect --json`` says of a model."""
     weights = integer.weights
-    return {
+    values = integer.values
+    meaning = {} if values is None else {"values": list(values.names), "scale_shift": values.shift}
+    return meaning | {
         "features": integer.n_features,
         "classes": list(integer.classes),
         "components": integer.n_components,
@@ -103,7 +105,8 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("inputs", f"{integer.n_features} x {integer.raw_dtype}, used as {integer.input_dtype}"),
         ("", ""),
         ("constant inputs", str(constant) if constant else ""),
-        ("classes", f"{integer.n_classes}: {names}"),
+        ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
+        ("values", _values(integer)),
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
@@ -114,6 +117,13 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
+
+
+def _values(integer: IntegerModel) -> str:
+    values = integer.values
+    if values is None:
+        return ""
+    return f"{', '.join(values.names)}; in C times 2^{values.shift}, a step is {values.unit:.3g}"
 
 
 def _stages(schedule: tuple[bool, ...]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
 
 __all__ = ["in_batches", "predict_command"]
@@ -116,6 +116,9 @@ def predict_command(
     named = memory.names(source, label, groups, missing)
     rows = rows_for(model, integer, source, **named, missing=missing)
     scores = integer.scores(rows.X)
+    if integer.values is not None:
+        _predict_values(integer, rows, scores, output, as_json, quiet)
+        return
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     if output is not None:
         _write_csv(output, integer, labels, scores)
@@ -134,7 +137,7 @@ def predict_command(
             typer.echo(seen_in_words(seen))
 
 
-def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluation | None:
+def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Judged | None:
     """Compare the labels with those of the file, where it has some."""
     import numpy as np
 
@@ -143,6 +146,41 @@ def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Evaluat
     if rows.y is None:
         return None
     return compare(rows.y, np.array(labels), integer.classes, rows.group)
+
+
+def _predict_values(
+    integer: IntegerModel, rows: Rows, scores: NDArray[Any], output: Path | None, as_json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Print or write what a regressor predicts, beside the true values where the file has them."""
+    from tinykernel.evaluation import evaluate
+
+    assert integer.values is not None
+    values, names = scores * integer.values.unit, list(integer.values.names)
+    if output is not None:
+        from tinykernel.files import write_bytes_atomically
+
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", *names])
+        writer.writerows([row, *each] for row, each in enumerate(values.tolist()))
+        write_bytes_atomically(output, text.getvalue().encode("utf-8", "backslashreplace"))
+    found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
+    if as_json:
+        judged = {"evaluation": None if found is None else found.to_dict()}
+        print_json({"outputs": names, "values": values, "scores": scores} | judged)
+    elif not quiet:
+        true = [] if rows.y is None else ["true"]
+        table = []
+        for row, each in enumerate(values[:_ROWS_SHOWN].tolist()):
+            known = [] if rows.y is None else [f"{rows.y[row]:.6g}"]
+            table.append([str(row), *(f"{value:.6g}" for value in each), *known])
+        print_table(["row", *names, *true], table, right=["row", *names, *true])
+        if len(values) > _ROWS_SHOWN:
+            typer.echo(f"... {len(values)} rows in all; -o FILE.csv writes them")
+        if found is not None:
+            typer.echo(f"\nOn {rows.part} of {rows.source}:")
+            print_all(found)
 
 
 def _source(path: str) -> Path:

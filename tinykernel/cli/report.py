@@ -118,8 +118,19 @@ def _print_one(result: Report) -> None:
         rows.append((memory if memory == "flash" else "RAM", "", str(total)))
         rows += [("", part, str(n_bytes)) for part, n_bytes in parts.items() if n_bytes]
     print_table(("memory", "part", "bytes"), rows, right=("bytes",))
+    if result.stream is not None:
+        state, scratch = result.stream["state"], result.stream["scratch"]
+        typer.echo(f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
+                   f"{result.scratch}")  # fmt: skip
     for note in result.notes:
         typer.echo(f"note: {note}")
-    if result.budget is not None and result.flash <= result.budget:
+    limits = result.limits
+    if limits is not None and limits.beside_flash:
+        if result.instructions is not None:
+            time = "" if result.seconds is None else f", {1e3 * result.seconds:.3g} ms"
+            typer.echo(f"about {result.instructions} instructions an inference{time} (estimate)")
+        if result.fits:
+            typer.echo(f"keeps to {limits}")
+    elif result.budget is not None and result.flash <= result.budget:
         left = size(result.budget - result.flash)
         typer.echo(f"fits the budget of {size(result.budget)}, {left} left")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import evaluation_in_words, print_classes, print_verdict
+from tinykernel.cli.common.judging import print_all
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import Judged
+    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -61,6 +62,7 @@ _OTHERS = (
     "input_type",
 )  # fmt: skip
 _RECORDINGS = "Recordings"
+_VALUES = "Values (--task regression)"
 _COLUMNS = ("label", "groups", "inputs", "drop")
 # What an augmentation without a number means.
 _USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
@@ -93,6 +95,15 @@ def _shape(text: str, what: str, lengths: tuple[int, ...], example: str) -> tupl
     if len(numbers) not in lengths:
         raise typer.BadParameter(f"{text!r}: write {what}, as in {example}")
     return numbers
+
+
+def _quantiles(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}: write levels, as in 0.1,0.5,0.9") from None
 
 
 def _image_shape(text: str) -> tuple[int, ...]:
@@ -180,6 +191,23 @@ def train_command(
     method: Annotated[
         str, _option(None, "--method", "learned or paper", metavar="NAME")
     ] = "learned",
+    task: Annotated[
+        str,
+        _option(None, "--task", "classification, or regression to predict values", metavar="NAME"),
+    ] = "classification",
+    loss: Annotated[
+        str | None, _option(_VALUES, "--loss", "squared (the default), absolute or quantile")
+    ] = None,
+    quantiles: Annotated[
+        str | None,
+        _option(
+            _VALUES,
+            "--quantiles",
+            "levels of the loss quantile, 0.1,0.5,0.9 by default",
+            callback=_quantiles,
+            metavar="LEVELS",
+        ),
+    ] = None,
     n_components: Annotated[
         int | None,
         _option(
@@ -366,6 +394,7 @@ def train_command(
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
     check_method(ctx, method)
+    _check_task(ctx.params)
     share = _share(validation)
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
@@ -388,7 +417,8 @@ def train_command(
     trained = _train(dataset, parameters, budget, target, by_group, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
-             "class_weight": class_weight}  # fmt: skip
+             "class_weight": class_weight,
+             "task": task if task == "regression" else None}  # fmt: skip
     about = about_training(trained, dataset, target, given | kept)
     result = summary(trained, dataset) | _save(trained, output, about)
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
@@ -433,6 +463,11 @@ def dataset_for(
             if options[name] is not None:
                 hint = f"--{name.replace('_', '-')}"
                 raise typer.BadParameter("not for recordings", param_hint=hint)
+        if options.get("task") == "regression":
+            raise typer.BadParameter(
+                "takes rows with values, as in .csv or .npz; recordings have labels",
+                param_hint="--task",
+            )
         check_missing(options["missing"], ("drop", "error"), "windows of recordings")
         how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
         how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
@@ -448,7 +483,7 @@ def dataset_for(
     selection = _selection(options)
     dataset = load_data(
         data, label=options["label"], groups=options["groups"], selection=selection,
-        input_type=options["input_type"], **split,
+        input_type=options["input_type"], values=options.get("task") == "regression", **split,
     )  # fmt: skip
     inputs = dataset.columns if selection.names_columns else None
     kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
@@ -518,6 +553,8 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "interrupted": trained.interrupted,
         "seconds": round(trained.seconds, 3),
     }
+    if trained.model.values is not None:
+        found["outputs"] = list(trained.model.values.names)
     memory = trained.memory
     if memory is None:
         return found
@@ -527,6 +564,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "ram": memory.ram,
         "flash_source": memory.source,
         "budget": trained.budget,
+        "limits": str(trained.limits) if trained.limits else None,
         "report": memory.to_dict(),
     }
 
@@ -564,25 +602,39 @@ def compared(classifier: Any) -> str:
 
 
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
-    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows."""
+    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows.
+
+    Of values they are called r2, and are that.
+    """
     found: dict[str, float | None] = {}
+    measure = _measure(trained.model)
     for part, X, y in (
         ("train", dataset.X_train, dataset.y_train),
         ("test", dataset.X_test, dataset.y_test),
     ):
-        found[f"{part}_accuracy"] = _accuracy(trained.model, X, y)
-        found[f"{part}_accuracy_float"] = _accuracy(trained.classifier, X, y)
+        found[f"{part}_{measure}"] = _accuracy(trained.model, X, y)
+        found[f"{part}_{measure}_float"] = _accuracy(trained.classifier, X, y)
     return found
 
 
+def _measure(model: IntegerModel) -> str:
+    return "accuracy" if model.values is None else "r2"
+
+
 def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
-    """Return the share of rows that a model labels right, or None where there are none."""
-    if X is None:
+    """Return the share of rows that a model labels right, or R2; None where there are none."""
+    if X is None or y is None:
         return None
     with warnings.catch_warnings():
         # The columns of the file were checked when it was read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return float((in_batches(model.predict, X) == y).mean())
+        found = in_batches(model.predict, X)
+    if y.dtype.kind == "f":  # values; labels are never floats
+        from sklearn.metrics import r2_score
+
+        columns = found.reshape(len(y), -1)
+        return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
+    return float((found == y).mean())
 
 
 def _judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
@@ -592,14 +644,14 @@ def _judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[
             "data": extra.source,
             "part": extra.part,
             "rows": len(extra.X),
-            "accuracy": _accuracy(trained.model, extra.X, extra.y),
+            _measure(trained.model): _accuracy(trained.model, extra.X, extra.y),
         }
     return found
 
 
 def _evaluation(
     trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: str | None
-) -> Evaluation | None:  # fmt: skip
+) -> Judged | None:  # fmt: skip
     """Judge the model on the test rows, beside models that cost next to nothing."""
     from tinykernel.evaluation import evaluate
 
@@ -609,11 +661,11 @@ def _evaluation(
         trained.model, dataset.X_test, dataset.y_test,
         groups=dataset.group_test,
         train=(dataset.X_train, dataset.y_train), class_weight=class_weight,
-        float_accuracy=result["test_accuracy_float"],
+        float_accuracy=result.get("test_accuracy_float"),
     )  # fmt: skip
 
 
-def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None) -> None:
+def _print(result: Mapping[str, Any], dataset: Dataset, found: Judged | None) -> None:
     """Print the training, and what the model gets right and wrong on the test rows."""
     print_pairs(_in_words(result, dataset))
     for note in dataset.notes:
@@ -623,9 +675,7 @@ def _print(result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None
                    "tinykernel inspect lists them")  # fmt: skip
     if found is not None:
         typer.echo("\nOn the test rows:")
-        print_pairs(evaluation_in_words(found))
-        print_classes(found)
-        print_verdict(found)
+        print_all(found)
 
 
 def check_method(ctx: typer.Context, method: str) -> None:
@@ -639,6 +689,23 @@ def check_method(ctx: typer.Context, method: str) -> None:
             given = ctx.params.get(str(option.name)) is not None
             if given and other != method and getattr(option, "rich_help_panel", None) == panel:
                 raise typer.BadParameter(f"only for --method {other}", param_hint=option.opts[0])
+
+
+def _check_task(options: Mapping[str, Any]) -> None:
+    """Refuse a task that does not exist, and options that only the other one has."""
+    task = options["task"]
+    if task not in ("classification", "regression"):
+        raise typer.BadParameter(
+            f"{task!r}: choose from classification, regression", param_hint="--task"
+        )
+    is_class = task == "classification"
+    for name in ("loss", "quantiles") if is_class else ("class_weight",):
+        if options[name] is not None:
+            other = "regression" if is_class else "classification"
+            hint = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"only for --task {other}", param_hint=hint)
+    if not is_class and options["method"] != "learned":
+        raise typer.BadParameter("only for --task classification", param_hint="--method")
 
 
 def _share(validation: str | None) -> float | None:
@@ -672,13 +739,14 @@ def _validation_rows(
     from tinykernel.data.load import load_rows
     from tinykernel.errors import TinykernelError
 
-    classes = sorted(set(dataset.y_train.tolist()))
+    values = dataset.y_train.dtype.kind == "f"
+    classes = None if values else sorted(set(dataset.y_train.tolist()))
     inputs = dataset.columns if selection.names_columns else None
     same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
     rows = load_rows(
         file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns, classes=classes,
-        selection=same,
+        selection=same, values=values,
     )  # fmt: skip
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")
@@ -686,7 +754,7 @@ def _validation_rows(
 
 
 def _train(
-    dataset: Dataset, parameters: Mapping[str, Any], budget: int | None, target: str,
+    dataset: Dataset, parameters: Mapping[str, Any], budget: Limits | None, target: str,
     by_group: bool, extra: Rows | None, quiet: bool,
 ) -> TrainResult:  # fmt: skip
     from tinykernel.budget import train
@@ -742,16 +810,24 @@ def _why_left(result: Mapping[str, Any]) -> str:
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
     def both(part: str) -> str:
-        if result[f"{part}_accuracy"] is None:
+        if result.get(f"{part}_{measure}") is None:
             return ""
-        exact, rounded = result[f"{part}_accuracy_float"], result[f"{part}_accuracy"]
-        return f"{percent(exact)} in floats, {percent(rounded)} in integers as in the firmware"
+        names = (f"{part}_{measure}_float", f"{part}_{measure}")
+        exact, rounded = (shown(result[name]) for name in names)
+        return f"{exact} in floats, {rounded} in integers as in the firmware"
+
+    def shown(share: float) -> str:
+        return percent(share) if measure == "accuracy" else f"R2 {share:.4f}"
+
+    measure, what = "accuracy", f"{result['classes']} classes"
+    if result.get("outputs"):
+        measure, what = "r2", f"predicts {', '.join(result['outputs'])}"
 
     stored = f", layout {result['layout']}" if result["layout"] else ""
     pairs = [
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),
-        ("model", f"{result['model_kind']}, {result['classes']} classes, method "
+        ("model", f"{result['model_kind']}, {what}, method "
          f"{result['method']}{stored}"),
         ("compared", result["compared"]),
         ("search", _searched(result["search"])),
@@ -761,7 +837,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
     if "validation" in result:
         extra = result["validation"]
         where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"
-        pairs.append(("validation", f"{percent(extra['accuracy'])} in integers ({where})"))
+        pairs.append(("validation", f"{shown(extra[measure])} in integers ({where})"))
     if "flash" in result:
         flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
         if result["budget"] is not None:
@@ -770,6 +846,9 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
             flash += _why_left(result)
         pairs.append(("flash", flash))
         pairs.append(("RAM", size(result["ram"])))
+        speed = result["report"]["instructions"]
+        pairs.append(("instructions", "" if speed is None else f"about {speed} an inference"))
+        pairs.append(("over", "; ".join(result["report"]["problems"])))
     pairs.append(("time", f"{result['seconds']:.1f} s"))
     pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
     return pairs

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["tune_command"]
 
 # Of train: what a size stands for, and what ends one training early.
-_NOT_TAKEN = ("n_components", "n_kernels", "n_jobs", "validation", "patience")
+_NOT_TAKEN = ("n_components", "n_kernels", "n_jobs", "validation", "patience", "task", "loss",
+              "quantiles")  # fmt: skip
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -182,14 +183,16 @@ def _judged(
     found: TuneResult, chosen: Point, dataset: Dataset, class_weight: str | None
 ) -> Evaluation | None:
     """Judge the chosen model on the test rows, which chose nothing."""
-    from tinykernel.evaluation import evaluate
+    from tinykernel.evaluation import Evaluation, evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
         return None
-    return evaluate(
+    judged = evaluate(
         found.models[chosen.budget], dataset.X_test, dataset.y_test, groups=dataset.group_test,
         class_weight=class_weight,
     )  # fmt: skip
+    assert isinstance(judged, Evaluation)  # values are not tuned
+    return judged
 
 
 def _write(

@@ -25,7 +25,7 @@ from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
     from tinykernel.parity import VerifyResult
 
@@ -108,7 +108,7 @@ def verify_command(
         raise typer.Exit(FAILED)
 
 
-def _evaluation(integer: IntegerModel, rows: Rows) -> Evaluation | None:
+def _evaluation(integer: IntegerModel, rows: Rows) -> Judged | None:
     """Judge the labels in Python's arithmetic, which the C was compared with."""
     from tinykernel.evaluation import evaluate
 
@@ -135,7 +135,7 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
         "emulator": result.emulator or None,
         "core": result.core or None,
         "note": result.note or None,
-    }
+    } | ({} if result.r2 is None else {"r2": result.r2})
 
 
 def print_verification(results: list[VerifyResult], where: str) -> None:
@@ -147,20 +147,22 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
     where : str
         Which rows were compared.
     """
+    values = any(result.r2 is not None for result in results)
+    measure = "R2" if values else "accuracy"
     print_table(
-        ("target", "rows", "scores", "differences", "accuracy", "built and run with"),
+        ("target", "rows", "scores", "differences", measure, "built and run with"),
         (
             (
                 result.target,
                 str(result.rows),
                 str(result.scores),
                 str(result.differences),
-                percent(result.accuracy),
+                percent(result.accuracy) if result.r2 is None else f"{result.r2:.4f}",
                 ", ".join(part for part in (result.compiler, result.emulator, result.core) if part),
             )
             for result in results
         ),
-        right=("rows", "scores", "differences", "accuracy"),
+        right=("rows", "scores", "differences", measure),
     )
     for result in results:
         if result.note:

@@ -184,7 +184,7 @@ def pack(model: IntegerModel) -> PackedModel:
     dots = model.n_outputs if layout is not None and model.linear is not None else 0
     definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
     tables = tuple(t for group in groups for t in group if isinstance(t, Table))
-    stream = first + dots + model.n_classes
+    stream = first + dots + model.n_scores
     n_words = np.zeros(0, dtype=np.int64) if layout is None else layout.n_words
     return PackedModel(
         definitions, tables, n_words, stream + local_words + state_words, state_words,
@@ -205,7 +205,7 @@ def _pack_shape(model: IntegerModel) -> Parts:
     return [
         Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
         Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
-        Definition("TK_CLASSES", str(model.n_classes)),
+        Definition("TK_CLASSES", str(model.n_scores)),
         Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
         Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
     ]

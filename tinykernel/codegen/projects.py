@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 import tinykernel
 from tinykernel import resources
+from tinykernel.codegen.boards import Board
 from tinykernel.codegen.packing import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
-from tinykernel.codegen.targets import Board, Target, board_for, find_target
+from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model

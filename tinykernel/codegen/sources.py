@@ -120,6 +120,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         "NAME": name.upper(),
         "n_rows": raw.shape[0],
         "input_rows": [list(table_rows(row, c_type, indent=8)) for row in raw],
+        **_words(model),
         "score_rows": [list(table_rows(row, "int32_t", indent=8)) for row in scores],
         "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
     }
@@ -148,7 +149,7 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
         As for `render_vectors`.
     """
     streams = model.local is not None and model.local.hop > 0
-    context = {"name": name, "NAME": name.upper(), "streams": streams}
+    context = {"name": name, "NAME": name.upper(), "streams": streams, **_words(model)}
     return {
         **render_vectors(model, name, X),
         f"include/{name}_selftest.h": _render("selftest.h", context),
@@ -214,6 +215,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "statement": _statement_comment(model),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
+        "n_scores": model.n_scores,
+        **_words(model),
         "n_components": model.n_components,
         "dimension": model.dimension,
         "raw_type": _C_TYPES[model.raw_dtype],
@@ -229,8 +232,9 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": scores.low,
         "score_high": scores.high,
-        "class_names": [string_literal(str(label)) for label in model.classes],
+        "class_names": [string_literal(str(label)) for label in _names(model)],
         "class_comment": _class_comment(model),
+        "step": "" if model.values is None else f"{model.values.unit:.3g}",
         "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
         "definitions": _aligned(packed.definitions),
@@ -238,8 +242,19 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     }
 
 
+def _words(model: IntegerModel) -> dict[str, Any]:
+    """Return what the templates call the scores of a classifier, or the values of a regressor."""
+    if model.values is None:
+        return {"values": None, "scores": "scores", "result": "scores", "count": "CLASSES"}
+    return {"values": model.values, "scores": "predict", "result": "values", "count": "OUTPUTS"}
+
+
+def _names(model: IntegerModel) -> tuple[Any, ...]:
+    return model.classes if model.values is None else model.values.names
+
+
 def _class_comment(model: IntegerModel) -> str:
-    names = [string_literal(str(label)) for label in model.classes]
+    names = [string_literal(str(label)) for label in _names(model)]
     return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else ""))
 
 

@@ -1,7 +1,6 @@
 """The table of targets: one row says everything the rest of the package knows about a processor.
 
-To add a processor, add one row to `TARGETS`; to add a board, one to its target's boards or to
-`OTHER_BOARDS`. The names of boards, platforms and frameworks are PlatformIO's.
+To add a processor, add one row to `TARGETS`; its boards are in `tinykernel.codegen.boards`.
 """
 
 from __future__ import annotations
@@ -9,34 +8,13 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 
+from tinykernel.codegen.boards import BOARDS, Board, boards_of
+from tinykernel.codegen.platformio import installed_board
 from tinykernel.errors import TinykernelError
 
-__all__ = ["OTHER_BOARDS", "TARGETS", "Board", "Compiler", "Target", "board_for", "find_target"]
+__all__ = ["TARGETS", "Compiler", "Target", "board_for", "find_target"]
 
 KILOBYTE = 1024
-
-
-@dataclass(frozen=True)
-class Board:
-    """A board that PlatformIO knows.
-
-    Parameters
-    ----------
-    name : str
-        PlatformIO's board identifier; empty for a platform without boards.
-    platform : str
-        PlatformIO platform.
-    frameworks : tuple of str
-        Frameworks that a project can be exported for, the default one first. ``"none"`` stands
-        for a program of the operating system.
-    title : str
-        What is printed on the box.
-    """
-
-    name: str
-    platform: str
-    frameworks: tuple[str, ...]
-    title: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +50,7 @@ class Target:
     family : {"arm", "riscv", "xtensa", "avr", "host"}
         Which instruction decoder reads its machine code.
     boards : tuple of Board
-        Boards to export for; the first is the default.
+        Boards to suggest; the first is the default.
     compilers : tuple of Compiler
         In order of preference; a true compiler comes before a stand-in.
     flash, ram : int
@@ -117,8 +95,6 @@ class Target:
         return tuple(dict.fromkeys(name for board in self.boards for name in board.frameworks))
 
 
-_STM32 = ("arduino", "cmsis", "stm32cube")
-_STM32_ZEPHYR = (*_STM32, "zephyr")
 _ARM_GCC = "arm-none-eabi-"
 _LX106 = Compiler(
     "xtensa-lx106-elf-",
@@ -146,14 +122,17 @@ _ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
 
 
 def _cortex(
-    cpu: str, description: str, boards: tuple[Board, ...], memory: tuple[int, int], *machines: str
+    cpu: str, description: str, boards: int, memory: tuple[int, int], *machines: str
 ) -> Target:
-    """Build a row for a Cortex-M core; all of them share their compilers and naming."""
+    """Build a row for a Cortex-M core, with its first boards to suggest.
+
+    All of them share their compilers and naming.
+    """
     return Target(
         name=cpu,
         description=description,
         family="arm",
-        boards=boards,
+        boards=boards_of(cpu, boards),
         compilers=(Compiler(_ARM_GCC, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft")),),
         flash=memory[0] * KILOBYTE,
         ram=memory[1] * KILOBYTE,
@@ -167,11 +146,7 @@ _ROWS = (
     _cortex(
         "cortex-m0",
         "Cortex-M0, ARMv6-M: no DSP, no FPU, no divide",
-        (
-            Board("nucleo_f072rb", "ststm32", _STM32, "ST Nucleo F072RB"),
-            Board("nucleo_f030r8", "ststm32", _STM32, "ST Nucleo F030R8"),
-            Board("bbcmicrobit", "nordicnrf51", ("arduino",), "BBC micro:bit V1"),
-        ),
+        3,
         (128, 16),
         "microbit",
         "mps2-an385",
@@ -179,10 +154,7 @@ _ROWS = (
     _cortex(
         "cortex-m0plus",
         "Cortex-M0+, ARMv6-M: no DSP, no FPU, no divide",
-        (
-            Board("nucleo_l053r8", "ststm32", _STM32, "ST Nucleo L053R8"),
-            Board("zeroUSB", "atmelsam", ("arduino",), "Arduino Zero (USB)"),
-        ),
+        2,
         (64, 8),
         "microbit",
         "mps2-an385",
@@ -190,37 +162,28 @@ _ROWS = (
     _cortex(
         "cortex-m3",
         "Cortex-M3, ARMv7-M: no DSP, no FPU",
-        (
-            Board("bluepill_f103c8", "ststm32", _STM32_ZEPHYR, "Blue Pill F103C8"),
-            Board("nucleo_f103rb", "ststm32", _STM32_ZEPHYR, "ST Nucleo F103RB"),
-        ),
+        2,
         (64, 20),
         "mps2-an385",
     ),
     _cortex(
         "cortex-m4",
         "Cortex-M4, ARMv7E-M: DSP; built without the optional FPU",
-        (
-            Board("nucleo_f401re", "ststm32", _STM32_ZEPHYR, "ST Nucleo F401RE"),
-            Board("nrf52840_dk", "nordicnrf52", ("arduino", "zephyr"), "Nordic nRF52840-DK"),
-        ),
+        2,
         (512, 96),
         "mps2-an386",
     ),
     _cortex(
         "cortex-m7",
         "Cortex-M7, ARMv7E-M: DSP, two issues a cycle; built without the optional FPU",
-        (
-            Board("nucleo_f767zi", "ststm32", _STM32_ZEPHYR, "ST Nucleo F767ZI"),
-            Board("teensy41", "teensy", ("arduino",), "Teensy 4.1"),
-        ),
+        2,
         (2048, 512),
         "mps2-an500",
     ),
     _cortex(
         "cortex-m33",
         "Cortex-M33, ARMv8-M Mainline: DSP; built without the optional FPU",
-        (Board("nucleo_l552ze_q", "ststm32", _STM32, "ST Nucleo L552ZE-Q"),),
+        1,
         (512, 192),
         "mps2-an505",
     ),
@@ -228,9 +191,7 @@ _ROWS = (
         name="esp32",
         description="ESP32, Xtensa LX6",
         family="xtensa",
-        boards=(
-            Board("esp32dev", "espressif32", ("arduino", "espidf"), "Espressif ESP32 Dev Module"),
-        ),
+        boards=boards_of("esp32", 1),
         compilers=(Compiler("xtensa-esp32-elf-", ("-mlongcalls",)), _LX106),
         flash=4096 * KILOBYTE,
         ram=320 * KILOBYTE,
@@ -242,14 +203,7 @@ _ROWS = (
         name="esp32s3",
         description="ESP32-S3, Xtensa LX7",
         family="xtensa",
-        boards=(
-            Board(
-                "esp32-s3-devkitc-1",
-                "espressif32",
-                ("arduino", "espidf"),
-                "Espressif ESP32-S3-DevKitC-1",
-            ),
-        ),
+        boards=boards_of("esp32s3", 1),
         compilers=(Compiler("xtensa-esp32s3-elf-", ("-mlongcalls",)), _LX106),
         flash=8192 * KILOBYTE,
         ram=320 * KILOBYTE,
@@ -261,14 +215,7 @@ _ROWS = (
         name="esp32c3",
         description="ESP32-C3, RISC-V RV32IMC",
         family="riscv",
-        boards=(
-            Board(
-                "esp32-c3-devkitm-1",
-                "espressif32",
-                ("arduino", "espidf"),
-                "Espressif ESP32-C3-DevKitM-1",
-            ),
-        ),
+        boards=boards_of("esp32c3", 1),
         compilers=(
             Compiler("riscv32-esp-elf-", ("-march=rv32imc", "-mabi=ilp32")),
             Compiler("riscv64-unknown-elf-", ("-march=rv32imc", "-mabi=ilp32")),
@@ -282,10 +229,7 @@ _ROWS = (
         name="esp8266",
         description="ESP8266, Xtensa LX106",
         family="xtensa",
-        boards=(
-            Board("nodemcuv2", "espressif8266", ("arduino",), "NodeMCU 1.0 (ESP-12E)"),
-            Board("d1_mini", "espressif8266", ("arduino",), "WEMOS D1 mini"),
-        ),
+        boards=boards_of("esp8266", 2),
         compilers=(Compiler("xtensa-lx106-elf-", ("-mlongcalls",)),),
         flash=1020 * KILOBYTE,
         ram=80 * KILOBYTE,
@@ -300,7 +244,7 @@ _ROWS = (
         name="atmega328p",
         description="ATmega328P, 8-bit AVR: no barrel shifter, multiplies bytes",
         family="avr",
-        boards=(Board("uno", "atmelavr", ("arduino",), "Arduino Uno"),),
+        boards=boards_of("atmega328p", 1),
         compilers=(Compiler("avr-", ("-mmcu=atmega328p", "-gdwarf-2")),),
         flash=32 * KILOBYTE,
         ram=2 * KILOBYTE,
@@ -311,7 +255,7 @@ _ROWS = (
         name="host",
         description="this computer, for trying out and for tests",
         family="host",
-        boards=(Board("", "native", ("none",), "this computer"),),
+        boards=boards_of("host", 1),
         compilers=(Compiler(""),),
     ),
 )
@@ -350,67 +294,9 @@ def find_target(name: str | Target) -> Target:
         raise TinykernelError(f"unknown target {name!r}; the known ones are {known}") from None
 
 
-def _others(platform: str, frameworks: tuple[str, ...], names: str) -> tuple[Board, ...]:
-    return tuple(Board(name, platform, frameworks, name) for name in names.split())
-
-
-_NORDIC = ("arduino", "zephyr")
-_ESP32 = ("arduino", "espidf")
-
-#: Further boards that `board_for` knows, by target; those of the rows above are the suggested ones.
-OTHER_BOARDS: dict[str, tuple[Board, ...]] = {
-    "cortex-m0": _others("ststm32", _STM32, "nucleo_f042k6 nucleo_f091rc disco_f072rb"),
-    "cortex-m0plus": (
-        *_others("raspberrypi", ("arduino",), "pico"),
-        *_others(
-            "atmelsam",
-            ("arduino",),
-            "zero seeed_xiao nano_33_iot mkrzero mkrwifi1010 adafruit_feather_m0",
-        ),
-        *_others("ststm32", _STM32, "nucleo_l031k6 nucleo_l073rz nucleo_g071rb"),
-        *_others("teensy", ("arduino",), "teensylc"),
-    ),
-    "cortex-m3": (
-        *_others("ststm32", _STM32_ZEPHYR, "nucleo_l152re disco_l152rb"),
-        *_others("ststm32", ("arduino", "stm32cube"), "genericSTM32F103C8 maple_mini_origin"),
-        *_others("atmelsam", ("arduino",), "due"),
-    ),
-    "cortex-m4": (
-        *_others(
-            "ststm32",
-            _STM32_ZEPHYR,
-            "nucleo_f411re nucleo_f446re nucleo_l476rg nucleo_f303k8 nucleo_f429zi disco_f407vg "
-            "disco_l475vg_iot01a",
-        ),
-        *_others("ststm32", _STM32, "blackpill_f401cc blackpill_f411ce nucleo_g431kb"),
-        *_others("nordicnrf52", ("arduino",), "nano33ble adafruit_feather_nrf52840"),
-        *_others("nordicnrf52", _NORDIC, "nrf52_dk"),
-        *_others("atmelsam", ("arduino",), "adafruit_feather_m4 adafruit_metro_m4"),
-        *_others("teensy", ("arduino",), "teensy31 teensy36"),
-    ),
-    "cortex-m7": (
-        *_others("ststm32", _STM32_ZEPHYR, "nucleo_f746zg nucleo_h743zi disco_f746ng"),
-        *_others("teensy", ("arduino",), "teensy40"),
-    ),
-    "esp32": _others(
-        "espressif32",
-        _ESP32,
-        "lolin32 nodemcu-32s esp32cam featheresp32 esp-wrover-kit m5stack-core-esp32 "
-        "wemos_d1_mini32 az-delivery-devkit-v4",
-    ),
-    "esp32s3": _others("espressif32", _ESP32, "lolin_s3 adafruit_feather_esp32s3"),
-    "esp32c3": _others(
-        "espressif32", _ESP32, "esp32-c3-devkitc-02 lolin_c3_mini seeed_xiao_esp32c3"
-    ),
-    "esp8266": _others(
-        "espressif8266", ("arduino",), "nodemcu esp12e esp01_1m huzzah d1_mini_lite"
-    ),
-}
-
-
 def _boards(target: Target) -> dict[str, Board]:
     """List all boards of a target by name."""
-    return {row.name: row for row in (*target.boards, *OTHER_BOARDS.get(target.name, ()))}
+    return {row.name: row for row in boards_of(target.name)}
 
 
 def board_for(
@@ -429,8 +315,8 @@ def board_for(
     framework : str, optional
         A framework of that board.
     platform : str, optional
-        PlatformIO platform, for a board that the table does not know; needs `board`. A version may
-        follow, as in ``"ststm32@19.0.0"``.
+        PlatformIO platform, for a board that neither the table nor the platforms that PlatformIO
+        has installed know; needs `board`. A version may follow, as in ``"ststm32@19.0.0"``.
 
     Returns
     -------
@@ -459,7 +345,15 @@ def board_for(
     elif board in known:
         chosen = known[board]
     else:
-        raise TinykernelError(f"board {board!r} {_why_not(target, board)}")
+        found = _installed(target, board)
+        if found is None:
+            raise TinykernelError(f"board {board!r} {_why_not(target, board)}")
+        chosen = found
+    if chosen.name and not chosen.platform:
+        raise TinykernelError(
+            f"no platform of PlatformIO's registry has board {chosen.name}: give the one that you "
+            "use with --platform, or export --format library"
+        )
     if framework is None:
         return chosen, chosen.frameworks[0]
     if framework not in chosen.frameworks:
@@ -481,7 +375,7 @@ def _unlisted_board(
         if not _is_identifier(text):
             raise TinykernelError(f"{word} {text!r} is no name of PlatformIO's")
     listed = _boards(target).get(board)
-    if listed is not None and listed.platform != platform.partition("@")[0]:
+    if listed and listed.platform and listed.platform != platform.partition("@")[0]:
         raise TinykernelError(
             f"board {board} belongs to platform {listed.platform}; leave --platform out"
         )
@@ -489,14 +383,32 @@ def _unlisted_board(
     return Board(board, platform, frameworks, board)
 
 
+def _installed(target: Target, board: str) -> Board | None:
+    """Find a board in the platforms that PlatformIO has installed."""
+    if target.family == "host" or not _is_identifier(board) or _belongs(board) is not None:
+        return None
+    found = installed_board(board)
+    if found is None:
+        return None
+    row, cpu = found
+    if cpu.startswith("cortex-") and cpu != target.name:
+        raise TinykernelError(f"board {board!r} is a {cpu}: use --target {cpu}")
+    return row
+
+
+def _belongs(board: str) -> str | None:
+    """Name the target of a board of the table."""
+    return next((row.target for row in BOARDS if row.name == board), None)
+
+
 def _why_not(target: Target, board: str) -> str:
     """Say why a board cannot be had, and which ones can."""
     names = list(filter(None, _boards(target)))
     if not names:
         return f"does not fit target {target.name}, which is this computer"
-    for other in TARGETS.values():
-        if board in _boards(other):
-            return f"is a {other.name}: use --target {other.name}"
+    other = _belongs(board)
+    if other is not None:
+        return f"is a {other}: use --target {other}"
     near = difflib.get_close_matches(board, names, n=3) or names[:6]
     return (
         f"is not known for target {target.name}; known are {', '.join(near)}, and any other with "

@@ -20,6 +20,7 @@ __all__ = [
     "checked_part",
     "fill_gaps",
     "needed_labels",
+    "refuse_values",
     "same_kind",
     "shown",
     "without_gaps",
@@ -32,8 +33,9 @@ _ROWS_AT_ONCE = 16384
 
 
 def checked_part(
-    part: Part, *, n_features: int | None = None, like: str = "", gaps: bool = False
-) -> Part:
+    part: Part, *, n_features: int | None = None, like: str = "", gaps: bool = False,
+    values: bool = False,
+) -> Part:  # fmt: skip
     """Check a part and bring it into one form.
 
     Parameters
@@ -46,6 +48,8 @@ def checked_part(
         What has that width, for the message.
     gaps : bool
         Whether values may be missing, that is NaN.
+    values : bool
+        Whether y holds values to predict, not labels.
 
     Returns
     -------
@@ -75,7 +79,9 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
-    y = None if part.y is None else _clean_labels(part, part.y)
+    y = None if part.y is None else _clean_values(part, part.y) if values else (
+        _clean_labels(part, part.y)
+    )  # fmt: skip
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1
@@ -190,7 +196,8 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
         if not whole.all():
             row = int(np.flatnonzero(~whole)[0])
             raise TinykernelError(
-                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text"
+                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text, "
+                "or --task regression to predict values"
             )
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
@@ -203,6 +210,42 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
                 f"{what} hold half of a surrogate pair, which is no text; mend the file"
             ) from None
     return y
+
+
+def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return labels as numbers, which tables hold as text; None where one is none."""
+    try:
+        return y.astype(np.float64) if y.dtype.kind in "biufU" else None
+    except ValueError:
+        return None
+
+
+def refuse_values(part: Part, y: NDArray[Any]) -> None:
+    """Raise TinykernelError where the labels of a table are values: numbers that hardly repeat."""
+    if y.dtype.kind != "U" or np.unique(y).size <= max(20, len(y) // 4):
+        return
+    numbers = _as_numbers(y)
+    if numbers is not None and np.any(numbers != np.rint(numbers)):
+        raise TinykernelError(
+            f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; to "
+            "predict values give --task regression"
+        )
+
+
+def _clean_values(part: Part, y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the values to predict: finite numbers, one a row."""
+    what = f"{part.file}: the values" + (f" of {part.name}" if part.name else "")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise TinykernelError(f"{what} have shape {y.shape}; give one a row")
+    found = _as_numbers(y)
+    if found is None:
+        raise TinykernelError(f"{what} to predict are no numbers (the first is {shown(y[0])!r})")
+    if not np.all(np.isfinite(found)):
+        row = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise TinykernelError(f"{what}: {part.place(row)} has {y[row]}; remove the row")
+    return found
 
 
 def needed_labels(part: Part) -> NDArray[Any]:

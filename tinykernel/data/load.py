@@ -23,6 +23,7 @@ from tinykernel.data.checks import (
     checked_part,
     fill_gaps,
     needed_labels,
+    refuse_values,
     same_kind,
     shown,
     without_gaps,
@@ -150,6 +151,7 @@ def load_data(
     seed: int = 0,
     selection: Selection | None = None,
     input_type: str | None = None,
+    values: bool = False,
 ) -> Dataset:
     r"""Load a data file to train on, and keep rows aside to test on.
 
@@ -192,6 +194,9 @@ def load_data(
         like times, counters or identifiers are refused unless its `inputs` name them.
     input_type : str, optional
         Of the inputs, e.g. ``"uint8"``; every value must fit. By default as in the file.
+    values : bool
+        Whether the labels are values to predict, numbers of any kind. Rows are then kept aside at
+        random.
 
     Returns
     -------
@@ -223,21 +228,25 @@ def load_data(
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
     may_lack = selection.missing is not None
-    train, left_out = checked_part(parts.train, gaps=may_lack), ""
+    train, left_out = checked_part(parts.train, gaps=may_lack, values=values), ""
     if selection.missing == "drop":
         train, left_out = without_gaps(train)
     X, y = train.X, needed_labels(train)
-    at_least_two_classes(train, y)
+    if not values:
+        at_least_two_classes(train, y)
+        refuse_values(train, y)
     if selection.inputs is None and train.columns is not None:
         _refuse_suspicious(train)
     if parts.test is not None:
         test = checked_part(
-            parts.test, n_features=X.shape[1], like=train.name or "the training part", gaps=may_lack
-        )
+            parts.test, n_features=X.shape[1], like=train.name or "the training part",
+            gaps=may_lack, values=values,
+        )  # fmt: skip
         if selection.missing == "drop":
             test, _ = without_gaps(test)
         y_test = needed_labels(test)
-        same_kind(train, test)
+        if not values:
+            same_kind(train, test)
         split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
         found = Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
     else:
@@ -356,6 +365,7 @@ def load_rows(
     test_size: float | None = None,
     seed: int = 0,
     selection: Selection | None = None,
+    values: bool = False,
 ) -> Rows:
     """Load rows to run a finished model on: the test part of the file, else all its rows.
 
@@ -382,6 +392,8 @@ def load_rows(
         See `test_size`.
     selection : Selection, optional
         As in the training, with its medians.
+    values : bool
+        As in `load_data`.
 
     Returns
     -------
@@ -410,7 +422,7 @@ def load_rows(
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part, note = _complete(part, n_features, selection or Selection())
+    part, note = _complete(part, n_features, selection or Selection(), values)
     check_columns(part, feature_names)
     X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
@@ -426,13 +438,15 @@ def load_rows(
     return Rows(X, y, file.name, which, group, (note,) if note else ())
 
 
-def _complete(part: Part, n_features: int | None, selection: Selection) -> tuple[Part, str]:
+def _complete(
+    part: Part, n_features: int | None, selection: Selection, values: bool = False
+) -> tuple[Part, str]:
     """Check rows for a finished model; without those that lack a value, or with medians there.
 
     Also says in words which of it was done.
     """
     may_lack = selection.missing is not None
-    part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack)
+    part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
     if selection.missing == "drop":
         return without_gaps(part)
     if selection.missing == "median":
@@ -477,8 +491,12 @@ def _kept_aside(
     part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
     """Return the rows to train on, those to keep aside, and in words how they were told apart."""
+    is_class = y.dtype.kind != "f"  # values are floats, labels never
+    codes = y if is_class else np.zeros(len(y), dtype=np.int64)
     if by_group:
-        return *_group_split(part, y, test_size, seed), "whole groups"
+        return *_group_split(part, codes, test_size, seed), "whole groups"
+    if not is_class:
+        return *_stratified_split(part, codes, test_size, seed), "at random"
     return *_stratified_split(part, y, test_size, seed), "stratified"
 
 

@@ -164,7 +164,8 @@ def calibrate(
     >>> from sklearn.datasets import load_digits
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> trained = TernaryKernelClassifier(n_components=128, search=False, epochs=20, random_state=0)
+    >>> options = {"n_components": 128, "effort": "quick", "epochs": 20, "random_state": 0}
+    >>> trained = TernaryKernelClassifier(**options)
     >>> found = calibrate(trained.fit(X[:900], y[:900]), X[900:], y[900:], max_error=0.05)
     >>> found.bound <= 0.05, found.coverage > 0.5
     (True, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,22 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
+from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
-from tinykernel.model import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["BenchResult", "bench", "parse_clock", "parse_current", "parse_voltage"]
+__all__ = [
+    "BenchResult",
+    "StreamCost",
+    "bench",
+    "parse_clock",
+    "parse_current",
+    "parse_voltage",
+]
 
-_HARNESS = ("tk_measured", "run_row", "stack_used", "fill_scratch", "main")
-_UNITS = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
+_HARNESS = (
+    "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch", "main"
+)  # fmt: skip
 _AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
 _VOLTS = {"mv": 1e-3, "v": 1.0}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -60,16 +69,23 @@ def parse_voltage(text: str) -> float:
     return _parse(text, _VOLTS, "voltage", "3.3V")
 
 
-def parse_clock(text: str | float) -> float:
-    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
+@dataclass(frozen=True)
+class StreamCost:
+    """Cost of the calls of a stream, in instructions.
 
-    Examples
-    --------
-    >>> parse_clock("80MHz")
-    80000000.0
+    Parameters
+    ----------
+    push_mean : float
+        Of one sample, over the samples of a hop once the first window is full.
+    push_worst : int
+        Of the sample that takes most.
+    decision : int
+        Of the predict function, once a hop.
     """
-    given = text if isinstance(text, str) else f"{text:f}Hz"
-    return _parse(given, _UNITS, "clock frequency", "80MHz")
+
+    push_mean: float
+    push_worst: int
+    decision: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,8 @@ class BenchResult:
         Rows that were run.
     current, voltage : float or None
         Amperes and volts of the supply while the core computes.
+    stream : StreamCost or None
+        None for models without a stream.
     """
 
     target: str
@@ -119,6 +137,7 @@ class BenchResult:
     rows: int = 0
     current: float | None = None
     voltage: float | None = None
+    stream: StreamCost | None = None
 
     @property
     def joules(self) -> tuple[float, float] | None:
@@ -164,6 +183,7 @@ class BenchResult:
             "voltage": self.voltage,
             "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
+            "stream": None if self.stream is None else asdict(self.stream),
         }
 
 
@@ -229,6 +249,7 @@ def bench(
         for index in range(min(3, len(rows))):
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})
             counts.append(_count(program))
+        stream = _stream_cost(program, integer_model)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
     return BenchResult(
@@ -243,10 +264,40 @@ def bench(
         cycles_per_instruction=row.cycles,
         clock=hertz,
         note=platform.note,
+        stream=stream,
         fewest=min(sum(count.values()) for count in counts),
         rows=len(counts),
         current=amperes,
         voltage=None if amperes is None else volts,
+    )
+
+
+def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
+    """Push a window and a hop of samples, and count what each call takes."""
+    stage = model.local
+    if stage is None or not stage.hop:
+        return None
+    rows = generated_inputs(model, 3)[1:].reshape(-1, stage.channels)
+    write_rows(program, model, {"stream": rows[: stage.height + stage.hop]})
+    functions = function_ranges(program.path)
+    outside = [functions[name] for name in _HARNESS if name in functions]
+    begins = {functions[f"{MODEL}_{name}"].start: name for name in ("push", "stream_predict")}
+    calls: dict[str, list[int]] = {"push": [], "stream_predict": []}
+    inside = ""
+    for address in program.trace():
+        if not inside and address in begins:
+            inside = begins[address]
+            calls[inside].append(0)
+        if inside and any(address in function for function in outside):
+            inside = ""
+        if inside:
+            calls[inside][-1] += 1
+    pushes = calls["push"]
+    if len(pushes) != stage.height + stage.hop or len(calls["stream_predict"]) != 2:
+        raise TinykernelError("the emulator's trace does not show every call of the stream")
+    steady = pushes[-stage.hop :]
+    return StreamCost(
+        round(sum(steady) / len(steady), 1), max(pushes), max(calls["stream_predict"])
     )
 
 

@@ -55,9 +55,14 @@ _FIRST_KERNELS = 16
 _MOST_MEASUREMENTS = 6
 
 
-def some_rows(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take rows of every class and all extremes, on which the form of the scaler depends."""
-    codes = np.unique(y, return_inverse=True)[1]
+def some_rows(
+    X: NDArray[Any], y: NDArray[Any], codes: NDArray[np.int64] | None = None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Take rows of every class and all extremes, on which the form of the scaler depends.
+
+    Of values `codes` are their strata, of which not every one has rows.
+    """
+    codes = np.unique(y if codes is None else codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(codes.max() + 1))
     last = np.append(first[1:], codes.size)

@@ -66,7 +66,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "blocks counted together": value["TK_BITS_WORDS"] != "0u",
         "masks of few words": value["TK_PLANES"] == "2" and stages < 8,
         "one plane": value["TK_PLANES"] == "1",
-        "two classes": model.n_classes == 2,
+        "two classes": model.n_outputs < model.n_scores,
         f"2^{min(max(stages, 5), 12)} values": 1,
         "further stages": max(0, stages - 12),
         "halving first": first,
@@ -94,7 +94,7 @@ def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, f
         f"{kind}, 16-bit inputs": model.scaler.bits == 16,
         f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
         "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
-        "two classes": model.n_classes == 2,
+        "two classes": model.n_outputs < model.n_scores,
     }
     if stage is not None:
         properties |= {

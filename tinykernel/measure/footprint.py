@@ -149,6 +149,8 @@ def _entries(model: IntegerModel) -> list[str]:
 
 def _call(model: IntegerModel) -> str:
     """Return the expression that calls them; it is linked and never run."""
+    if model.values is not None:
+        return f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
     if model.decision is None:
         return f"{MODEL}_predict(input, scratch)"
     return f"{MODEL}_decide(input, scratch, &margin) + {MODEL}_confidence((const int32_t *)scratch)"

@@ -3,65 +3,20 @@
 from __future__ import annotations
 
 import html
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
-from tinykernel.model import as_integer_model
+from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.limits import Limits, format_size, parse_limits, parse_size
+from tinykernel.model import IntegerModel, as_integer_model
 
 __all__ = ["Report", "format_size", "parse_size", "report"]
-
-_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
-_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
-
-
-def parse_size(text: str | int) -> int:
-    """Read a size such as ``"30KB"``.
-
-    Parameters
-    ----------
-    text : str or int
-        A number with B, KB (1024 bytes) or MB (1024 KB); without a unit, bytes.
-
-    Returns
-    -------
-    int
-        Bytes, at least 1.
-
-    Raises
-    ------
-    TinykernelError
-        If it is no size.
-
-    Examples
-    --------
-    >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
-    (30720, 1536, 512)
-    """
-    match = _PATTERN.match(str(text))
-    unit = match.group(2).lower() if match else ""
-    size = int(float(match.group(1)) * _UNITS[unit]) if match and unit in _UNITS else 0
-    if size <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a size; write a number of bytes, or one with KB or MB, as in 30KB"
-        )
-    return size
-
-
-def format_size(size: int) -> str:
-    """Write a size for people: bytes, with KB where there are some.
-
-    Examples
-    --------
-    >>> format_size(30720)
-    '30720 bytes (30.0 KB)'
-    """
-    return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
 
 
 @dataclass(frozen=True)
@@ -89,6 +44,15 @@ class Report:
         Chain of calls with the deepest stack; empty for an estimate.
     notes : tuple of str
         What the figures do not show.
+    limits : Limits or None
+        The whole budget.
+    instructions : int or None
+        Of one inference, estimated; None where the budget does not ask for it.
+    cycles : float
+        Cycles of an instruction, at most, for the time.
+    stream : dict of str to int or None
+        Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
+        ``scratch`` for a decision. None for models without one.
     """
 
     target: str
@@ -104,6 +68,10 @@ class Report:
     compiler: str = ""
     chain: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    limits: Limits | None = None
+    instructions: int | None = None
+    cycles: float = 1.0
+    stream: dict[str, int] | None = None
 
     @property
     def ram(self) -> int:
@@ -113,17 +81,45 @@ class Report:
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
-        limits = [("flash", self.flash, self.chip_flash, "of the chip"),
+        asked = self.limits or Limits(flash=self.budget)
+        limits = [("flash", self.flash, asked.flash, "of the budget"),
+                  ("RAM", self.ram, asked.ram, "of the budget"),
+                  ("stack", self.stack, asked.stack, "of the budget"),
+                  ("flash", self.flash, self.chip_flash, "of the chip"),
                   ("RAM", self.ram, self.chip_ram, "of the chip")]  # fmt: skip
-        if self.budget is not None:
-            limits.insert(0, ("flash", self.flash, self.budget, "of the budget"))
         found = [
             f"{what} is {format_size(needed)}, {format_size(needed - limit)} more than the "
             f"{format_size(limit)} {whose}"
             for what, needed, limit, whose in limits
-            if needed > limit
+            if limit is not None and needed > limit
         ]
-        return tuple(found)
+        return (*found, *self._slow())
+
+    def _slow(self) -> list[str]:
+        """Say by how much an inference takes longer than the budget allows."""
+        if self.limits is None or self.instructions is None:
+            return []
+        found, most = [], self.limits.instructions
+        if most is not None and self.instructions > most:
+            more = self.instructions - most
+            found.append(
+                f"instructions are {self.instructions} (estimate), {more} more than the {most} of "
+                "the budget"
+            )
+        seconds, limit = self.seconds, self.limits.time
+        if seconds is not None and limit is not None and seconds > limit:
+            found.append(
+                f"time is {1e3 * seconds:.3g} ms (estimate), {1e3 * (seconds - limit):.3g} ms more "
+                f"than the {1e3 * limit:g} ms of the budget"
+            )
+        return found
+
+    @property
+    def seconds(self) -> float | None:
+        """Time of one inference at the clock of the budget, at most; None without a clock."""
+        if self.limits is None or self.limits.clock is None or self.instructions is None:
+            return None
+        return self.instructions * self.cycles / self.limits.clock
 
     @property
     def fits(self) -> bool:
@@ -147,11 +143,15 @@ class Report:
             "stack": self.stack,
             "parts": self.parts,
             "budget": self.budget,
+            "limits": None if self.limits is None else str(self.limits),
+            "instructions": self.instructions,
+            "seconds": self.seconds,
             "fits": self.fits,
             "problems": list(self.problems),
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
             "deepest_calls": list(self.chain),
             "notes": list(self.notes),
+            "stream": None if self.stream is None else dict(self.stream),
         }
 
     def to_html(self) -> str:
@@ -206,7 +206,7 @@ def _bar(parts: dict[str, int], end: int, limit: int | None) -> str:
 def report(
     model: object,
     target: str | Target,
-    budget: str | int | None = None,
+    budget: str | int | Limits | None = None,
     *,
     compiler: str = "auto",
 ) -> Report:
@@ -217,8 +217,9 @@ def report(
     model : IntegerModel, KernelMachine or fitted classifier
     target : str or Target
         A microcontroller.
-    budget : str or int, optional
-        Flash that the model may add to the program, e.g. ``"30KB"``.
+    budget : str, int or Limits, optional
+        Flash that the model may add to the program, e.g. ``"30KB"``, or several limits such as
+        ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``.
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
         ``"auto"`` links with the preferred compiler of this machine and estimates where there is
         none; ``"none"`` always estimates; a make of compiler takes that one.
@@ -234,7 +235,7 @@ def report(
         no bound.
     """
     row = find_target(target)
-    limit = None if budget is None else parse_size(budget)
+    limits = None if budget is None else parse_limits(budget)
     if compiler not in ("auto", "none", "gcc", "zig"):
         raise TinykernelError(f"compiler {compiler!r}: choose auto, none, gcc or zig")
     if row.family == "host":
@@ -250,10 +251,23 @@ def report(
         footprint = estimate_footprint(integer_model, row)
     else:
         footprint = measure_footprint(integer_model, row, chain)
-    return _report(row, footprint, limit)
+    asked = limits is not None and limits.most_instructions(1.0) is not None
+    instructions = estimate_instructions(integer_model, row) if asked else None
+    found = _report(row, footprint, limits, _stream_bytes(integer_model))
+    return replace(found, instructions=instructions)
 
 
-def _report(target: Target, footprint: Footprint, budget: int | None) -> Report:
+def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
+    """Return what a stream takes of RAM, as the generated header says it."""
+    if model.local is None or not model.local.hop:
+        return None
+    packed = pack(model)
+    return {"state": 4 * packed.state_words, "scratch": 4 * packed.stream_words}
+
+
+def _report(
+    target: Target, footprint: Footprint, limits: Limits | None, stream: dict[str, int] | None
+) -> Report:
     return Report(
         target=target.name,
         source="linked" if footprint.compiler else "estimate",
@@ -264,8 +278,11 @@ def _report(target: Target, footprint: Footprint, budget: int | None) -> Report:
         stack=footprint.stack,
         chip_flash=target.flash,
         chip_ram=target.ram,
-        budget=budget,
+        budget=None if limits is None else limits.flash,
+        limits=limits,
+        cycles=target.cycles[1],
         compiler=footprint.compiler,
         chain=footprint.chain,
         notes=footprint.notes,
+        stream=stream,
     )

@@ -1,4 +1,4 @@
-"""IntegerModel: the classifier in integers only, exactly what the firmware computes."""
+"""IntegerModel: a classifier or regressor in integers only, exactly what the firmware computes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, prove
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
+from tinykernel.model.values import FixedPoint
 
 __all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
 
@@ -33,7 +34,7 @@ _MOST_ROWS = 1 << 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel:
-    """A kernel classifier of binary components in integer arithmetic: the firmware, as data.
+    """A kernel machine of binary components in integer arithmetic: the firmware, as data.
 
     This docstring is the complete specification. Python and the generated C both follow it, so
     all their scores are equal. Integers are two's complement; ``>>`` of a signed value is
@@ -96,6 +97,10 @@ class IntegerModel:
     there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
     the largest score.
 
+    **6. Values.** Of a regressor `values` says what the scores mean, and there are no classes:
+    there is one output a value, ``scores = total`` however many there are, and a value is
+    ``score / 2**values.shift``.
+
     How the firmware stores these numbers (bit planes, one scale a block where all are equal, ...)
     is chosen by the code generator and never changes a value.
 
@@ -123,7 +128,7 @@ class IntegerModel:
         W: -1, 0, +1.
     multiplier, offset : ndarray of int32, shape (n_outputs,)
     classes : tuple of str, int, float or bool
-        At least two different labels; ``classes[label]`` is the prediction.
+        At least two different labels; ``classes[label]`` is the prediction. None for a regressor.
     decision_scale : float
         ``total * decision_scale`` approximates the decision of the float machine. Information
         only: it takes no part in scores and labels.
@@ -133,6 +138,8 @@ class IntegerModel:
         Is there where `linear` is.
     local : LocalStage, optional
         What turns signals or images into the counts that are the inputs of the machine.
+    values : FixedPoint, optional
+        What the scores of a regressor mean.
     decision : Decision, optional
         When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
     feature_names : tuple of str, optional
@@ -173,6 +180,7 @@ class IntegerModel:
     linear: NDArray[np.int8] | None = None
     linear_multiplier: NDArray[np.int32] | None = None
     local: LocalStage | None = None
+    values: FixedPoint | None = None
     decision: Decision | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
@@ -219,13 +227,18 @@ class IntegerModel:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """Number of classes, 0 of a regressor."""
         return len(self.classes)
 
     @property
+    def n_scores(self) -> int:
+        """Number of scores: one a class, or one a value."""
+        return self.n_classes if self.values is None else len(self.values.names)
+
+    @property
     def n_outputs(self) -> int:
-        """Number of outputs: 1 for two classes, else one a class."""
-        return 1 if self.n_classes == 2 else self.n_classes
+        """Number of outputs: 1 for two classes, else one a class or value."""
+        return 1 if self.n_classes == 2 else self.n_scores
 
     @property
     def n_inputs(self) -> int:
@@ -260,6 +273,8 @@ class IntegerModel:
             "classes": [[type(label).__name__, label] for label in self.classes],
             "decision_scale": float(self.decision_scale).hex(),
         }
+        if self.values is not None:
+            own["values"] = {"names": list(self.values.names), "shift": self.values.shift}
         if self.local is not None:
             own["local"] = self.local.header()
         return own if self.decision is None else own | {"decision": self.decision.header()}
@@ -441,7 +456,7 @@ class IntegerModel:
 
         Returns
         -------
-        ndarray of int32, shape (n_rows, n_classes)
+        ndarray of int32, shape (n_rows, n_scores)
 
         Raises
         ------
@@ -454,7 +469,7 @@ class IntegerModel:
         totals = sums * self.multiplier + self.offset
         if self.linear is not None and self.linear_multiplier is not None:
             totals += reference.dots(inputs, self.linear) * self.linear_multiplier
-        return np.hstack([-totals, totals]) if self.n_outputs == 1 else totals
+        return np.hstack([-totals, totals]) if self.n_classes == 2 else totals
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores from raw inputs: what ``<name>_scores`` of the C code gives.
@@ -466,7 +481,7 @@ class IntegerModel:
 
         Returns
         -------
-        ndarray of int32, shape (n_rows, n_classes)
+        ndarray of int32, shape (n_rows, n_scores)
 
         Raises
         ------
@@ -496,7 +511,7 @@ class IntegerModel:
         return outputs.astype(np.float64) * self.decision_scale
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict class labels from raw inputs.
+        """Predict class labels, or values, from raw inputs.
 
         Parameters
         ----------
@@ -505,13 +520,16 @@ class IntegerModel:
         Returns
         -------
         ndarray, shape (n_rows,)
-            Entries of `classes`.
+            Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
         """
+        if self.values is not None:
+            found = self.scores(X) * self.values.unit
+            return found[:, 0] if self.n_scores == 1 else found
         labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
         return labels
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the accuracy, 0 to 1; `tinykernel.evaluate` tells more.
+        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` tells more.
 
         Parameters
         ----------
@@ -531,6 +549,10 @@ class IntegerModel:
         labels, true = self.predict(X), np.asarray(y)
         if true.shape != labels.shape or not true.size:
             raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+        if self.values is not None:
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(true, labels))
         return float(np.mean(labels == true))
 
     # -- decisions ----------------------------------------------------------------------------
@@ -632,10 +654,14 @@ class IntegerModel:
     def _facts(self) -> dict[str, str]:
         """Return what tells models apart, in words."""
         labels = ", ".join(map(repr, self.classes[:6])) + (", ..." if self.n_classes > 6 else "")
+        meaning = {"classes": f"{self.n_classes} ({labels})"}
+        if self.values is not None:
+            names = ", ".join(map(repr, self.values.names))
+            meaning = {"values": f"{names}, in 1 / 2**{self.values.shift}"}
         return {
             "inputs": f"{self.n_inputs} x {self.raw_dtype}",
             "components": str(self.n_components),
-            "classes": f"{self.n_classes} ({labels})",
+            **meaning,
             "fingerprint": self.fingerprint()[:16],
         }
 
@@ -665,7 +691,10 @@ def _check_scalars(model: IntegerModel) -> dict[str, Any]:
     if not (np.isfinite(scale) and scale > 0):
         raise TinykernelError("integer model: decision_scale must be a positive number")
     classes = tuple(_plain_label(label) for label in model.classes)
-    if len(classes) < 2 or len(set(classes)) != len(classes):
+    if model.values is not None:
+        if not isinstance(model.values, FixedPoint) or classes:
+            raise TinykernelError("integer model: values are a FixedPoint, and have no classes")
+    elif len(classes) < 2 or len(set(classes)) != len(classes):
         raise TinykernelError("integer model: needs two or more different classes")
     return {
         "n_features": int(model.n_features),
@@ -789,6 +818,8 @@ def _check_decision(model: IntegerModel) -> dict[str, Any]:
         return {}
     if not isinstance(model.decision, Decision):
         raise TinykernelError("integer model: decision is not a Decision")
+    if model.values is not None:
+        raise TinykernelError("integer model: a regressor predicts values and decides nothing")
     if model.decision.thresholds.size not in (1, model.n_classes):
         raise TinykernelError(
             f"integer model: decision has {model.decision.thresholds.size} thresholds for "

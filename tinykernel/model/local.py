@@ -339,15 +339,16 @@ class LocalStage:
         raw = self.as_raw(X)
         out = np.zeros((raw.shape[0], self.n_counts), dtype=self.count_dtype)
         positions = (self.rows + 2 * self.padding) * self.columns
-        work = self.n_kernels * positions * int(self._tap_table[0][-1]) // self.n_kernels
+        work = positions * int(self._tap_table[0][-1])
+        kernels = *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64)
+        count = _count_signals if self.is_signal else _count_images
+        grid = self.taps.shape[1], self.padding, *self.cells, self.cell_columns
         for first in range(0, raw.shape[0], 4096):
             part = slice(first, first + 4096)
-            level = self.levels(raw[part])
+            level = np.ascontiguousarray(self.levels(raw[part]).transpose(0, 3, 1, 2))
             run_on_rows(
-                _count_rows, level.shape[0], useful_threads(work * level.shape[0]), level,
-                *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64),
-                self.threshold, self.taps.shape[1], self.padding, self.cells[0], self.cells[1],
-                self.cell_columns, out[part],
+                count, level.shape[0], useful_threads(work * level.shape[0]), level, *kernels,
+                self.threshold, *(grid[:3:2] if self.is_signal else grid), out[part],
             )  # fmt: skip
         return out
 
@@ -361,29 +362,62 @@ class LocalStage:
 
 
 @njit(nogil=True)
-def _count_rows(  # type: ignore[no-untyped-def]
+def _count_images(  # type: ignore[no-untyped-def]
     begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, padding,
     n_cells_y, n_cells_x, cell_columns, out,
 ):  # fmt: skip
-    """Add up steps 4 and 5 of some inputs; `levels` (n, rows, columns, n_mixed)."""
-    _, rows, columns, _ = levels.shape
+    """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
+
+    A tap is added to a row of responses at once, which compilers turn into vector instructions.
+    """
+    _, _, rows, columns = levels.shape
+    response = np.empty(columns, dtype=np.int32)
     for n in range(begin, end):
         for k in range(dilations.shape[0]):
-            d = dilations[k]
+            d, plane = dilations[k], levels[n, channels[k]]
             span = (kernel_rows - 1) * d
             n_rows = rows + 2 * padding - span
             for y in range(n_rows):
                 cell = (k * n_cells_y + y * n_cells_y // n_rows) * n_cells_x
                 newest = y + span - padding
-                for x in range(columns):
-                    response = np.int32(0)
-                    for t in range(ends[k], ends[k + 1]):
-                        row = newest + places[t, 0] * d
-                        column = x + places[t, 1] * d
-                        if 0 <= row < rows and 0 <= column < columns:
-                            response += taps[t] * levels[n, row, column, channels[k]]
-                    if response > thresholds[k]:
-                        out[n, cell + x // cell_columns] += 1
+                response[:] = 0
+                for t in range(ends[k], ends[k + 1]):
+                    row, aside = newest + places[t, 0] * d, places[t, 1] * d
+                    if not 0 <= row < rows:
+                        continue
+                    first, last = max(0, -aside), min(columns, columns - aside)
+                    moved, level = response[first:last], plane[row, first + aside : last + aside]
+                    tap = taps[t]
+                    for x in range(moved.size):
+                        moved[x] += tap * level[x]
+                for i in range(n_cells_x):
+                    inside = response[i * cell_columns : (i + 1) * cell_columns]
+                    count = 0
+                    for x in range(inside.size):
+                        count += inside[x] > thresholds[k]
+                    out[n, cell + i] += count
+
+
+@njit(nogil=True)
+def _count_signals(  # type: ignore[no-untyped-def]
+    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, n_cells,
+    out,
+):  # fmt: skip
+    """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1)."""
+    rows = levels.shape[2]
+    responses = np.empty(rows, dtype=np.int32)
+    for n in range(begin, end):
+        for k in range(dilations.shape[0]):
+            d, level = dilations[k], levels[n, channels[k], :, 0]
+            n_rows = rows - (kernel_rows - 1) * d
+            response = responses[:n_rows]
+            response[:] = 0
+            for t in range(ends[k], ends[k + 1]):
+                tap, moved = taps[t], level[(kernel_rows - 1 + places[t, 0]) * d :]
+                for y in range(n_rows):
+                    response[y] += tap * moved[y]
+            for y in range(n_rows):
+                out[n, k * n_cells + y * n_cells // n_rows] += response[y] > thresholds[k]
 
 
 # -- checks: each returns the fields that it has brought into their final form ------------------

@@ -12,6 +12,7 @@ from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaling import InputScaling
+from tinykernel.model.values import ValueUnits
 
 __all__ = ["KernelMachine"]
 
@@ -37,7 +38,7 @@ class KernelMachine:
     Parameters
     ----------
     classes : tuple
-        The c class labels in ascending order.
+        The c class labels in ascending order; none of a regressor.
     raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
         The type of the raw sensor values that the firmware takes.
     input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
@@ -57,7 +58,7 @@ class KernelMachine:
     start, width : ndarray of float64, shape (n_blocks, d)
         Phase windows in radians. ``width <= 0`` is never on, ``width >= 2 pi`` always.
     weights : ndarray of int8, shape (n_outputs, n_blocks * d)
-        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c.
+        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c; of a regressor one a value.
     output_scale, output_offset : ndarray of float64, shape (n_outputs,)
         The scale (alpha of (6)) and the offset of each output.
     input_bits : {8, 16}
@@ -69,6 +70,8 @@ class KernelMachine:
         A linear part: levels, 0 for constant inputs.
     linear_scale : float
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
+    units : ValueUnits, optional
+        Of a regressor: how outputs become values.
     """
 
     classes: tuple[object, ...]
@@ -91,6 +94,7 @@ class KernelMachine:
     trained_in_integers: bool = False
     linear: NDArray[np.int8] | None = None
     linear_scale: float = 1.0
+    units: ValueUnits | None = None
 
     @property
     def n_features(self) -> int:
@@ -204,3 +208,17 @@ class KernelMachine:
             The first of the largest decision values; for two classes 1 where the one is positive.
         """
         return chosen_labels(self.decision_function(X))
+
+    def values(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute what a regressor predicts.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
+        assert self.units is not None
+        return self.units.offset + self.units.scale * self.decision_function(X)

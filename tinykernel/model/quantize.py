@@ -23,6 +23,7 @@ from tinykernel.model.quantization.windows import (
     QuantizedWindows,
     quantize_windows,
 )
+from tinykernel.model.values import FixedPoint, to_fixed_point
 
 __all__ = ["as_integer_model", "quantize", "snap_windows"]
 
@@ -57,6 +58,7 @@ class _Outputs:
     offset: NDArray[np.int32]
     unit: float
     linear_multiplier: NDArray[np.int32] | None = None
+    values: FixedPoint | None = None
 
 
 def quantize(
@@ -147,6 +149,7 @@ def quantize(
         feature_names=feature_names,
         linear=machine.linear,
         linear_multiplier=outputs.linear_multiplier,
+        values=outputs.values,
     )
 
 
@@ -339,6 +342,8 @@ def _quantize_outputs(
     scale = machine.output_scale
     offset = machine.output_offset + scale * constant
     sums = np.count_nonzero(weights, axis=(1, 2))
+    if machine.units is not None:
+        return _quantize_values(machine, sums, offset, inputs)
     if machine.linear is not None:
         return _quantize_with_linear(machine, sums, offset, inputs)
     largest = float(np.abs(scale).max())
@@ -373,4 +378,23 @@ def _quantize_with_linear(
     return _Outputs(
         multiplier.astype(np.int32), rounded.astype(np.int32), unit,
         np.full(sums.size, whole, dtype=np.int32),
+    )  # fmt: skip
+
+
+def _quantize_values(
+    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
+    inputs: QuantizedInputs,
+) -> _Outputs:  # fmt: skip
+    """Choose the fixed point of the values of a regressor."""
+    assert machine.units is not None
+    worth, dots = np.zeros(sums.size), np.zeros(sums.size)
+    if machine.linear is not None:
+        levels = machine.linear.astype(np.float64)
+        offset = offset + machine.linear_scale * (levels @ inputs.centre)
+        worth = np.full(sums.size, machine.linear_scale * inputs.step)
+        dots = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1)
+    found = to_fixed_point(machine.units, machine.output_scale, worth, offset, sums, dots)
+    return _Outputs(
+        found.multiplier, found.offset, found.values.unit,
+        None if machine.linear is None else found.linear_multiplier, found.values,
     )  # fmt: skip

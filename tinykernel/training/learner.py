@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, one_cycle, run_epochs
-from tinykernel.training.loss import prior
+from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options import Recipe
 from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
@@ -55,13 +54,15 @@ class Forward:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Rows kept aside: mixed (n, d) inputs, codes (n,) of the labels, and weights (n,).
+    """Rows kept aside: mixed (n, d) inputs, what they are, and weights (n,).
+
+    `truth` are the codes (n,) of the labels, or targets (n, n_outputs) of values.
 
     `inputs` (n, n_features) are the quantized inputs, for a linear part.
     """
 
     mixed: _Floats
-    codes: NDArray[np.int64]
+    truth: NDArray[Any]
     weight: _Floats
     inputs: NDArray[Any] | None = None
 
@@ -74,7 +75,7 @@ class Learner:
     mixed : ndarray of float32, shape (n, d)
         ``P H B x / sqrt(d)``, minus `mean`.
     targets : ndarray of float32, shape (n, n_outputs)
-        Probability of each class; of the second class where there are two.
+        Probability of each class; of the second class where there are two. Or values.
     weight : ndarray of float32, shape (n,)
         Of the rows; mean 1.
     recipe : Recipe
@@ -102,6 +103,7 @@ class Learner:
         self.mixed, self.targets, self.weight, self.mean = mixed, targets, weight, mean
         self.rng = np.random.default_rng([recipe.seed, 1])
         self.n_outputs = targets.shape[1]
+        self._losses = np.array(recipe.losses, dtype=np.float32)
         self.dimension = mixed.shape[1]
         self.n_blocks = self.layout.blocks(recipe.n_components, self.dimension)
         self.n_rows = self.n_blocks * self.dimension
@@ -175,7 +177,7 @@ class Learner:
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
         self.shadow[:, : self.n_outputs] = np.float32(recipe.weight_spread) * drawn
         self.offset = np.zeros(padded, dtype=np.float32)
-        self.offset[: self.n_outputs] = prior(self.targets, self.weight)
+        self.offset[: self.n_outputs] = prior(self.targets, self.weight, recipe.losses)
         self.gain = np.array([recipe.gain], dtype=np.float32)
         self._draw_linear()
 
@@ -278,8 +280,8 @@ class Learner:
 
         def part(slot: int) -> None:
             learn_slot(
-                slot, _SLOTS, mixed, targets, weight, self.n_outputs, rows, starts, seeds,
-                self._pool, self._noise,
+                slot, _SLOTS, mixed, targets, weight, self._losses, self.n_outputs, rows, starts,
+                seeds, self._pool, self._noise,
                 w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
                 np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
                 self.inputs, linear, self._linear_mean, self._linear_unit,
@@ -374,10 +376,9 @@ class Learner:
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:
-        """Compute the share of rows, by weight, that the quantized parameters label right."""
+        """Compute how right the quantized parameters are, see `share_right`."""
         was, self.quantized = self.quantized, True
         self.prove()
         decisions = self.decide(validation.mixed, validation.inputs)
         self.quantized = was
-        labels = chosen_labels(decisions)
-        return float(np.average(labels == validation.codes, weights=validation.weight))
+        return share_right(decisions, validation.truth, validation.weight, self.recipe.losses)

@@ -1,17 +1,23 @@
-"""What the trainer minimises: the cross-entropy of the softmax of the outputs, by row weight.
+"""What the trainer minimises, by row weight. Everything that depends on the choice stands here.
 
-With two classes there is one output f, and the probability of the second class is
-``1 / (1 + exp(-f))``. Everything that depends on the choice of the loss stands here.
+Of classes the cross-entropy of the softmax of the outputs; with two there is one output f, and the
+probability of the second class is ``1 / (1 + exp(-f))``. Of values, of which `losses` has a number
+for each output: 0 for half the squared error, and a level q between 0 and 1 for the quantile loss,
+``q e`` of an error ``e = target - f`` above 0 and ``(q - 1) e`` of others (Koenker & Bassett 1978).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.kernels import LANES, inlined
 
-__all__ = ["judge", "loss_group", "prior", "targets_of"]
+__all__ = ["judge", "loss_group", "prior", "share_right", "targets_of"]
 
 _ONE = np.float32(1.0)
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
@@ -20,7 +26,9 @@ _Floats = NDArray[np.float32]
 
 
 @inlined
-def loss_group(sums, scale, offset, target, weight, rows, n_real, dsums, d_offset):  # type: ignore[no-untyped-def]
+def loss_group(  # type: ignore[no-untyped-def]
+    sums, scale, offset, target, weight, losses, rows, n_real, dsums, d_offset
+):  # fmt: skip
     """Turn sums W z into the loss and its gradient; returns loss and d loss / d scale."""
     loss = 0.0
     d_scale = 0.0
@@ -32,7 +40,18 @@ def loss_group(sums, scale, offset, target, weight, rows, n_real, dsums, d_offse
             f = scale * sums[o, k] + offset[o]
             dsums[o, k] = f
             top = max(top, f)
-        if n_real == 1:
+        if losses.shape[0] > 0:
+            for o in range(n_real):
+                q = losses[o]
+                e = target[row, o] - dsums[o, k]
+                if q == 0:
+                    loss += w * np.float32(0.5) * e * e
+                    dsums[o, k] = -w * e
+                else:
+                    slope = q if e > 0 else q - _ONE
+                    loss += w * slope * e
+                    dsums[o, k] = -w * slope
+        elif n_real == 1:
             f = dsums[0, k]
             t = target[row, 0]
             loss += w * (max(f, np.float32(0.0)) - f * t + np.log1p(np.exp(-abs(f))))
@@ -69,8 +88,10 @@ def targets_of(
     return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
 
 
-def prior(targets: _Floats, weight: _Floats) -> _Floats:
-    """Return the offsets that give every row the class shares of the training rows."""
+def prior(targets: _Floats, weight: _Floats, losses: Sequence[float] = ()) -> _Floats:
+    """Return the offsets that give every row the class shares, or the values, of the whole."""
+    if losses:
+        return _constants(targets, weight, losses).astype(np.float32)
     n_outputs = targets.shape[1]
     # No matrix product: its rounding may depend on the number of threads.
     total = np.einsum("i,ij->j", weight, targets, dtype=np.float64)
@@ -79,9 +100,53 @@ def prior(targets: _Floats, weight: _Floats) -> _Floats:
     return np.asarray(log_odds - (log_odds.mean() if n_outputs > 1 else 0), np.float32)
 
 
-def judge(decisions: _Floats, codes: NDArray[np.int64], weight: _Floats) -> tuple[float, float]:
-    """Return the loss, at the best temperature, and the accuracy; both by weight."""
-    values = decisions.astype(np.float64)
+def _constants(
+    targets: NDArray[Any], weight: _Floats, losses: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return the best constant of each output: the mean, or a quantile."""
+    shares = weight.astype(np.float64) / weight.sum(dtype=np.float64)
+    found: NDArray[np.float64] = np.einsum("i,ij->j", shares, targets, dtype=np.float64)
+    for o, level in enumerate(losses):
+        if level:
+            order = np.argsort(targets[:, o], kind="stable")
+            at = int(np.searchsorted(np.cumsum(shares[order]), level))
+            found[o] = targets[order[min(at, order.size - 1)], o]
+    return found
+
+
+def _value_loss(
+    decisions: NDArray[Any], targets: NDArray[Any], weight: _Floats, losses: Sequence[float]
+) -> float:
+    """Return the mean loss of values, summed over the outputs."""
+    errors = targets.astype(np.float64) - decisions
+    levels = np.asarray(losses)
+    by_row = np.where(
+        levels == 0, 0.5 * np.square(errors), np.where(errors > 0, levels, levels - 1) * errors
+    )
+    return float(np.average(by_row.sum(axis=1), weights=weight))
+
+
+def share_right(
+    decisions: _Floats, truth: NDArray[Any], weight: _Floats, losses: Sequence[float] = ()
+) -> float:
+    """Return the accuracy for codes (n,), by weight; for targets (n, outputs) of values the skill.
+
+    That is the share of the loss of the best constant that is gone: R2 of squared errors.
+    """
+    if losses:
+        constant = _value_loss(_constants(truth, weight, losses), truth, weight, losses)
+        return 1 - _value_loss(decisions, truth, weight, losses) / max(constant, 1e-30)
+    return float(np.average(chosen_labels(decisions) == truth, weights=weight))
+
+
+def judge(
+    decisions: _Floats, truth: NDArray[Any], weight: _Floats, losses: Sequence[float] = ()
+) -> tuple[float, float]:
+    """Return the loss, of classes at the best temperature, and `share_right`; both by weight."""
+    if losses:
+        skill = share_right(decisions, truth, weight, losses)
+        return _value_loss(decisions, truth, weight, losses), skill
+    values, codes = decisions.astype(np.float64), truth
     if values.shape[1] == 1:
         values = np.concatenate([-values / 2, values / 2], axis=1)
     values -= values.max(axis=1, keepdims=True)

@@ -316,7 +316,7 @@ class TrainerOptions:
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
-        for option in fields(TrainerOptions):
+        for option in fields(self):
             option.metadata["check"](option.name, getattr(self, option.name))
         self.capacity()
         self._check_shape()
@@ -411,6 +411,10 @@ class TrainerOptions:
             return 4 if shape is not None else 8 if self.n_components == 0 else None
         return None if self.linear == "off" else int(self.linear)
 
+    def width(self) -> int | str:
+        """Return the width of quantized inputs; "auto" leaves it to the rows."""
+        return self.input_bits
+
     def capacity(self) -> dict[str, int]:
         """Return the forms (`form_of`) that may be chosen, each with its number of components."""
         if not isinstance(self.n_components, Mapping):
@@ -489,6 +493,9 @@ class Recipe:
     seed : int
     n_threads : int
         Changes nothing but the time.
+    losses : tuple of float
+        What each output of a regressor minimises: 0 for the squared error, or the level of a
+        quantile. Empty for classes.
     """
 
     layout: str = _DEFAULT_LAYOUT
@@ -515,6 +522,7 @@ class Recipe:
     linear_factor: float = 7.0
     seed: int = 0
     n_threads: int = 1
+    losses: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""

@@ -50,7 +50,8 @@ class TrialData:
     mixed : ndarray of float32, shape (n, d)
     targets : ndarray of float32, shape (n, n_outputs)
     weight : ndarray of float32, shape (n,)
-    codes : ndarray of int64, shape (n,)
+    truth : ndarray, shape (n,) or (n, n_outputs)
+        Codes of the labels, or the targets of values.
     folds : sequence of Fold
         Each trial is made once on each.
     inputs : ndarray of integers, shape (n, n_features)
@@ -60,7 +61,7 @@ class TrialData:
     mixed: NDArray[np.float32]
     targets: NDArray[np.float32]
     weight: NDArray[np.float32]
-    codes: NDArray[np.int64]
+    truth: NDArray[Any]
     folds: Sequence[Fold]
     inputs: NDArray[Any]
 
@@ -77,8 +78,9 @@ class Trial:
     sigma_multiple, noise, slope, dropout : float
     log_loss : float
         Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
-        less from draw to draw than the accuracy.
+        less from draw to draw than the accuracy. Of values the mean loss.
     accuracy : float
+        See `tinykernel.training.loss.share_right`.
     """
 
     layout: str
@@ -164,7 +166,7 @@ class _Search:
         if self.races:
             # Work: rows times components times epochs.
             share = _FINAL / min(_FOLDS_OF_A_FINAL, len(self.data.folds)) if final else _HEAT
-            work = share * self.first.epochs * self.data.codes.size / n
+            work = share * self.first.epochs * len(self.data.truth) / n
             epochs = min(round(work * max(p, 1) / max(size, 1)), epochs)
         epochs = int(np.clip(epochs, _FEWEST_EPOCHS, _MOST_EPOCHS))
         return replace(recipe, n_components=size, epochs=epochs, peak_step=2 * recipe.peak_step)
@@ -280,7 +282,7 @@ def _train_fold(
     )  # fmt: skip
     learner.run()
     decisions = learner.decide(held_out, data.inputs[fold.outside])
-    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
+    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
 
 
 def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
@@ -290,12 +292,12 @@ def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, f
         data.inputs[fold.inside], data.targets[fold.inside], data.weight[fold.inside],
         LinearRecipe(
             recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed,
-            dropout=linear_dropout(data.inputs.shape[1]),
+            dropout=linear_dropout(data.inputs.shape[1]), losses=recipe.losses,
         ),
     )  # fmt: skip
     run_epochs(learner, recipe.epochs, None, None, None)
     decisions = learner.decide(data.inputs[fold.outside])
-    return judge(decisions, data.codes[fold.outside], data.weight[fold.outside])
+    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
 
 
 def _with(recipe: Recipe, name: str, value: Any) -> Recipe:

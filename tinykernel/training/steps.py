@@ -25,7 +25,7 @@ _ONE = np.float32(1.0)
 
 @njit(nogil=True, error_model="numpy")
 def learn_slot(  # type: ignore[no-untyped-def]
-    slot, n_slots, mixed, target, weight, n_real, rows, starts, seeds, pool, noise,
+    slot, n_slots, mixed, target, weight, losses, n_real, rows, starts, seeds, pool, noise,
     diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
     product, factors, start, width, mean, unit, inputs, linear, centre_q, worth_q,
     threshold_q, inverse_q,
@@ -77,7 +77,7 @@ def learn_slot(  # type: ignore[no-untyped-def]
             linear_forward(q, linear, dots)
             sums[:n_real] += dots
         loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, rows[part], n_real, dsums, d_offset
+            sums, scale, offset, target, weight, losses, rows[part], n_real, dsums, d_offset
         )
         if linear.shape[0] > 0:
             linear_backward(q, dsums[:n_real], d_linear)

@@ -32,7 +32,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules
-from tinykernel.training.folds import keep_aside, trial_folds, weights_like
+from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
@@ -40,7 +40,6 @@ from tinykernel.training.linear.readout import LinearRecipe
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
-from tinykernel.training.loss import targets_of
 from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
 from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
@@ -123,13 +122,13 @@ def fit(
     check_rows(data, options)
     if shape is not None or not any(options.capacity().values()):
         return _without_components(data, options, shape)
-    first = recipe_for(options, data.codes.size, given)
+    first = recipe_for(options, data.codes.size, data.usual() | given)
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
+    targets = data.targets(options.teacher_share)
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
-    trial_data = TrialData(mixed, targets, weight, data.codes, folds, inputs)
+    trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
     recipe, outcome = _choose(trial_data, options, first, frozenset(given))
     trials = [] if outcome is None else outcome.trials
     if not recipe.n_components:
@@ -138,7 +137,7 @@ def fit(
     rows, held = data.X, _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
-        held = Validation(mixed[out], data.codes[out], weight[out], inputs[out])
+        held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
         inputs = inputs[~out]
     del trial_data
@@ -192,7 +191,7 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
 
 def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
     """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
-    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.input_bits, options.scaler_scope)
+    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
     drawn = np.random.default_rng([recipe.seed, 0])
     transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
     if recipe.candidates > 1:
@@ -222,12 +221,12 @@ def _choose(
 
 
 def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
-    """Return the rows for validation; each weighs as a row of its class does in the mean."""
+    """Return the rows for validation."""
     if data.validation is None:
         return None
-    rows, codes = data.validation
-    weights = weights_like(data.codes, weight, codes)
-    return Validation(transform.mixed(rows), codes, weights, transform.scaler.quantize(rows))
+    rows, truth = data.validation
+    weights, inputs = data.validation_weight(weight), transform.scaler.quantize(rows)
+    return Validation(transform.mixed(rows), truth, weights, inputs)
 
 
 def _learner(
@@ -309,4 +308,5 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
         trained_in_integers=True,
         linear=linear,
         linear_scale=linear_scale,
+        units=None if data.quantity is None else data.quantity.units,
     )

@@ -13,10 +13,39 @@ from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import raw_dtype_of, to_raw
+from tinykernel.model.values import ValueUnits
+from tinykernel.training.folds import weights_like
+from tinykernel.training.loss import targets_of
 
-__all__ = ["TrainSet", "canonical_rows", "prepare", "soft_labels"]
+__all__ = [
+    "Quantity",
+    "TrainSet",
+    "canonical_rows",
+    "group_codes",
+    "prepare",
+    "raw_validation",
+    "soft_labels",
+]
 
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """What a regressor learns.
+
+    Parameters
+    ----------
+    targets : ndarray of float32, shape (n, n_outputs)
+        Values, in `units`.
+    losses : tuple of float
+        As in `tinykernel.training.options.Recipe`.
+    units : ValueUnits
+    """
+
+    targets: NDArray[np.float32]
+    losses: tuple[float, ...]
+    units: ValueUnits
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +57,12 @@ class TrainSet:
     X : ndarray of `raw_dtype`, shape (n, n_features), C order
         Raw rows.
     codes : ndarray of int64, shape (n,)
-        Position of the class of each row in `classes`. Every class occurs.
+        Position of the class of each row in `classes`. Every class occurs. Of a quantity the
+        stratum of its first value.
     sample_weight : ndarray of float64, shape (n,)
         Positive; class weights are multiplied in.
     classes : tuple
-        At least two labels, ascending.
+        At least two labels, ascending; none of a quantity.
     raw_dtype : str
         As in `KernelMachine`.
     splits : tuple of pairs of ndarray of float64, shape (n,)
@@ -41,9 +71,11 @@ class TrainSet:
     groups : ndarray of int64, shape (n,), or None
         Rows of a group stay together.
     validation : pair of ndarray, or None
-        Raw rows of `raw_dtype`, and their codes.
+        Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     teacher : ndarray of float32, shape (n, n_classes), or None
         Probability of each class.
+    quantity : Quantity or None
+        What is learned where it is no class.
     """
 
     X: NDArray[Any]
@@ -53,13 +85,49 @@ class TrainSet:
     raw_dtype: str
     splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
     groups: NDArray[np.int64] | None = None
-    validation: tuple[NDArray[Any], NDArray[np.int64]] | None = None
+    validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     teacher: NDArray[np.float32] | None = None
+    quantity: Quantity | None = None
 
     @property
     def n_classes(self) -> int:
         """Number of classes c."""
         return len(self.classes)
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """What each output of a regressor minimises; empty for classes."""
+        return () if self.quantity is None else self.quantity.losses
+
+    def usual(self) -> dict[str, Any]:
+        """Return the fields of the recipe in which a quantity differs from classes."""
+        if self.quantity is None:
+            return {}
+        return {"losses": self.quantity.losses, "gain": 0.5}
+
+    @property
+    def meaning(self) -> tuple[object, ...] | ValueUnits:
+        """What the outputs are: classes, or values in these units."""
+        return self.classes if self.quantity is None else self.quantity.units
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """What predictions are judged by: codes (n,), or targets (n, n_outputs) of values."""
+        return self.codes if self.quantity is None else self.quantity.targets
+
+    def targets(self, teacher_share: float) -> NDArray[np.float32]:
+        """Return what the outputs should be, shape (n, n_outputs)."""
+        if self.quantity is not None:
+            return self.quantity.targets
+        return targets_of(self.codes, self.n_classes, self.teacher, teacher_share)
+
+    def validation_weight(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return weights of the validation rows: that of a row of the class, in the mean."""
+        assert self.validation is not None
+        truth = self.validation[1]
+        if self.quantity is not None:
+            return np.ones(len(truth), dtype=np.float32)
+        return weights_like(self.codes, weight, truth)
 
 
 def prepare(
@@ -122,7 +190,7 @@ def prepare(
         raise TinykernelError(
             f"y holds one class only ({names[0]!r}); a classifier needs two classes"
         )
-    group = None if groups is None else _group_codes(groups, used)
+    group = None if groups is None else group_codes(groups, used)
     if group is not None and not group.any():
         group = None  # of a single group nothing can be left out
     rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), given, group)
@@ -212,7 +280,8 @@ def canonical_rows(
 # --- what belongs to rows ------------------------------------------------------------------------
 
 
-def _group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number of the group of each row that is used."""
     names = np.asarray(groups)
     if names.shape != used.shape:
         raise TinykernelError(
@@ -244,24 +313,29 @@ def _class_weights(
     return np.asarray(totals.sum() / (totals.size * totals), dtype=np.float64)
 
 
-def _validation(
-    X: NDArray[Any], y: NDArray[Any], raw_dtype: str, classes: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Bring validation rows into the raw type and their labels into codes."""
+def raw_validation(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
+    """Bring validation rows into the raw type of the training rows."""
     if X.dtype.kind == "f" and raw_dtype != "float32" and not np.array_equal(X, np.rint(X)):
         raise TinykernelError(
             f"validation: its rows are not whole numbers, but the training rows are {raw_dtype}; "
             "give both in one type"
         )
+    try:
+        return to_raw(X, raw_dtype)
+    except TinykernelError as error:
+        raise TinykernelError(f"validation: {error}") from None
+
+
+def _validation(
+    X: NDArray[Any], y: NDArray[Any], raw_dtype: str, classes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Bring validation rows into the raw type and their labels into codes."""
+    rows = raw_validation(X, raw_dtype)
     unknown = np.setdiff1d(y, classes)
     if unknown.size:
         raise TinykernelError(
             f"validation: the label {unknown.tolist()[0]!r} is not in the training rows"
         )
-    try:
-        rows = to_raw(X, raw_dtype)
-    except TinykernelError as error:
-        raise TinykernelError(f"validation: {error}") from None
     return rows, np.searchsorted(classes, y).astype(np.int64)
 
 

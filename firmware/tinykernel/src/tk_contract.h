@@ -11,7 +11,7 @@
  *   TK_LOG2_DIMENSION      log2 d, 5..16; d = n padded to a power of two, at least 32
  *   TK_BLOCKS              blocks that take part; 0: no components, only a linear part. Then what
  *                          transforms, windows and weights need is not defined
- *   TK_CLASSES             classes, 2 or more
+ *   TK_CLASSES             classes, 2 or more; of a regressor its values, 1 or more
  *   TK_OUTPUTS             1 for two classes, else TK_CLASSES
  * Arithmetic
  *   TK_INPUT_BITS          8 or 16: width of quantized inputs

@@ -191,7 +191,7 @@ TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
         scores[output] = (int32_t)score;
     }
     (void)dots;
-#if TK_CLASSES == 2
+#if TK_CLASSES != TK_OUTPUTS
     scores[1] = scores[0];
     scores[0] = -scores[1];
 #endif

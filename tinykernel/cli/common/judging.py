@@ -11,10 +11,12 @@ from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Baseline, Evaluation
+    from tinykernel.evaluation import Baseline, Evaluation, Judged
+    from tinykernel.residuals import ValueEvaluation
 
 __all__ = [
     "evaluation_in_words",
+    "print_all",
     "print_classes",
     "print_notes",
     "print_verdict",
@@ -24,13 +26,17 @@ __all__ = [
 _CLASSES_SHOWN = 12
 
 
-def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
+def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`.
 
     Parameters
     ----------
-    found : Evaluation
+    found : Evaluation or ValueEvaluation
     """
+    from tinykernel.residuals import ValueEvaluation
+
+    if isinstance(found, ValueEvaluation):
+        return _values_in_words(found)
     low, high = (f"{100 * bound:.1f}" for bound in found.interval)
     of = f"{found.rows} rows"
     if found.n_groups is not None:
@@ -43,6 +49,25 @@ def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
         ("least found", _least_found(found)),
         ("beside it", "; ".join(beside)),
     ]  # fmt: skip
+
+
+def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
+    low, high = (f"{bound:.4g}" for bound in found.interval)
+    of = f"{found.rows} rows"
+    if found.n_groups is not None:
+        of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
+    beside = (
+        f"{each.name}{f' of {size(each.n_bytes)}' if each.n_bytes else ''} RMSE {each.rmse:.4g}"
+        for each in found.baselines.values()
+    )
+    covered = (f"{percent(share)} at most {name}" for name, share in found.coverage.items())
+    return [
+        ("RMSE", f"{found.rmse:.4g}, with 95 % confidence {low} to {high} ({of})"),
+        ("MAE", f"{found.mae:.4g}"),
+        ("R2", f"{found.r2:.4f}"),
+        ("rows", ", ".join(covered)),
+        ("beside it", "; ".join(beside)),
+    ]
 
 
 def _in_words(baseline: Baseline) -> str:
@@ -120,9 +145,19 @@ def print_notes(rows: Rows) -> None:
         typer.echo(f"note: {note}")
 
 
-def print_all(found: Evaluation) -> None:
-    """Print figures, classes and verdict."""
+def print_all(found: Judged) -> None:
+    """Print figures, classes where there are some, and verdict."""
+    from tinykernel.residuals import ValueEvaluation
+
     print_pairs(evaluation_in_words(found))
+    if isinstance(found, ValueEvaluation):
+        for baseline in found.baselines.values():
+            if baseline.as_good:
+                how = "does as well" if baseline.rmse <= found.rmse else (
+                    "is not clearly worse on so few rows"
+                )  # fmt: skip
+                typer.echo(f"{baseline.name} {how}: RMSE {baseline.rmse:.4g}")
+        return
     print_classes(found)
     print_verdict(found)
 

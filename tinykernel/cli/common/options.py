@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
+    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
 __all__ = [
@@ -46,11 +47,11 @@ MODEL_SUFFIXES = (".tkm", ".pkl")
 LARGEST_SEED = 2**32 - 1
 
 
-def _budget(text: str | int) -> int:
-    from tinykernel.measure.report import parse_size
+def _budget(text: str | Limits) -> Limits:
+    from tinykernel.measure.limits import parse_limits
 
     try:
-        return parse_size(text)
+        return parse_limits(text)
     except TinykernelError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -117,9 +118,13 @@ TargetsOption = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    int | None,
+    Any,
     typer.Option(
-        "--budget", parser=_budget, metavar="SIZE", help="flash that may be used, e.g. 30KB"
+        "--budget",
+        parser=_budget,
+        metavar="SIZE|LIMITS",
+        help="flash that may be used, e.g. 30KB, or several limits: "
+        "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
     ),
 ]
 JsonOption = Annotated[
@@ -213,7 +218,8 @@ def rows_for(
         groups=groups,
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
-        classes=integer.classes,
+        classes=integer.classes or None,
+        values=integer.values is not None,
         selection=selection,
         test_size=test_size,
         seed=seed,

@@ -31,6 +31,8 @@ class Remembered:
     everything : dict
         As it stands in the file.
     data, label, groups, target : str or None
+    limits : str or None
+        The whole budget, where there is more than flash.
     budget, seed : int or None
     test_size : float or None
     """
@@ -40,6 +42,7 @@ class Remembered:
     label: str | None = None
     groups: str | None = None
     target: str | None = None
+    limits: str | None = None
     budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
@@ -97,9 +100,9 @@ class Remembered:
             medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
         )
 
-    def budget_for(self, target: str) -> int | None:
-        """Return the budget in bytes where it is one for this target."""
-        return self.budget if target == self.target else None
+    def budget_for(self, target: str) -> str | int | None:
+        """Return the budget where it is one for this target: bytes of flash, or limits."""
+        return (self.limits or self.budget) if target == self.target else None
 
     def share_seen(self, X: Any) -> float | None:
         """Return the share of rows that were trained on, or None where the file does not say."""
@@ -119,8 +122,8 @@ def remembered(model: Path) -> Remembered:
     from tinykernel.modelfile import about
 
     found = about(model)
-    kinds = {"data": str, "label": str, "groups": str, "target": str, "budget": int, "seed": int,
-             "test_size": float}  # fmt: skip
+    kinds = {"data": str, "label": str, "groups": str, "target": str, "limits": str,
+             "budget": int, "seed": int, "test_size": float}  # fmt: skip
     known = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     if known.get("target") not in TARGETS:
         known.pop("target", None)
@@ -151,6 +154,7 @@ def about_training(
         "method": trained.method,
         "target": target,
         "budget": trained.budget,
+        "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
         "training_rows": {"rows": len(dataset.y_train), **record_of(dataset.X_train)},
     }
     if sizes is not None:

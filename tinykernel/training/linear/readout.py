@@ -24,6 +24,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
+from tinykernel.model.values import ValueUnits, to_fixed_point
 from tinykernel.training.kernels import LANES
 from tinykernel.training.linear.kernels import (
     gather_inputs,
@@ -74,6 +75,8 @@ class LinearRecipe:
     seed : int
     n_threads : int
         Changes nothing but the time.
+    losses : tuple of float
+        As in `tinykernel.training.options.Recipe`.
     """
 
     bits: int = 4
@@ -85,6 +88,7 @@ class LinearRecipe:
     warm_up: float = 0.1
     seed: int = 0
     n_threads: int = 1
+    losses: tuple[float, ...] = ()
 
 
 def linear_dropout(n_inputs: int) -> float:
@@ -151,7 +155,7 @@ class LinearLearner:
         """Draw the first weights; inputs that never vary have none."""
         shape = (self.n_inputs, self.n_outputs)
         self.linear = np.float32(0.01) * self.rng.standard_normal(shape, dtype=np.float32)
-        self.offset = prior(self.targets, self.weight)
+        self.offset = prior(self.targets, self.weight, self.recipe.losses)
         self.gain = np.ones(1, dtype=np.float32)
 
     def begin(self) -> None:
@@ -161,6 +165,7 @@ class LinearLearner:
         self.gradients = [np.zeros((SLOTS, *v.shape), dtype=np.float32) for v in values]
         self.totals = np.zeros((SLOTS, 2))
         self._step = 0
+        self.losses = np.array(self.recipe.losses, dtype=np.float32)
 
     # -- the loop -----------------------------------------------------------------------------
 
@@ -218,9 +223,10 @@ class LinearLearner:
 
         def part(slot: int) -> None:
             learn_rows(
-                slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.n_outputs, linear,
-                self.scale(), self.offset, self.mean, self.unit, keep, self.inverse_share,
-                self.gradients[0][slot], self.gradients[1][slot], self.totals[slot],
+                slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.losses,
+                self.n_outputs, linear, self.scale(), self.offset, self.mean, self.unit, keep,
+                self.inverse_share, self.gradients[0][slot], self.gradients[1][slot],
+                self.totals[slot],
             )  # fmt: skip
 
         list(executor.map(part, range(SLOTS)))
@@ -269,8 +275,8 @@ class LinearLearner:
 
 @njit(nogil=True, error_model="numpy")
 def learn_rows(  # type: ignore[no-untyped-def]
-    slot, n_slots, inputs, rows, target, weight, n_real, linear, scale, offset, mean, unit, keep,
-    inverse, d_linear, d_offset, totals,
+    slot, n_slots, inputs, rows, target, weight, losses, n_real, linear, scale, offset, mean, unit,
+    keep, inverse, d_linear, d_offset, totals,
 ):  # fmt: skip
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
     n_inputs, n_outputs = linear.shape
@@ -287,7 +293,7 @@ def learn_rows(  # type: ignore[no-untyped-def]
             leave_out(f, keep[group], inverse)
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, part, n_real, dsums, d_offset
+            sums, scale, offset, target, weight, losses, part, n_real, dsums, d_offset
         )
         totals[0] += loss
         totals[1] += d_scale
@@ -308,13 +314,25 @@ def decide_linear(  # type: ignore[no-untyped-def]
 
 
 def linear_model(
-    scaler: InputScaler, classes: Sequence[Any], levels: NDArray[np.int8],
+    scaler: InputScaler, meaning: Sequence[Any] | ValueUnits, levels: NDArray[np.int8],
     worth: float, offset: NDArray[np.float64], local: LocalStage | None = None,
 ) -> IntegerModel:  # fmt: skip
-    """Make the model that has a linear part alone; the arguments are those of `stored`."""
+    """Make the model that has a linear part alone; `meaning` are the classes, or units of values.
+
+    The arguments after it are those of `stored`.
+    """
     n_outputs, n = levels.shape
-    # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
-    rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
+    ones = np.ones(n_outputs, dtype=np.int32)
+    classes, multiplier, values = (), ones, None
+    if isinstance(meaning, ValueUnits):
+        dots = 2.0 ** (scaler.bits - 1) * np.abs(levels.astype(np.float64)).sum(axis=1)
+        fixed = to_fixed_point(meaning, 0.0 * dots, 0.0 * dots + worth, offset, 0 * dots, dots)
+        rounded, multiplier, values = fixed.offset, fixed.linear_multiplier, fixed.values
+        worth = values.unit
+    else:
+        # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
+        rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
+        classes = tuple(meaning)
     dimension = padded_dimension(n)
     none = np.zeros(0, dtype=np.uint8)
     schedule = (False,) * (dimension.bit_length() - 1)
@@ -324,8 +342,6 @@ def linear_model(
         diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
         row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
         phase_shift=0, weights=np.zeros((n_outputs, 0), dtype=np.int8),
-        multiplier=np.ones(n_outputs, dtype=np.int32),
-        offset=rounded.astype(np.int32), classes=tuple(classes),
-        decision_scale=worth, linear=levels,
-        linear_multiplier=np.ones(n_outputs, dtype=np.int32), local=local,
+        multiplier=ones, offset=rounded.astype(np.int32), classes=classes, decision_scale=worth,
+        linear=levels, linear_multiplier=multiplier, local=local, values=values,
     )  # fmt: skip

@@ -218,7 +218,7 @@ class ImageLearner(LinearLearner):
         def part(slot: int) -> None:
             learn_images(
                 slot, SLOTS, self.inputs, moves, rows, layout.numbers, self.targets, self.weight,
-                self.n_outputs, offsets, signs, layout.base, layout.places, threshold,
+                self.losses, self.n_outputs, offsets, signs, layout.base, layout.places, threshold,
                 self.inverse, np.float32(self.plan.slope), layout.cell, layout.n_cells, linear,
                 self.scale(), self.offset, self.mean, self.unit, self.multiplier, keep,
                 self.inverse_share,

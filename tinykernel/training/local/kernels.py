@@ -247,7 +247,7 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def learn_images(  # type: ignore[no-untyped-def]
-    slot, n_slots, images, moves, rows, geometry, target, weight, n_real,
+    slot, n_slots, images, moves, rows, geometry, target, weight, losses, n_real,
     offsets, signs, base, places, thresholds, inverse, slope, cell, n_cells,
     linear, scale, offset, mean, unit, multiplier, keep, inverse_share,
     d_taps, d_threshold, d_linear, d_offset, totals,
@@ -288,8 +288,8 @@ def learn_images(  # type: ignore[no-untyped-def]
             leave_out(f, keep[group], inverse_share)
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, rows[first : first + LANES], n_real, dsums,
-            d_offset,
+            sums, scale, offset, target, weight, losses, rows[first : first + LANES], n_real,
+            dsums, d_offset,
         )  # fmt: skip
         totals[0] += loss
         totals[1] += d_scale

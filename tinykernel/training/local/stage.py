@@ -12,13 +12,12 @@ from sklearn.utils import check_random_state
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.local import WIDEST_CELL, LocalStage
 from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
-from tinykernel.training.folds import keep_aside, weights_like
+from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.linear.readout import (
     LinearLearner,
@@ -31,7 +30,7 @@ from tinykernel.training.local.counts import count_scaler
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import targets_of
+from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
@@ -65,21 +64,21 @@ class _Rows:
     rows: NDArray[Any]
     targets: _Floats
     weight: _Floats
-    held: tuple[NDArray[Any], NDArray[np.int64], _Floats] | None
+    held: tuple[NDArray[Any], NDArray[Any], _Floats] | None
 
 
 def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
     """Bring targets and weights into the form of the learners, and keep rows aside."""
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = targets_of(data.codes, data.n_classes, data.teacher, options.teacher_share)
+    targets = data.targets(options.teacher_share)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
-        held = (data.X[out], data.codes[out], weight[out])
+        held = (data.X[out], data.truth[out], weight[out])
         return _Rows(data.X[~out], targets[~out], weight[~out], held)
     if data.validation is None:
         return _Rows(data.X, targets, weight, None)
-    rows, codes = data.validation
-    return _Rows(data.X, targets, weight, (rows, codes, weights_like(data.codes, weight, codes)))
+    rows, truth = data.validation
+    return _Rows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
 
 
 def _run(
@@ -89,23 +88,24 @@ def _run(
     """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
     judge = None
     if rows.held is not None:
-        given, codes, weight = rows.held
+        given, truth, weight = rows.held
 
         def judge() -> float:
-            labels = chosen_labels(learner.decide(inputs(given)))
-            return float(np.average(labels == codes, weights=weight))
+            return share_right(learner.decide(inputs(given)), truth, weight, learner.recipe.losses)
 
     return run_epochs(learner, learner.recipe.epochs, judge, options.patience)
 
 
-def _recipe(options: TrainerOptions, n_rows: int, bits: int, epochs: int) -> LinearRecipe:
+def _recipe(
+    options: TrainerOptions, n_rows: int, bits: int, epochs: int, losses: tuple[float, ...]
+) -> LinearRecipe:
     """Return the recipe of a linear part; `epochs` are those for 60,000 rows."""
     usual = int(np.clip(round(epochs * np.sqrt(60000 / n_rows)), epochs, 10 * epochs))
     return LinearRecipe(
         bits=bits, epochs=options.epochs or usual,
         batch_rows=64 if n_rows < 4000 else 128,
         seed=int(check_random_state(options.random_state).randint(2**31 - 1)),
-        n_threads=thread_count(options.n_jobs),
+        n_threads=thread_count(options.n_jobs), losses=losses,
     )  # fmt: skip
 
 
@@ -113,8 +113,9 @@ def _recipe(options: TrainerOptions, n_rows: int, bits: int, epochs: int) -> Lin
 
 
 def image_plan(
-    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int
-) -> ImagePlan:
+    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int,
+    losses: tuple[float, ...] = (),
+) -> ImagePlan:  # fmt: skip
     """Return how kernels for images are trained."""
     side = min(shape[:2])
     if side < 4:
@@ -124,7 +125,7 @@ def image_plan(
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
         n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 14,
-        average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15),
+        average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15, losses),
     )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     """Learn kernels for images of (height, width, channels)."""
     bits = options.linear_bits(shape)
     assert bits is not None
-    plan = image_plan(options, shape, len(data.X), bits)
+    plan = image_plan(options, shape, len(data.X), bits, data.losses)
     rows = _split(data, options, plan.linear.seed)
     pixels = rows.rows.reshape(-1, shape[2])
     scope = "global" if shape[2] == 1 else options.scaler_scope
@@ -160,7 +161,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
     # The counts of a smaller set may have another type, but no other factor.
     counts = count_scaler(stage.count_dtype, learner.largest_count)
-    model = _counting_model(counts, data.classes, weights[:, columns], worth, offset, stage)
+    model = _counting_model(counts, data.meaning, weights[:, columns], worth, offset, stage)
     return LocalResult(model, plan, history)
 
 
@@ -181,20 +182,21 @@ def _check_channels(scaler: InputScaler) -> None:
 
 
 def _counting_model(
-    scaler: InputScaler, classes: Any, weights: NDArray[np.int8], worth: float,
+    scaler: InputScaler, meaning: Any, weights: NDArray[np.int8], worth: float,
     offset: NDArray[np.float64], stage: Any,
 ) -> IntegerModel:  # fmt: skip
     """Make the model of a linear part on counts, which it learned without the 128 less."""
     moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
-    return linear_model(scaler, classes, weights, worth, moved, stage)
+    return linear_model(scaler, meaning, weights, worth, moved, stage)
 
 
 # -- signals --------------------------------------------------------------------------------------
 
 
 def signal_plan(
-    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int
-) -> SignalPlan:
+    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int,
+    losses: tuple[float, ...] = (),
+) -> SignalPlan:  # fmt: skip
     """Return how kernels for signals are chosen."""
     samples = shape[0]
     if samples < 12:
@@ -205,7 +207,7 @@ def signal_plan(
     n = options.n_kernels or 256
     return SignalPlan(
         n_kernels=n, n_pool=max(1344, 2 * n), average=average, hop=options.hop,
-        linear=replace(_recipe(options, n_rows, bits, 6), decay=1e-4),
+        linear=replace(_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
     )  # fmt: skip
 
 
@@ -213,7 +215,7 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
     """Choose kernels for windows of (samples, channels)."""
     bits = options.linear_bits(shape)
     assert bits is not None
-    plan = signal_plan(options, shape, len(data.X), bits)
+    plan = signal_plan(options, shape, len(data.X), bits, data.losses)
     rows = _split(data, options, plan.linear.seed)
     scaler = _signal_scaler(rows.rows.reshape(-1, shape[1]), data.raw_dtype)
     _check_channels(scaler)
@@ -228,7 +230,7 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
         rows = replace(rows, held=(pool.counts(rows.held[0])[:, kept], *rows.held[1:]))
     history = _run(learner, lambda counts: counts, rows, options)
     counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
-    model = _counting_model(counts, data.classes, *learner.stored(), stage)
+    model = _counting_model(counts, data.meaning, *learner.stored(), stage)
     return LocalResult(model, plan, history)
 
 
@@ -254,17 +256,18 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
 def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
     """Train a linear part on the quantized inputs of plain rows."""
     recipe = replace(
-        _recipe(options, len(data.X), bits, 25), dropout=linear_dropout(data.X.shape[1])
+        _recipe(options, len(data.X), bits, 25, data.losses),
+        dropout=linear_dropout(data.X.shape[1]),
     )
     rows = _split(data, options, recipe.seed)
     width, scaling = choose_scaling(
-        rows.rows, data.raw_dtype, options.input_bits, options.scaler_scope
+        rows.rows, data.raw_dtype, options.width(), options.scaler_scope
     )
     scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
     history = _run(learner, scaler.quantize, rows, options)
     try:
-        model = linear_model(scaler, data.classes, *learner.stored())
+        model = linear_model(scaler, data.meaning, *learner.stored())
     except TinykernelError as error:
         raise TinykernelError(
             f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "

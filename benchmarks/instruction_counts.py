@@ -1,0 +1,89 @@
+"""Count the instructions of many models and write tinykernel/measure/instruction_counts.json.
+
+Run it again whenever the runtime in firmware/ becomes faster or slower::
+
+    python benchmarks/instruction_counts.py
+
+It needs QEMU and the compilers of all targets, and takes about twenty minutes. The models are those
+of ``code_size.py``. What a piece of work costs is fitted by least squares of the relative error,
+stage by stage, with no price below zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from code_size import sample, shaped_sample
+from scipy.optimize import nnls
+
+from tinykernel.codegen.projects import generated_inputs
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.files import write_bytes_atomically
+from tinykernel.measure.bench import bench
+from tinykernel.measure.instructions import PRICES, work_of
+from tinykernel.model import IntegerModel
+
+# Cores that run the same code as another one take its counts.
+SAME = {"cortex-m0plus": "cortex-m0", "cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4",
+        "esp32": "esp8266", "esp32s3": "esp8266"}  # fmt: skip
+
+Rows = list[tuple[IntegerModel, dict[str, int]]]
+
+
+def fit(rows: Rows) -> dict[str, Any]:
+    """Return the price of each piece of work by stage, and the errors that remain."""
+    works = [work_of(model) for model, _ in rows]
+    totals = np.array([sum(counts.values()) for _, counts in rows], dtype=np.float64)
+    found, prices = np.zeros(len(rows)), dict[str, dict[str, float]]()
+    for stage in sorted({stage for work in works for stage in work}):
+        pieces = sorted({piece for work in works for piece in work.get(stage, {})})
+        matrix = np.array([[work.get(stage, {}).get(piece, 0.0) for piece in pieces]
+                           for work in works])  # fmt: skip
+        goal = np.array([float(counts.get(stage, 0)) for _, counts in rows])
+        solved, _ = nnls(matrix / totals[:, None], goal / totals)
+        found += matrix @ solved
+        prices[stage] = {piece: round(float(x), 3) for piece, x in zip(pieces, solved, strict=True)}
+    errors = totals / found - 1
+    return {
+        "models": len(rows),
+        # By how much a count exceeds its estimate, at most, and what is usual.
+        "largest_excess": round(float(errors.max()), 3),
+        "deviation": round(float(np.sqrt(np.mean(errors**2))), 3),
+        "prices": prices,
+    }
+
+
+def write(measured: dict[str, Rows]) -> None:
+    """Fit all targets, print the errors, and write the table."""
+    targets = {}
+    for name, rows in measured.items():
+        targets[name] = fit(rows)
+        told = {key: value for key, value in targets[name].items() if key != "prices"}
+        print(f"{name}: {told}", flush=True)
+    targets |= {name: targets[other] for name, other in SAME.items() if other in targets}
+    table = {"version": 1, "targets": targets}
+    write_bytes_atomically(PRICES, (json.dumps(table, indent=1) + "\n").encode())
+
+
+def main() -> None:
+    """Count on every core that runs code of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=20, help="of each kind and core")
+    arguments = parser.parse_args()
+    names = [n for n, t in TARGETS.items() if t.machines and t.family != "host" and n not in SAME]
+    measured: dict[str, Rows] = {}
+    for name in names:
+        models = [sample(index) for index in range(arguments.models)]
+        models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
+        measured[name] = [
+            (model, bench(model, name, X=generated_inputs(model, 3)[2:3]).stages)
+            for model in models
+        ]
+    write(measured)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""--task regression: every command on values, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, failed, run
+from tinykernel import load
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    """A folder with a table of hours left, and a regressor trained on it."""
+    folder = tmp_path_factory.mktemp("values")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 3)).astype(np.float32)
+    y = 100 + 30 * X[:, 0] - 10 * X[:, 1] * X[:, 2] + rng.normal(size=300)
+    lines = [",".join(f"{v:.4f}" for v in (*row, hours)) for row, hours in zip(X, y, strict=True)]
+    (folder / "wear.csv").write_text("\n".join(["rms,peak,temp,hours", *lines]) + "\n")
+    made = run("train", folder / "wear.csv", "-o", folder / "wear.tkm", "--label", "hours",
+               "--task", "regression", *QUICK)  # fmt: skip
+    assert made.exit_code == 0, made.output
+    return folder
+
+
+def test_every_command_speaks_of_values(values, tmp_path):
+    """Values and RMSE are printed, never classes or accuracies."""
+    model, data = values / "wear.tkm", values / "wear.csv"
+    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert found["rows"] == 60
+    assert found["rmse"] < found["baselines"]["mean"]["rmse"] / 2
+    assert found["interval"][0] < found["rmse"] < found["interval"][1]
+    shown = run("evaluate", model, data)
+    assert "RMSE" in shown.stdout
+    assert "accuracy" not in shown.stdout
+    predicted = json.loads(run("predict", model, data, "--json").stdout)
+    assert predicted["outputs"] == ["value"]
+    integer = load(model)
+    fixed = np.array(predicted["scores"]) / 2**integer.values.shift
+    np.testing.assert_array_equal(fixed, predicted["values"])
+    table = tmp_path / "p.csv"
+    assert run("predict", model, data, "-o", table, "--quiet").exit_code == 0
+    assert table.read_text().splitlines()[0] == "row,value"
+    inspected = json.loads(run("inspect", model, "--json").stdout)
+    assert inspected["scale_shift"] == integer.values.shift
+
+
+def test_verify_compares_values(values, require_tool):
+    """verify compares every value, and tells R2 of the C."""
+    require_tool("gcc")
+    result = run("verify", values / "wear.tkm", "--data", values / "wear.csv", "--json")
+    found = json.loads(result.stdout)
+    assert (found["rows"], found["differences"], found["accuracy"]) == (300, 0, None)
+    assert found["r2"] > 0.5
+
+
+def test_a_budget_holds(values, tmp_path):
+    """Forms of a regressor compete within the budget, as those of a classifier do."""
+    result = run("train", values / "wear.csv", "-o", tmp_path / "m.tkm", "--label", "hours",
+                 "--task", "regression", "--budget", "4KB", "--epochs", 2, "--effort", "quick",
+                 "--json")  # fmt: skip
+    found = json.loads(result.stdout)
+    assert 0 < found["flash"] <= 4096
+    assert found["outputs"] == ["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "status"),
+    [
+        ((), "give --task regression", 1),
+        (("--task", "ranking"), "choose from", 2),
+        (("--loss", "absolute"), "only for --task regression", 2),
+        (("--task", "regression", "--class-weight", "balanced"), "only for --task class", 2),
+        (("--task", "regression", "--method", "paper"), "only for --task class", 2),
+        (("--task", "regression", "--loss", "quantile", "--quantiles", "2"), "above 0", 1),
+    ],
+)
+def test_refused_in_one_line(values, tmp_path, options, message, status):
+    """Values without the task, and options of the other task, are one clear line."""
+    line = failed("train", values / "wear.csv", "-o", tmp_path / "m.tkm", "--label", "hours",
+                  "--quiet", *options, status=status)  # fmt: skip
+    assert message in line
+    assert not (tmp_path / "m.tkm").exists()
+
+
+def test_thresholds_are_for_classifiers(values, tmp_path):
+    """Calibrating a regressor is refused, and nothing is written."""
+    line = failed("calibrate", values / "wear.tkm", values / "wear.csv", "-o", tmp_path / "c.tkm",
+                  "--max-error", "1%")  # fmt: skip
+    assert "predicts values" in line

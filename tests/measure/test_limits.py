@@ -1,0 +1,73 @@
+"""Budgets of several limits: how they are read, and the estimate of instructions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.random_models import local_model, random_model, random_stage
+from tinykernel import TinykernelError, report
+from tinykernel.measure.bench import bench
+from tinykernel.measure.instructions import MARGIN, estimate_instructions
+from tinykernel.measure.limits import Limits, parse_limits
+
+
+def test_limits_are_read():
+    """Every limit with its unit, in any order; a plain size is flash."""
+    text = "time=2ms@80MHz, flash=30KB,ram=8KB ,stack=512B"
+    found = parse_limits(text)
+    assert found == Limits(flash=30720, ram=8192, stack=512, time=0.002, clock=80e6)
+    assert found.most_instructions(2.0) == 80000
+    assert parse_limits("instructions=200k").most_instructions(2.0) == 200000
+    assert parse_limits("instructions=50k,time=2ms@80MHz").most_instructions(1.0) == 50000
+    assert parse_limits("8KB") == parse_limits(8192) == Limits(flash=8192)
+    assert not parse_limits("flash=8KB").beside_flash
+    for limits in (found, parse_limits("instructions=1.5M"), parse_limits("8KB")):
+        assert parse_limits(str(limits)) == limits
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rom=3KB", "'rom' is not known; write flash, ram, stack"),
+        ("flash=30", "write the unit, as in 30B or 30KB"),
+        ("flash=30KB,ram", "'ram'|ram=: write a size"),
+        ("flash=30 bananas", "write a size, as in flash=8KB"),
+        ("time=2ms", "write the clock, as in time=2ms@80MHz"),
+        ("time=2@80MHz", "write s, ms or us"),
+        ("time=2ms@80", "is not a clock frequency"),
+        ("instructions=many", "write a number, as in 200k"),
+        ("flash=1KB,flash=2KB", "flash stands there twice"),
+        ("30 bananas", "is not a size"),
+    ],
+)
+def test_wrong_limits(text, message):
+    """One clear line says what is wrong and what to write."""
+    with pytest.raises(TinykernelError, match=message):
+        parse_limits(text)
+
+
+def test_a_report_names_every_limit_that_is_exceeded():
+    """Each one in a line of its own, with the excess."""
+    model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
+    budget = "flash=100KB,ram=400B,stack=64B,instructions=1k,time=10us@80MHz"
+    found = report(model, "cortex-m4", budget, compiler="none")
+    begins = [line.split(" is ")[0].split(" are ")[0] for line in found.problems]
+    assert begins == ["RAM", "stack", "instructions", "time"]
+    assert "of the budget" in found.problems[0]
+    assert found.to_dict()["instructions"] == found.instructions
+    assert report(model, "cortex-m4", "flash=100KB,time=1s@80MHz", compiler="none").fits
+
+
+@pytest.mark.parametrize("kind", ["components", "image"])
+def test_the_estimate_of_instructions_is_near(kind, require_tool):
+    """What is counted in the emulator does not exceed the estimate and its margin."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    if kind == "image":
+        model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)
+    else:
+        model = random_model(
+            5, n_features=60, n_blocks=3, n_classes=5, raw_dtype="uint8", windows="phases"
+        )
+    estimate = estimate_instructions(model, "cortex-m4")
+    assert estimate / 1.25 <= bench(model, "cortex-m4").instructions <= estimate * (1 + MARGIN)

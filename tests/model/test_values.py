@@ -1,0 +1,39 @@
+"""Fixed point: every score fits into int32, and is as fine as that allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinykernel import TinykernelError
+from tinykernel.model.values import FixedPoint, ValueUnits, to_fixed_point
+
+_SIZES = st.floats(-12, 12)
+
+
+@given(_SIZES, _SIZES, st.floats(0.001, 1), st.integers(1, 4096), st.integers(0, 2**20))
+def test_no_score_leaves_int32(spread, centre, gain, sums, dots):
+    """Whatever the sum and the dot product are, the score fits, and is near the real value."""
+    units = ValueUnits(("y",), np.array([10.0**centre]), np.array([10.0**spread]))
+    scale, linear = np.array([gain / 64]), np.array([gain / 4096])
+    try:
+        found = to_fixed_point(units, scale, linear, np.zeros(1), np.array([sums]),
+                               np.array([dots]))  # fmt: skip
+    except TinykernelError:
+        assert centre - spread > 3  # only values that hardly vary
+        return
+    for sign in (-1, 1):
+        score = sign * (int(found.multiplier[0]) * sums + int(found.linear_multiplier[0]) * dots)
+        score += int(found.offset[0])
+        assert abs(score) < 2**31
+        exact = 10.0**centre + sign * 10.0**spread * (scale[0] * sums + linear[0] * dots)
+        assert abs(score * found.values.unit - exact) <= 0.051 * 10.0**spread
+
+
+def test_what_a_fixed_point_refuses():
+    """Names and shift are checked where they are made."""
+    for names, shift in (((), 0), (("a", "a"), 0), ((1,), 0), (("a",), 1.5), (("a",), 300)):
+        with pytest.raises(TinykernelError):
+            FixedPoint(names, shift)

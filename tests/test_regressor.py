@@ -1,0 +1,195 @@
+"""The regressor: scikit-learn's conventions, fixed point, the C, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tinykernel import (
+    TernaryKernelClassifier,
+    TernaryKernelRegressor,
+    TinykernelError,
+    export,
+    load,
+    save,
+    verify,
+)
+from tinykernel.training.quantity import RegressorOptions
+
+
+def quick(**parameters):
+    """Make a regressor that trains in a fraction of a second."""
+    chosen = {"n_components": 128, "epochs": 30, "effort": "quick", "random_state": 0}
+    return TernaryKernelRegressor(**chosen | parameters)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """400 rows of ten inputs, and 200 others."""
+    X, y = make_friedman1(600, noise=0.5, random_state=0)
+    X = X.astype(np.float32)
+    return X[:400], y[:400], X[400:], y[400:]
+
+
+@parametrize_with_checks([quick(n_components=64)])
+def test_check_estimator(estimator, check):
+    """Protects every convention of scikit-learn."""
+    check(estimator)
+
+
+def test_every_option_is_documented_and_a_parameter():
+    """Options follow from one list, and those of classes are not among them."""
+    names = [option.name for option in dataclasses.fields(RegressorOptions)]
+    assert sorted(TernaryKernelRegressor().get_params()) == sorted(names)
+    assert {"loss", "quantiles"} == set(names) - set(TernaryKernelClassifier().get_params())
+    assert not {"class_weight", "teacher_share"} & set(names)
+    for name in names:
+        assert f"\n    {name} : " in TernaryKernelRegressor.__doc__
+
+
+def test_values_in_integers_are_those_in_floats(rows):
+    """The whole path learns, and fixed point costs nothing that a test can see."""
+    X, y, X_test, y_test = rows
+    model = quick(epochs=60).fit(X, y)
+    integer = model.quantize()
+    assert model.score(X_test, y_test) > 0.75
+    assert integer.score(X_test, y_test) == pytest.approx(model.score(X_test, y_test), abs=0.01)
+    fixed = integer.scores(X_test)
+    assert fixed.shape == (200, 1)
+    np.testing.assert_array_equal(fixed[:, 0] / 2**integer.values.shift, integer.predict(X_test))
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
+def test_the_unit_of_the_values_does_not_matter(rows, factor):
+    """Values of any size, far from 0 too, have a fixed point of their own."""
+    X, y, _, _ = rows
+    small = quick(epochs=2, n_components=32).fit(X, (y + 1000) * factor).quantize()
+    known = quick(epochs=2, n_components=32).fit(X, y).quantize()
+    np.testing.assert_allclose(small.predict(X) / factor - 1000, known.predict(X), atol=0.05)
+
+
+def test_quantiles_cover_what_they_say(rows):
+    """The share of rows below a quantile is its level, in its order of outputs."""
+    X, y, X_test, y_test = rows
+    model = quick(loss="quantile", quantiles=(0.1, 0.9)).fit(X, y)
+    assert model.outputs_ == model.quantize().values.names == ("value q0.1", "value q0.9")
+    low, high = model.quantize().predict(X_test).T
+    assert 0.02 < np.mean(y_test < low) < 0.25
+    assert 0.75 < np.mean(y_test < high) < 0.98
+
+
+def test_absolute_loss_ignores_outliers(rows):
+    """A few wild values move the mean, not the median."""
+    X, y, X_test, y_test = rows
+    wild = y.copy()
+    wild[::20] += 500
+    errors = {
+        loss: np.abs(quick(loss=loss).fit(X, wild).predict(X_test) - y_test).mean()
+        for loss in ("squared", "absolute")
+    }
+    assert errors["absolute"] < errors["squared"] / 2
+
+
+def test_equal_and_weighted_rows_are_the_same(rows):
+    """A repeated row is one of weight 2, in any order; equal inputs of other values are kept."""
+    X, y, _, _ = rows
+    twice = np.r_[np.arange(100), np.arange(50)]
+    weight = np.where(np.arange(100) < 50, 2.0, 1.0)
+    first = quick(epochs=2).fit(X[twice], y[twice]).quantize()
+    second = quick(epochs=2).fit(X[:100][::-1], y[:100][::-1], weight[::-1]).quantize()
+    assert first == second
+    both = quick(epochs=2).fit(np.r_[X[:50], X[:50]], np.r_[y[:50], y[:50] + 1]).quantize()
+    assert both.predict(X[:50]).mean() == pytest.approx(y[:50].mean() + 0.5, abs=1)
+
+
+def test_validation_rows_choose_the_epoch(rows):
+    """The best epoch by R2 is kept."""
+    X, y, X_test, y_test = rows
+    model = quick(patience=3, epochs=60).fit(X, y, validation=(X_test, y_test))
+    best = model.history_["accuracy"].max()
+    assert model.quantize().score(X_test, y_test) == pytest.approx(best, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"layout": "windows"},
+        {"linear": "off", "loss": "absolute"},
+        {"n_components": 0},
+        {"loss": "quantile"},
+        {"columns": 2},
+    ],
+)
+def test_c_gives_the_same_values(rows, tmp_path, require_tool: Callable[[str], str], options):
+    """Every value of the C is Python's, twice; two values are no binary problem."""
+    require_tool("gcc")
+    X, y, X_test, y_test = rows
+    options = dict(options)
+    if options.pop("columns", 1) == 2:
+        y, y_test = np.stack([y, -3 * y], axis=1), np.stack([y_test, -3 * y_test], axis=1)
+    model = quick(**{"epochs": 4} | options).fit(X, y)
+    found = verify(model, X_test, y_test)
+    assert found.ok
+    assert found.scores == 200 * len(model.outputs_)
+    assert (found.r2 is None) == (options.get("loss") == "quantile")
+    export(model, None, tmp_path / "out", name="wear", format="single")
+    header = (tmp_path / "out" / "wear.h").read_text()
+    shift = model.quantize().values.shift
+    assert f"#define WEAR_SCALE_SHIFT {shift if shift >= 0 else f'({shift})'}\n" in header
+    assert "CLASS" not in header
+
+
+def test_a_stream_of_values(require_tool: Callable[[str], str]):
+    """A local stage works as for classes, sample by sample too."""
+    require_tool("gcc")
+    X = np.random.default_rng(0).normal(size=(150, 32, 2)).astype(np.float32)
+    X *= np.linspace(0.5, 3, 150)[:, None, None].astype(np.float32)
+    model = TernaryKernelRegressor(n_kernels=16, hop=16, epochs=20, random_state=0)
+    model.fit(X, X.std(axis=(1, 2)))
+    found = verify(model, X)
+    assert found.ok
+    assert found.hops == (150 * 32 - 32) // 16 + 1
+    assert model.score(X.reshape(150, -1), X.std(axis=(1, 2))) > 0.5
+
+
+def test_files_and_pickles(rows, tmp_path):
+    """A regressor and its integer model come back as they were."""
+    X, y, X_test, _ = rows
+    model = quick(epochs=2).fit(X, y)
+    for copy in (pickle.loads(pickle.dumps(model)), _saved(model, tmp_path / "a.tkm")):
+        np.testing.assert_array_equal(copy.predict(X_test), model.predict(X_test))
+        assert copy.outputs_ == model.outputs_
+    assert _saved(model.quantize(), tmp_path / "b.tkm") == model.quantize()
+
+
+def _saved(model, path):
+    save(model, path)
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "huber"}, "loss must be one of squared"),
+        ({"quantiles": (0.5,)}, 'give loss="quantile"'),
+        ({"loss": "quantile", "quantiles": (0.9, 0.1)}, "ascending"),
+        ({"loss": "quantile", "quantiles": (0.0,)}, "above 0"),
+    ],
+)
+def test_options_are_refused(rows, options, message):
+    """A wrong loss or level is one clear line."""
+    with pytest.raises(TinykernelError, match=message):
+        quick(**options).fit(rows[0], rows[1])
+
+
+def test_outputs_of_other_sizes_are_refused(rows):
+    """One fixed point cannot hold values of which one is a million times the other."""
+    X, y, _, _ = rows
+    with pytest.raises(TinykernelError, match="a model each"):
+        quick(epochs=1).fit(X, np.stack([y, 1e8 * y], axis=1)).quantize()

@@ -1,0 +1,54 @@
+"""Limits beside flash: how many components or kernels keep to RAM, stack and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinykernel.codegen.targets import find_target
+from tinykernel.measure.capacity import decisive_report
+from tinykernel.measure.instructions import MARGIN, estimate_instructions
+from tinykernel.measure.limits import Limits
+from tinykernel.model import IntegerModel
+
+__all__ = ["share_used", "within"]
+
+_MOST_TRIES = 24
+
+
+def share_used(model: IntegerModel, limits: Limits, target: str) -> tuple[float, str]:
+    """Return the share that a model uses of the limit that is tightest, and that in words.
+
+    Instructions are estimated, and a margin added.
+    """
+    if not limits.beside_flash:
+        return 0.0, ""
+    found, row = decisive_report(model, target), find_target(target)
+    used: list[tuple[float, str]] = []
+    memory = (("RAM", found.ram, limits.ram), ("stack", found.stack, limits.stack))
+    for name, needed, limit in memory:
+        if limit is not None:
+            used.append((needed / limit, f"{needed} bytes of {name} of {limit}"))
+    most = limits.most_instructions(row.cycles[1])
+    if most is not None:
+        needed = round(estimate_instructions(model, row) * (1 + MARGIN))
+        used.append((needed / most, f"about {needed} instructions of {most}, margin included"))
+    return max(used)
+
+
+def within(
+    make: Callable[[int], IntegerModel], most: int, step: int, limits: Limits, target: str
+) -> tuple[int, str]:
+    """Return the largest number, in steps, whose untrained model keeps to the limits, 0 for none.
+
+    And what the last model that did not would take.
+    """
+    n, words = most, ""
+    for _ in range(_MOST_TRIES):
+        if n <= 0:
+            break
+        share, words = share_used(make(n), limits, target)
+        if share <= 1:
+            return n, words
+        # A part of the work does not depend on n, so this is never too little.
+        n = min(int(n / share) // step * step, n - step) if n > step else 0
+    return 0, words

@@ -1,0 +1,198 @@
+"""What a budget says: limits of flash, RAM, stack and time, read from one line of text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Limits", "format_size", "parse_clock", "parse_limits", "parse_size"]
+
+_SIZES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_HERTZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+_EXAMPLE = "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"
+_KEYS = ("flash", "ram", "stack", "instructions", "time")
+
+
+def _read(text: str, units: dict[str, float] | dict[str, int]) -> float:
+    """Return a number with its unit, or 0 where it is none."""
+    match = _NUMBER.match(text)
+    unit = match.group(2).lower() if match else ""
+    return float(match.group(1)) * units[unit] if match and unit in units else 0.0
+
+
+def parse_size(text: str | int) -> int:
+    """Read a size such as ``"30KB"``.
+
+    Parameters
+    ----------
+    text : str or int
+        A number with B, KB (1024 bytes) or MB (1024 KB); without a unit, bytes.
+
+    Returns
+    -------
+    int
+        Bytes, at least 1.
+
+    Raises
+    ------
+    TinykernelError
+        If it is no size.
+
+    Examples
+    --------
+    >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
+    (30720, 1536, 512)
+    """
+    size = int(_read(str(text), _SIZES))
+    if size <= 0:
+        raise TinykernelError(
+            f"{text!r} is not a size; write a number of bytes, or one with KB or MB, as in 30KB"
+        )
+    return size
+
+
+def format_size(size: int) -> str:
+    """Write a size for people: bytes, with KB where there are some.
+
+    Examples
+    --------
+    >>> format_size(30720)
+    '30720 bytes (30.0 KB)'
+    """
+    return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
+
+
+def parse_clock(text: str | float) -> float:
+    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
+
+    Examples
+    --------
+    >>> parse_clock("80MHz")
+    80000000.0
+    """
+    found = _read(text, _HERTZ) if isinstance(text, str) else float(text)
+    if not 0 < found < float("inf"):
+        raise TinykernelError(
+            f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model may take; None where nothing is said.
+
+    Parameters
+    ----------
+    flash, ram, stack : int or None
+        Bytes: what the model adds to the program; static data, scratch and stack; stack.
+    instructions : int or None
+        Of one inference.
+    time, clock : float or None
+        Seconds of one inference, at so many hertz.
+
+    Examples
+    --------
+    >>> parse_limits("flash=8KB,time=2ms@80MHz").most_instructions(2.0)
+    80000
+    >>> print(parse_limits("8KB"), "|", parse_limits("ram=2KB,time=2ms@80MHz"))
+    flash=8192B | ram=2048B,time=2ms@80MHz
+    """
+
+    flash: int | None = None
+    ram: int | None = None
+    stack: int | None = None
+    instructions: int | None = None
+    time: float | None = None
+    clock: float | None = None
+
+    def most_instructions(self, cycles: float) -> int | None:
+        """Return how many instructions of so many cycles each an inference may take."""
+        given = [] if self.instructions is None else [self.instructions]
+        if self.time is not None and self.clock is not None:
+            given.append(int(round(self.time * self.clock / cycles, 6)))
+        return min(given, default=None)
+
+    @property
+    def beside_flash(self) -> bool:
+        """Whether there is a limit of anything else."""
+        return any(getattr(self, each.name) is not None for each in fields(self)[1:])
+
+    def __str__(self) -> str:
+        """Write it as `parse_limits` reads it."""
+        parts = [f"{key}={getattr(self, key)}B" for key in ("flash", "ram", "stack")
+                 if getattr(self, key) is not None]  # fmt: skip
+        if self.instructions is not None:
+            parts.append(f"instructions={self.instructions}")
+        if self.time is not None and self.clock is not None:
+            parts.append(f"time={1e3 * self.time:g}ms@{self.clock / 1e6:g}MHz")
+        return ",".join(parts)
+
+
+def parse_limits(text: str | int | Limits) -> Limits:
+    """Read a budget: a size of flash, or limits by name.
+
+    Parameters
+    ----------
+    text : str, int or Limits
+        ``"8KB"``, or ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``, any of them;
+        ``instructions=200k`` stands for a time.
+
+    Returns
+    -------
+    Limits
+
+    Raises
+    ------
+    TinykernelError
+        For an unknown name, a value without a unit, or a time without a clock.
+
+    Examples
+    --------
+    >>> parse_limits("ram=2KB,instructions=200k").instructions
+    200000
+    """
+    if isinstance(text, Limits):
+        return text
+    if not isinstance(text, str) or "=" not in text:
+        return Limits(flash=parse_size(text))
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in _KEYS:
+            raise TinykernelError(
+                f"budget: {key!r} is not known; write {', '.join(_KEYS)}, as in {_EXAMPLE}"
+            )
+        if key in found:
+            raise TinykernelError(f"budget: {key} stands there twice")
+        found |= _value(key, value)
+    return Limits(**found)
+
+
+def _value(key: str, text: str) -> dict[str, Any]:
+    """Read the value of one limit."""
+    if key == "time":
+        duration, at, clock = (piece.strip() for piece in text.partition("@"))
+        seconds = _read(duration, _SECONDS)
+        if seconds <= 0:
+            raise TinykernelError(f"budget: time={text}: write s, ms or us, as in time=2ms@80MHz")
+        if not at:
+            raise TinykernelError(f"budget: time={text}: write the clock, as in time={text}@80MHz")
+        return {"time": seconds, "clock": parse_clock(clock)}
+    if key == "instructions":
+        count = int(_read(text, _COUNTS))
+        if count <= 0:
+            raise TinykernelError(f"budget: instructions={text}: write a number, as in 200k")
+        return {key: count}
+    if text.isdigit():
+        raise TinykernelError(f"budget: {key}={text}: write the unit, as in {text}B or {text}KB")
+    size = int(_read(text, _SIZES))
+    if size <= 0:
+        raise TinykernelError(f"budget: {key}={text}: write a size, as in {key}=8KB")
+    return {key: size}

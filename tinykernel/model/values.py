@@ -1,0 +1,168 @@
+"""What the scores of a regressor mean: values, in floats and in fixed point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+
+__all__ = ["LARGEST_SHIFT", "FixedPoint", "FixedSums", "ValueUnits", "to_fixed_point"]
+
+LARGEST_SHIFT = 200
+_INT32_MAX = 2**31 - 1
+# The smallest factor need not be finer: that changes no value by more than its last bits.
+_FINE_FACTOR = 2**16 - 1
+# By how much rounded factors may move a value, in units of how much the values vary.
+_LARGEST_ERROR = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class ValueUnits:
+    """How the outputs of a float machine become values: ``offset + scale * f``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What each output is.
+    offset, scale : ndarray of float64, shape (n_outputs,)
+        Scale is 0 for a value that never varies, else positive.
+    """
+
+    names: tuple[str, ...]
+    offset: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """How the scores of an `IntegerModel` become values: ``score / 2**shift``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What each score is.
+    shift : int
+        -200..200, the same for all.
+
+    Raises
+    ------
+    TinykernelError
+        If a name is no text or given twice, there is none, or the shift is out of range.
+
+    Examples
+    --------
+    >>> FixedPoint(("hours",), 8).unit
+    0.00390625
+    """
+
+    names: tuple[str, ...]
+    shift: int
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        names, shift = self.names, self.shift
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise TinykernelError("integer model: the names of values are no tuple of text")
+        if not names or len(set(names)) != len(names):
+            raise TinykernelError("integer model: needs one or more values of different names")
+        if isinstance(shift, bool) or not isinstance(shift, (int, np.integer)):
+            raise TinykernelError("integer model: the shift of the values is no integer")
+        if abs(shift) > LARGEST_SHIFT:
+            raise TinykernelError(f"integer model: the shift of the values is {shift}")
+        object.__setattr__(self, "shift", int(shift))
+
+    @property
+    def unit(self) -> float:
+        """What a score of 1 is worth."""
+        return 2.0**-self.shift
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSums:
+    """Integers of the outputs: ``total = multiplier * sum + linear_multiplier * dot + offset``."""
+
+    multiplier: NDArray[np.int32]
+    linear_multiplier: NDArray[np.int32]
+    offset: NDArray[np.int32]
+    values: FixedPoint
+
+
+def to_fixed_point(
+    units: ValueUnits, scale: NDArray[Any], linear: NDArray[Any], offset: NDArray[Any],
+    sums: NDArray[Any], dots: NDArray[Any],
+) -> FixedSums:  # fmt: skip
+    """Choose the finest fixed point in which no score can leave int32.
+
+    Parameters
+    ----------
+    units : ValueUnits
+    scale, linear, offset : ndarray of float64, shape (n_outputs,)
+        The machine: ``f = scale * sum + linear * dot + offset``.
+    sums, dots : ndarray, shape (n_outputs,)
+        Bounds of the magnitudes of sum and dot; 0 without components or without a linear part.
+
+    Returns
+    -------
+    FixedSums
+
+    Raises
+    ------
+    TinykernelError
+        If the outputs differ so much in size that one fixed point cannot hold all.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> found = to_fixed_point(ValueUnits(("y",), 20 * one, one), one / 64, 0 * one, 0 * one,
+    ...                        64 * one, 0 * one)
+    >>> found.values.shift, found.multiplier.tolist(), found.offset.tolist()
+    (21, [32768], [41943040])
+    """
+    real = np.stack([scale * units.scale, linear * units.scale])
+    bounds = np.stack([sums, dots]).astype(np.float64)
+    real = np.where(bounds > 0, real, 0.0)
+    start = units.offset + units.scale * offset
+    if not (np.all(np.isfinite(real)) and np.all(np.isfinite(start))):
+        raise TinykernelError("regressor: the values are too large; give them in another unit")
+    shift = _finest(real, bounds, start)
+    factors, rounded = _rounded(real, start, shift)
+    error = (np.abs(factors - real * 2.0**shift) * bounds).sum(axis=0) + 1
+    if np.any((error > _LARGEST_ERROR * units.scale * 2.0**shift) & (units.scale > 0)):
+        why = "its 32 bits leave too few for an output"
+        what = "outputs that differ much in size need a model each" if start.size > 1 else (
+            "a value that varies little beside its mean is better given as the difference from it; "
+            "of many inputs give input_bits=8 or a narrower linear part"
+        )  # fmt: skip
+        raise TinykernelError(f"regressor: {why}; {what}")
+    return FixedSums(
+        factors[0].astype(np.int32), factors[1].astype(np.int32), rounded.astype(np.int32),
+        FixedPoint(units.names, shift),
+    )  # fmt: skip
+
+
+def _rounded(
+    real: NDArray[np.float64], start: NDArray[np.float64], shift: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.rint(real * 2.0**shift), np.rint(start * 2.0**shift)
+
+
+def _finest(
+    real: NDArray[np.float64], bounds: NDArray[np.float64], start: NDArray[np.float64]
+) -> int:
+    """Return the largest shift at which every sum of the firmware fits into int32."""
+    smallest = float(np.abs(real[real != 0]).min(initial=np.inf))
+    size, at = (smallest, _FINE_FACTOR) if np.isfinite(smallest) else (
+        float(np.abs(start).max()) or 1.0, 2**30
+    )  # fmt: skip
+    shift = int(np.clip(np.floor(np.log2(at / size)), -LARGEST_SHIFT, LARGEST_SHIFT))
+    while shift > -LARGEST_SHIFT:
+        factors, rounded = _rounded(real, start, shift)
+        most = (np.abs(factors) * bounds).sum(axis=0) + np.abs(rounded)
+        if most.max() <= _INT32_MAX:
+            break
+        shift -= 1
+    return shift

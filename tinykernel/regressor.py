@@ -1,0 +1,198 @@
+"""The scikit-learn face of a kernel regressor that becomes firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import KernelEstimator, flat
+from tinykernel.model import IntegerModel
+from tinykernel.training.options import documented
+from tinykernel.training.quantity import RegressorOptions, prepare_values
+
+__all__ = ["TernaryKernelRegressor"]
+
+
+@documented
+class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):  # type: ignore[misc]
+    """A kernel machine that predicts values: binary components, ternary weights, a linear part.
+
+    The machine is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
+    values in fixed point, ``NAME_predict(input, scratch, values)``: a value is
+    ``values[i] / 2^NAME_SCALE_SHIFT``.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    outputs_ : tuple of str
+        What each output is: the names of the columns of `y` where it has some, or "value" ("value0"
+        and so on of several); of quantiles with their level, "value q0.9".
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when `X` had column names.
+    machine_ : tinykernel.model.machine.KernelMachine or IntegerModel
+        The trained machine, in floats; without components in integers.
+    input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
+    interrupted_
+        As of `TernaryKernelClassifier`.
+    history_ : dict of str to ndarray
+        "loss" and, with rows for validation, "accuracy" of each epoch: the share of the loss of the
+        best constant that is gone, R2 of squared errors.
+
+    Notes
+    -----
+    Where there are components, `predict` uses the float machine. `IntegerModel.predict`, of what
+    `quantize` returns, gives exactly the values of the firmware.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = TernaryKernelRegressor(n_components=64, effort="quick", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.5
+    True
+    """
+
+    outputs_: tuple[str, ...]
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> TernaryKernelRegressor:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            As of `TernaryKernelClassifier.fit`.
+        y : array-like, shape (n,) or (n, n_values)
+            Finite numbers.
+        sample_weight : array-like, shape (n,), optional
+            Not negative. Rows of weight 0 are left out.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to. Rows of a group stay together where
+            rows are left out to choose hyper-parameters. A single group counts as none.
+        validation : (X, y), optional
+            Rows by which the best epoch is chosen.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TinykernelError
+            If a parameter is not allowed, a value does not fit, or the values differ so much in
+            size that one fixed point cannot hold all.
+        ValueError
+            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If Ctrl-C ended the training after its first epoch: the best until then is kept.
+            Earlier, KeyboardInterrupt is raised.
+        """
+        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
+
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
+        recipe: Mapping[str, float] | None = None,
+    ) -> TernaryKernelRegressor:  # fmt: skip
+        """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
+        self.check()
+        names = _names(y)
+        X, given = flat(X)
+        shape = self.input_shape(given)
+        self.check_for(shape)
+        rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
+        columns = _columns(values)
+        data = prepare_values(
+            rows,
+            columns,
+            _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
+            self,
+            names or _numbered(columns.shape[1]),
+            groups=groups,
+            validation=None if validation is None else self._checked_validation(
+                validation, columns.shape[1]
+            ),
+        )  # fmt: skip
+        self._run(data, recipe or {}, shape)
+        assert data.quantity is not None
+        self.outputs_ = data.quantity.units.names
+        return self
+
+    def _checked_validation(
+        self, validation: tuple[ArrayLike, ArrayLike], n_values: int
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise TinykernelError("validation: give a pair (X, y) of rows and values")
+        rows, values = validate_data(
+            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False,
+            multi_output=True, y_numeric=True,
+        )  # fmt: skip
+        columns = _columns(values)
+        if columns.shape[1] != n_values:
+            raise TinykernelError(
+                f"validation: {columns.shape[1]} values a row; the training rows have {n_values}"
+            )
+        return rows, columns
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict values with the float machine; see Notes for the firmware's.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,), or (n, n_outputs) of several outputs
+        """
+        rows = self._checked_rows(X)
+        if isinstance(self.machine_, IntegerModel):
+            return np.asarray(self.machine_.predict(rows), dtype=np.float64)
+        values = self.machine_.values(rows)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that `y` may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
+    found = np.asarray(values, dtype=np.float64)
+    return found[:, np.newaxis] if found.ndim == 1 else found
+
+
+def _names(y: object) -> tuple[str, ...] | None:
+    """Return the names of values in a pandas Series or DataFrame; None where they have none."""
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return tuple(map(str, columns))
+    name = getattr(y, "name", None)
+    return None if name is None or callable(name) else (str(name),)
+
+
+def _numbered(n_values: int) -> tuple[str, ...]:
+    return ("value",) if n_values == 1 else tuple(f"value{i}" for i in range(n_values))

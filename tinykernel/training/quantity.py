@@ -1,0 +1,210 @@
+"""From values that a user gives to `fit` to the one form in which trainers take a training set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.scaling import raw_dtype_of, to_raw
+from tinykernel.model.values import ValueUnits
+from tinykernel.training.options import TrainerOptions, documented, parts_of
+from tinykernel.training.trainset import (
+    Quantity,
+    TrainSet,
+    canonical_rows,
+    group_codes,
+    raw_validation,
+)
+
+__all__ = ["BITS_BESIDE", "LOSSES", "RegressorOptions", "prepare_values", "strata"]
+
+LOSSES = ("squared", "absolute", "quantile")
+_STRATA = 8
+#: Of a linear part, which values have unless they are asked to do without.
+BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
+
+
+def _loss(name: str, value: Any) -> None:
+    if value not in LOSSES:
+        raise TinykernelError(f"{name} must be one of {', '.join(LOSSES)}; got {value!r}")
+
+
+def _quantiles(name: str, value: Any) -> None:
+    if value is None:
+        return
+    is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    levels = list(value) if is_list else []
+    good = all(isinstance(q, float | np.floating) and 0 < q < 1 for q in levels)
+    if not levels or not good or sorted(set(levels)) != levels:
+        raise TinykernelError(
+            f"{name}: {value!r}; give levels above 0 and below 1, ascending, e.g. (0.1, 0.5, 0.9)"
+        )
+
+
+def _option(default: Any, check: Any, kind: str, text: str) -> Any:
+    return field(default=default, metadata={"check": check, "type": kind, "text": text})
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressorOptions(TrainerOptions):
+    """Everything that a user can tell the trainer of a regressor.
+
+    Parameters
+    ----------
+    {options}
+
+    Examples
+    --------
+    >>> RegressorOptions(n_components=64, loss="quantile", quantiles=(0.1, 0.9)).losses(1)
+    (0.1, 0.9)
+    """
+
+    # Only classes have these.
+    class_weight: ClassVar[None] = None  # type: ignore[misc]
+    teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]
+    loss: str = _option(
+        "squared", _loss, '{"squared", "absolute", "quantile"}',
+        'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
+        'hardly move, "quantile" to the levels of `quantiles`.',
+    )  # fmt: skip
+    quantiles: Sequence[float] | None = _option(
+        None, _quantiles, "sequence of float or None",
+        'Levels of the loss "quantile", ascending; an output for each. None takes 0.1, 0.5 and '
+        "0.9: an interval of 80 % and the median.",
+    )  # fmt: skip
+
+    def check(self) -> None:
+        """Refuse values that are not allowed, or that contradict each other or have no use."""
+        super().check()
+        if self.quantiles is not None and self.loss != "quantile":
+            raise TinykernelError('quantiles: give loss="quantile"')
+
+    def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
+        """Return the bits of the linear part: values follow inputs more closely with one."""
+        if self.linear == "auto":
+            return BITS_BESIDE if shape is None else _BITS_ON_COUNTS
+        return super().linear_bits(shape)
+
+    def width(self) -> int | str:
+        """Return the width of quantized inputs: 8 bits leave more of 32 to a linear part."""
+        linear = any(parts_of(form)[1] for form in self.capacity())
+        return 8 if self.input_bits == "auto" and linear else self.input_bits
+
+    def levels(self) -> tuple[float, ...]:
+        """Return the losses of one value, see `Recipe.losses`."""
+        if self.loss == "quantile":
+            return tuple(map(float, self.quantiles or (0.1, 0.5, 0.9)))
+        return (0.0,) if self.loss == "squared" else (0.5,)
+
+    def losses(self, n_values: int) -> tuple[float, ...]:
+        """Return the losses of all outputs: the levels of each value side by side."""
+        return self.levels() * n_values
+
+    def names(self, values: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of all outputs."""
+        if self.loss != "quantile":
+            return tuple(values)
+        return tuple(f"{value} q{level:g}" for value in values for level in self.levels())
+
+
+def strata(y: NDArray[Any]) -> NDArray[np.int64]:
+    """Return which of eight strata of the first value each row is in, equally many in each.
+
+    >>> strata(np.array([5.0, 1.0, 1.0, 9.0])).tolist()
+    [4, 0, 0, 6]
+    """
+    first = y if y.ndim == 1 else y[:, 0]
+    edges = np.quantile(first, np.arange(1, _STRATA) / _STRATA, method="higher")
+    return np.searchsorted(edges, first, side="left").astype(np.int64)
+
+
+def prepare_values(
+    X: NDArray[Any], y: NDArray[np.float64], sample_weight: NDArray[np.float64],
+    options: RegressorOptions, names: Sequence[str], *, groups: ArrayLike | None = None,
+    validation: tuple[NDArray[Any], NDArray[np.float64]] | None = None,
+) -> TrainSet:  # fmt: skip
+    """Bring rows and values into the canonical form, and everything that belongs to rows with them.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Finite numbers.
+    y : ndarray of float64, shape (n, n_values)
+        Finite.
+    sample_weight : ndarray of float64, shape (n,)
+        Not negative; rows of weight 0 are left out.
+    options : RegressorOptions
+    names : sequence of str
+        Of the values.
+    groups : array-like, shape (n,), optional
+        As for `tinykernel.training.trainset.prepare`.
+    validation : pair of ndarray, shapes (k, n_features) and (k, n_values), optional
+
+    Returns
+    -------
+    TrainSet
+
+    Raises
+    ------
+    TinykernelError
+        If something does not fit to the rows.
+    """
+    if not sample_weight.any():
+        raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
+    used = sample_weight > 0
+    raw_dtype = raw_dtype_of(X.dtype)
+    rows, known = to_raw(X, raw_dtype)[used], y[used]
+    group = None if groups is None else group_codes(groups, used)
+    if group is not None and not group.any():
+        group = None  # of a single group nothing can be left out
+    # Equal rows of equal values become one, as those of a class do.
+    different, codes = np.unique(known, axis=0, return_inverse=True)
+    rows, codes, weight, position = canonical_rows(
+        rows, codes.ravel().astype(np.int64), sample_weight[used], group
+    )
+    if group is not None:
+        moved = np.empty(codes.size, dtype=np.int64)
+        moved[position] = group
+        group = moved
+    values = different[codes]
+    units = _units(values, weight, options)
+
+    def targets(given: NDArray[np.float64]) -> NDArray[np.float32]:
+        repeated = np.repeat(given, len(options.levels()), axis=1)
+        worth = np.where(units.scale > 0, units.scale, 1.0)
+        return np.ascontiguousarray((repeated - units.offset) / worth, dtype=np.float32)
+
+    held = None
+    if validation is not None:
+        held = raw_validation(validation[0], raw_dtype), targets(validation[1])
+    quantity = Quantity(
+        targets(values),
+        options.losses(y.shape[1]),
+        ValueUnits(options.names(names), units.offset, units.scale),
+    )
+    return TrainSet(
+        X=rows, codes=strata(values), sample_weight=weight, classes=(), raw_dtype=raw_dtype,
+        groups=group, validation=held, quantity=quantity,
+    )  # fmt: skip
+
+
+def _units(
+    values: NDArray[np.float64], weight: NDArray[np.float64], options: RegressorOptions
+) -> ValueUnits:
+    """Measure the values: mean and deviation, which all levels of a value share."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = weight / weight.sum()
+        centre = np.einsum("i,ij->j", share, values)
+        spread = np.sqrt(np.einsum("i,ij->j", share, np.square(values - centre)))
+    if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(spread))):
+        raise TinykernelError("y: its values are too large; give them in another unit")
+    # What rounding leaves of values that are all the same.
+    spread = np.where(spread > 1e-12 * np.abs(centre), spread, 0.0)
+    times = len(options.levels())
+    return ValueUnits((), np.repeat(centre, times), np.repeat(spread, times))
