@@ -2,6 +2,8 @@
 # have to be there.
 PYTHON ?= python3
 WORKERS ?= 2
+FUZZ_SCALE ?= 1
+FUZZ_SEED ?= 0
 PYTEST_ARGS ?=
 
 VENV := .venv
@@ -12,7 +14,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check format bench clean distclean
+.PHONY: help demo test fuzz check format bench clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -22,6 +24,10 @@ demo: $(VENV)/runtime ## train on digits, export for a Cortex-M4, verify every s
 
 test: $(VENV)/dev ## run all tests (PYTEST_ARGS="-k fwht" for some, WORKERS=1 for one process)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+fuzz: $(VENV)/dev ## damage files, run the C under sanitizers, random models (FUZZ_SCALE=0.01 for less)
+	@$(PIP) 'atheris>=3' || echo 'no atheris for this Python: fuzzing without guidance by coverage'
+	$(BIN)/python -m tests.fuzz --scale $(FUZZ_SCALE) --seed $(FUZZ_SEED) --workers $(WORKERS)
 
 check: $(VENV)/dev ## lint, formatting and types of Python and C
 	$(BIN)/ruff check .

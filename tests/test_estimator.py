@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tinykernel import TernaryKernelClassifier, TinykernelError, progress
+from tinykernel import TernaryKernelClassifier, TinykernelError, load, progress, save
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import TrainerOptions
 
@@ -451,3 +451,23 @@ def test_verbose_prints_and_an_observer_replaces_it(capsys):
         quick(verbose=1).fit(X, y)
     assert {message.stage for message in seen} == {"training"}
     assert capsys.readouterr().out == ""
+
+
+def test_calibrated_probabilities(tmp_path):
+    """predict_proba is there after calibrate only, survives a file, and ends with the next fit."""
+    X, y = load_digits(return_X_y=True)
+    model = quick(n_components=64).fit(X[:600], y[:600])
+    plain = model.quantize()
+    assert not hasattr(model, "predict_proba")
+    found = model.calibrate(X[600:], y[600:], max_error=0.3)
+    chance = model.predict_proba(X[:20])
+    assert np.array_equal(chance.argmax(axis=1), model.predict(X[:20]))
+    assert model.quantize().decision is found.model.decision
+    assert plain.decision is None
+    save(model, tmp_path / "m.pkl")
+    again = load(tmp_path / "m.pkl")
+    assert np.array_equal(again.predict_proba(X[:20]), chance)
+    assert again.quantize() == model.quantize() != plain
+    assert not hasattr(clone(model), "predict_proba")
+    assert not hasattr(model.fit(X[:600], y[:600]), "predict_proba")
+    assert model.quantize() == plain

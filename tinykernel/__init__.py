@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tinykernel.modelfile import load, save
     from tinykernel.parity import verify
     from tinykernel.regressor import TernaryKernelRegressor
+    from tinykernel.reporting import report_page
     from tinykernel.tuning import tune
 
     __version__: str
@@ -46,6 +47,7 @@ __all__ = [
     "load",
     "quantize",
     "report",
+    "report_page",
     "save",
     "train",
     "tune",
@@ -65,6 +67,7 @@ _HOME = {
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
+    "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
     "tune": "tinykernel.tuning",

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel import progress
+from tinykernel.decisions import Calibration, calibrate
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.decision import Decision
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
@@ -106,6 +109,10 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
         if cached is None or cached[0] is not self.machine_ or cached[1] != names:
             cached = (self.machine_, names, _as_integers(self.machine_, names))
             self._quantized = cached
+        decision = getattr(self, "decision_", None)
+        if cached[2].decision is not decision:
+            cached = (*cached[:2], replace(cached[2], decision=decision))
+            self._quantized = cached
         return cached[2]
 
     # -- pickling -----------------------------------------------------------------------------
@@ -113,6 +120,10 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_quantized"}
+
+
+def _is_calibrated(estimator: Any) -> bool:
+    return hasattr(estimator, "decision_")
 
 
 @documented
@@ -168,6 +179,8 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         "loss" and, with rows for validation, "accuracy" of each epoch.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
+    decision_ : tinykernel.model.decision.Decision
+        Only after `calibrate`.
 
     Notes
     -----
@@ -186,6 +199,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
     """
 
     classes_: NDArray[Any]
+    decision_: Decision
 
     def fit(
         self,
@@ -260,6 +274,8 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
             validation=None if validation is None else self._checked_validation(validation),
             teacher=None if teacher is None else (teacher, X),
         )
+        if hasattr(self, "decision_"):
+            del self.decision_  # that of another model
         self._run(data, recipe or {}, shape)
         self.classes_ = classes
         return self
@@ -308,6 +324,65 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         if isinstance(self.machine_, IntegerModel):
             return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
         return np.asarray(self.classes_[self.machine_.label_indices(rows)])
+
+    # -- decisions ----------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        max_error: float | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
+        confidence: float = 0.95,
+        groups: ArrayLike | None = None,
+    ) -> Calibration:
+        """Fit probabilities, and when to answer, to rows that were not trained on.
+
+        The models of `quantize` then decide, and `predict_proba` is there, until the next `fit`.
+
+        Parameters
+        ----------
+        X, y, max_error, coverage, per_class, confidence, groups
+            As for `tinykernel.calibrate`.
+
+        Returns
+        -------
+        Calibration
+            What can be promised.
+
+        Raises
+        ------
+        TinykernelError
+            As `tinykernel.calibrate`; an earlier calibration then stays.
+        """
+        check_is_fitted(self)
+        found = calibrate(
+            self.quantize(), flat(X)[0], y, max_error=max_error, coverage=coverage,
+            per_class=per_class, confidence=confidence, groups=groups,
+        )  # fmt: skip
+        assert found.model.decision is not None
+        self.decision_ = found.model.decision
+        return found
+
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return calibrated probabilities; there after `calibrate` only.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_classes)
+            Of the float machine, with the temperature of the calibration.
+        """
+        decisions = self.decision_function(X)
+        if decisions.ndim == 1:
+            decisions = np.column_stack([-decisions, decisions])
+        return self.decision_.probabilities(decisions)
 
 
 def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.bounds import by_group, effective_rows
+from tinykernel.decisions.figures import DecisionFigures, decision_figures
 from tinykernel.errors import TinykernelError
 from tinykernel.residuals import ValueEvaluation, evaluate_values
 
@@ -90,6 +91,8 @@ class Evaluation:
         "majority" and "linear"; empty where the training rows were not at hand.
     cautions : tuple of str
         One line each.
+    decisions : DecisionFigures or None
+        Of a model that was calibrated.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class Evaluation:
     interval: tuple[float, float]
     baselines: dict[str, Baseline] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
+    decisions: DecisionFigures | None = None
 
     @property
     def rows(self) -> int:
@@ -157,6 +161,7 @@ class Evaluation:
             "confusion": self.confusion.tolist(),
             "baselines": {name: found.to_dict() for name, found in self.baselines.items()},
             "cautions": list(self.cautions),
+            **({} if self.decisions is None else {"decisions": self.decisions.to_dict()}),
         }
 
 
@@ -224,6 +229,12 @@ def evaluate(
         return evaluate_values(integer, X, y, groups=groups, train=train)
     true, predicted = np.asarray(y), integer.predict(X)
     found = compare(true, predicted, integer.classes, groups)
+    group = None if groups is None else np.asarray(groups)
+    figures = decision_figures(
+        integer, X, true,
+        lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
+    )  # fmt: skip
+    found = replace(found, decisions=figures)
     if train is None:
         return found
     rows, labels = np.asarray(train[0]), np.asarray(train[1])

@@ -40,7 +40,7 @@ from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 from tinykernel.model.values import FixedPoint, ValueUnits
 
-__all__ = ["ModelFileMixin", "about", "load", "save"]
+__all__ = ["ModelFileMixin", "about", "load", "save", "written_by"]
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 _CLASSIFIERS = {
@@ -173,6 +173,27 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
         return found
     except TinykernelError as error:
         raise TinykernelError(f"{source}: {error}") from None
+
+
+def written_by(path: str | os.PathLike[str]) -> str:
+    """Return the version of this package that wrote a model file; empty where it does not say.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Raises
+    ------
+    TinykernelError
+        As `about`.
+    """
+    source = Path(path)
+    try:
+        header, _ = read_container(_container_in(source))
+    except TinykernelError as error:
+        raise TinykernelError(f"{source}: {error}") from None
+    version = header.get("package_version", "")
+    return version if isinstance(version, str) and _is_text(version) else ""
 
 
 def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:

@@ -10,7 +10,7 @@
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
  * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
- * measured is the decide function.
+ * measured are the functions of decision and confidence.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -46,6 +46,7 @@ static uint32_t scratch[SCRATCH_WORDS];
 #ifdef DECISIONS
 static int32_t result[CLASSES + 4];
 static uint32_t margin;
+static volatile uint8_t sure;
 #else
 static int32_t result[CLASSES + 1];
 #endif
@@ -87,6 +88,7 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
 #endif
     (void)entry;
 #ifdef DECISIONS
+    sure = JOIN(MODEL, _confidence)(result);
     return JOIN(MODEL, _decide)(raw, scratch, &margin);
 #else
     return JOIN(MODEL, _predict)(raw, scratch);

@@ -17,7 +17,13 @@ from tinykernel import resources
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
-from tinykernel.build.program import build, build_model, find_platform, find_platforms
+from tinykernel.build.program import (
+    build,
+    build_model,
+    find_platform,
+    find_platforms,
+    has_memory_for,
+)
 from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
@@ -227,3 +233,11 @@ def test_rom_arithmetic_equals_that_of_the_host(
     subprocess.run(build_command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     result = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (result.stdout.strip(), result.returncode) == ("0", 0)
+
+
+def test_a_chip_that_is_too_small_is_known_before_it_is_linked() -> None:
+    """Whoever asks for all targets gets an answer for those that can hold the model."""
+    small, large = (random_model(1, n_features=n) for n in (40, 300))
+    assert has_memory_for(small, find_target("atmega328p"))
+    assert not has_memory_for(large, find_target("atmega328p"))
+    assert all(has_memory_for(large, find_target(name)) for name in ("host", "cortex-m0", "esp32"))

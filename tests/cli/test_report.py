@@ -1,24 +1,24 @@
-"""Memory of a model."""
+"""Memory of a model, and the page about it."""
 
 from __future__ import annotations
 
 import json
 
-from tests.cli.tools import run
+import numpy as np
+
+from tests.cli.tools import arrays, failed, run
 
 
-def test_report(work, tmp_path):
+def test_report(work):
     """report has the keys others read, whose parts add up, and keeps to a budget by its status."""
-    page = tmp_path / "r.html"
     command = ("report", work / "gesture.tkm", "-t", "cortex-m4", "--json")
-    result = run(*command, "--budget", "30KB", "--html", page)
+    result = run(*command, "--budget", "30KB")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(found)
     assert found["flash"] == sum(found["parts"]["flash"].values())
     assert found["budget"] == 30720
     assert found["fits"] is True
-    assert "<html" in page.read_text()
     over = run(*command, "--budget", found["flash"] - 1)
     assert over.exit_code == 1
     assert json.loads(over.stdout)["fits"] is False
@@ -33,3 +33,43 @@ def test_report_table(work):
     assert "fits the budget of 30.0 KB" in one
     several = run("report", work / "gesture.tkm", "-t", "cortex-m0,cortex-m4").stdout
     assert len(several.splitlines()) == 3
+
+
+def test_page(work, tmp_path, require_tool):
+    """--html and --markdown give the same accuracy as evaluate, on the same rows, and a status."""
+    require_tool("matplotlib")
+    page, data = tmp_path / "r.html", work / "data.npz"
+    command = ("report", work / "gesture.tkm", "-t", "cortex-m0plus,cortex-m4", "--compiler",
+               "none", "--quiet", "--html", page, "--markdown", "--data", data)  # fmt: skip
+    result = run(*command)
+    assert result.exit_code == 0, result.stderr
+    judged = json.loads(run("evaluate", work / "gesture.tkm", data, "--json").stdout)
+    accuracy = f"{100 * judged['accuracy']:.2f} %"
+    for text in (result.stdout, page.read_text()):
+        assert accuracy in text
+        assert "30 rows" in text
+        assert "STM32F401RE" in text
+        assert "a linear model" in text
+    over = run(*command, "--budget", "1KB")
+    assert over.exit_code == 1
+    assert "It does not fit the STM32L053R8" in page.read_text()
+
+
+def test_page_of_rows_that_were_trained_on(work, tmp_path):
+    """A page does not pass training rows off as new ones."""
+    data = arrays(work / "data.npz")
+    np.savez(tmp_path / "old.npz", X=data["X_train"], y=data["y_train"])
+    command = ("report", work / "gesture.tkm", "--compiler", "none", "--quiet", "--markdown")
+    result = run(*command, "--data", tmp_path / "old.npz")
+    assert "About 100 % of these rows were used in training" in result.stdout
+
+
+def test_wrong_pages(work, tmp_path):
+    """An option that would be ignored is refused, and so is a file that is no page."""
+    model, data = work / "gesture.tkm", work / "data.npz"
+    assert "needs --html or --markdown" in failed("report", model, "--data", data, status=2)
+    assert "needs --data" in failed("report", model, "--markdown", "--seed", 1, status=2)
+    assert "does not go with --json" in failed("report", model, "--markdown", "--json", status=2)
+    assert ".html" in failed("report", model, "--html", tmp_path / "r.pdf")
+    assert "the one clock" in failed("report", model, "--markdown", "--current", "4mA", "--quiet")
+    assert not list(tmp_path.iterdir())

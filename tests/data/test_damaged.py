@@ -181,3 +181,11 @@ def test_large_test_part_takes_no_class_away(tmp_path: Path) -> None:
     message = refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.85)
     assert "leaves no training row of the class" in message
     assert "smaller --test-size" in message
+
+
+def test_sparse_table_was_read_as_one_line(tmp_path: Path) -> None:
+    """3 GB of zeros took minutes and all the memory; a line has a limit."""
+    for name in ("a.csv", "a.tsv"):
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(3 << 30)
+        assert "line 1 is longer than 4000000 characters" in refused(tmp_path / name)

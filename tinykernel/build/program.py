@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tinykernel import resources
 from tinykernel.build import emulated
 from tinykernel.build.machines import Machine, machines_for
@@ -16,6 +18,7 @@ from tinykernel.build.toolchains import (
     find_toolchain,
     run_command,
 )
+from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
 from tinykernel.errors import TinykernelError
@@ -31,6 +34,7 @@ __all__ = [
     "build_model",
     "find_platform",
     "find_platforms",
+    "has_memory_for",
     "write_sources",
 ]
 
@@ -42,6 +46,8 @@ WARNING_FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "
 _START_FLAGS = ("-Os", "-std=gnu99")
 _START = {"xtensa": ("start.c", "rom.c")}
 _TOOLS = {"arm": "gcc-arm-none-eabi and qemu-system-arm", "avr": "gcc-avr, avr-libc and simavr"}
+# What the harness, the code of a model and its stack take at most on the smallest board.
+_HARNESS_RAM, _HARNESS_FLASH = 500, 10_000
 # GCC with QEMU (AVR: simavr), zig with Unicorn, which both come from PyPI, and the other pairs.
 _BACK_ENDS = (
     ("gcc", "qemu"),
@@ -155,6 +161,24 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
             + (", or 'pip install ziglang unicorn'" if target.zig else "")
         )
     return platforms
+
+
+def has_memory_for(model: IntegerModel, target: Target) -> bool:
+    """Say whether an emulated board of a target can hold a model with the harness, roughly.
+
+    True where no board stands for it; the linker has the last word.
+    """
+    machines = machines_for(target)
+    packed = pack(model)
+    scratch = 4 * packed.scratch_words
+    if model.local is not None and model.local.hop:
+        scratch *= 2  # the state of a stream is beside it
+    raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
+    ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
+    flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH
+    return not machines or any(
+        flash <= machine.rom[1] and ram <= machine.ram[1] for machine in machines
+    )
 
 
 def write_sources(folder: Path, files: dict[str, bytes]) -> list[Path]:

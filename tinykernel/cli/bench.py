@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tinykernel.cli.common.holding import those_that_hold
 from tinykernel.cli.common.options import (
     JsonOption,
     ModelArgument,
@@ -68,6 +69,7 @@ def bench_command(
         if clock is None:
             raise TinykernelError("an energy needs a time: give --clock with --current")
     integer = as_integer_model(load(model))
+    names = those_that_hold(integer, names, asked)
     results = [
         bench(integer, name, clock=clock, current=current, voltage=voltage or "3.3V")
         for name in names

@@ -91,6 +91,23 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
+        **_decision(integer),
+    }
+
+
+def _decision(integer: IntegerModel) -> dict[str, Any]:
+    """Return the decision part, where there is one."""
+    found = integer.decision
+    if found is None:
+        return {}
+    return {
+        "decision": {
+            "thresholds": found.thresholds.tolist(),
+            "confidences": found.table.tolist(),
+            "confidence_shift": found.shift,
+            "temperature": found.temperature,
+            "statement": found.statement,
+        }
     }
 
 
@@ -115,8 +132,23 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
             "halved stages",
             f"first {_stages(integer.halve_first)}, second {_stages(integer.halve_second)}",
         ),
+        *_decision_in_words(integer),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
+
+
+def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
+    found = integer.decision
+    if found is None:
+        return []
+    least = ", ".join(map(str, found.thresholds.tolist()[:_CLASSES_SHOWN]))
+    least += ", ..." if found.thresholds.size > _CLASSES_SHOWN else ""
+    return [
+        ("least margin", least if found.rejects else "none: every row is answered"),
+        ("confidence", f"{found.table[0]} to {found.table[-1]}, a step every "
+         f"{1 << found.shift} of the margin"),
+        ("promise", found.statement),
+    ]  # fmt: skip
 
 
 def _values(integer: IntegerModel) -> str:

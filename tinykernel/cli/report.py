@@ -1,16 +1,19 @@
-"""Say how much memory a model takes, and whether it fits."""
+"""Say how much memory a model takes, whether it fits, and write a page about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.options import (
+    LARGEST_SEED,
     BudgetOption,
+    GroupsOption,
     JsonOption,
+    LabelOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
@@ -22,21 +25,70 @@ from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
+    from tinykernel.reporting import ReportPage
 
 __all__ = ["print_report", "report_command"]
 
+_PAGE = "Page (with --html or --markdown)"
+
+
+def _page_option(name: str, help_text: str, **settings: Any) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=_PAGE, show_default=False, **settings)
+
 
 def report_command(
+    ctx: typer.Context,
     model: ModelArgument,
     target: TargetsOption = [],  # noqa: B006
     budget: BudgetOption = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="also write a page with figures")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="write a page with pictures; needs matplotlib"),
     ] = None,
+    markdown: Annotated[
+        bool,
+        typer.Option(
+            "--markdown", metavar="", help="print the same figures as text for a pull request"
+        ),
+    ] = False,
     compiler: Annotated[
         str,
         typer.Option("--compiler", help="auto, gcc, zig, or none for the estimate without one"),
     ] = "auto",
+    data: Annotated[
+        str | None,
+        _page_option(
+            "--data",
+            "rows to judge the model on: the test part, or what its training kept aside",
+            metavar="DATA",
+        ),
+    ] = None,
+    label: LabelOption = None,
+    groups: GroupsOption = None,
+    test_size: Annotated[
+        float | None,
+        _page_option(
+            "--test-size",
+            "only the rows that train keeps aside for this size, --seed and --groups",
+            min=0.001,
+            max=0.99,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, _page_option("--seed", "see --test-size", min=0, max=LARGEST_SEED)
+    ] = None,
+    clock: Annotated[
+        str | None,
+        _page_option("--clock", "clocks for the times, e.g. 16MHz,48MHz", metavar="HZ"),
+    ] = None,
+    current: Annotated[
+        str | None,
+        _page_option(
+            "--current",
+            "what the chip draws at the one --clock, for charge and energy, e.g. 4mA@3V",
+            metavar="CURRENT[@VOLTAGE]",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -45,6 +97,9 @@ def report_command(
     Ends with status 1 when it does not fit. Flash is the linked difference to an empty program
     where a compiler is found, an estimate otherwise; the report says which. Target and budget are
     those of the training unless given, else cortex-m4 and none.
+
+    --html writes a page to hand on, --markdown prints its figures: how the model was trained, how
+    good it is on DATA, memory, time, inputs and proved ranges.
     """
     from tinykernel.codegen.targets import TARGETS
 
@@ -53,33 +108,87 @@ def report_command(
         target or [memory.target or "cortex-m4"],
         [t.name for t in TARGETS.values() if t.family != "host"],
     )
-    if html is not None:
-        check_output_file(html, (".html", ".htm"))
-        if several:
-            raise typer.BadParameter("goes with one target", param_hint="--html")
+    _check(ctx, html, markdown=markdown, as_json=as_json)
     from tinykernel.measure.report import report
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    integer = as_integer_model(load(model))
-    reports = [
-        report(integer, name, budget or memory.budget_for(name), compiler=compiler)
-        for name in names
-    ]
-    if html is not None:
-        from tinykernel.files import write_bytes_atomically
+    if html is not None or markdown:
+        found = _page(model, names, ctx.params, quiet=quiet)
+        reports = list(found.memory)
+        _write(found, html, markdown=markdown)
+    else:
+        from tinykernel.model import as_integer_model
+        from tinykernel.modelfile import load
 
-        write_bytes_atomically(html, reports[0].to_html().encode("utf-8"))
+        integer = as_integer_model(load(model))
+        reports = [
+            report(integer, name, budget or memory.budget_for(name), compiler=compiler)
+            for name in names
+        ]
     if as_json:
-        found = [result.to_dict() for result in reports]
-        print_json(found if several else found[0])
-    elif not quiet:
+        dicts = [result.to_dict() for result in reports]
+        print_json(dicts if several else dicts[0])
+    elif not quiet and not markdown:
         print_report(reports)
     for result in reports:
         if not result.fits:
             fail(f"{result.target}: " + "; ".join(result.problems))
     if not all(result.fits for result in reports):
         raise typer.Exit(FAILED)
+
+
+def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bool) -> None:
+    """Refuse what would be ignored, and a page that could not be written, before the work."""
+    if markdown and as_json:
+        raise typer.BadParameter("does not go with --json", param_hint="--markdown")
+    if html is not None:
+        from tinykernel.reporting.drawing import needs_matplotlib
+
+        check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
+        needs_matplotlib()
+    of_rows, of_page = ("label", "groups", "test_size", "seed"), ("data", "clock", "current")
+    for names, needed, there in (
+        (of_page, "--html or --markdown", html is not None or markdown),
+        (of_rows, "--data", ctx.params["data"] is not None),
+    ):
+        for name in names:
+            if ctx.params[name] is not None and not there:
+                hint = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter(f"needs {needed}", param_hint=hint)
+
+
+def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool) -> ReportPage:
+    """Gather the page, judged on the rows that were asked for."""
+    from tinykernel.cli.common.judged import rows_to_judge
+    from tinykernel.cli.common.progress import showing_progress
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
+    from tinykernel.reporting import report_page
+
+    more: dict[str, Any] = {}
+    if options["data"] is not None:
+        found = rows_to_judge(
+            model, as_integer_model(load(model)), options["data"],
+            **{name: options[name] for name in ("label", "groups", "test_size", "seed")},
+        )  # fmt: skip
+        rows = found.rows
+        more = {
+            "data": (rows.X, found.y), "groups": rows.group, "train": found.train,
+            "class_weight": found.class_weight, "rows": f"{rows.part} of {rows.source}",
+        }  # fmt: skip
+    with showing_progress(quiet):
+        return report_page(
+            model, names, options["budget"],
+            **{name: options[name] for name in ("compiler", "clock", "current")}, **more,
+        )  # fmt: skip
+
+
+def _write(page: ReportPage, html: Path | None, *, markdown: bool) -> None:
+    from tinykernel.files import write_bytes_atomically
+
+    if html is not None:
+        write_bytes_atomically(html, page.to_html().encode("utf-8"))
+    if markdown:
+        typer.echo(page.to_markdown(), nl=False)
 
 
 def print_report(reports: list[Report]) -> None:

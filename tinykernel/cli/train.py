@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.calibrate import parse_share
 from tinykernel.cli.common.judging import print_all
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
@@ -29,6 +30,7 @@ from tinykernel.cli.common.output import percent, print_json, print_pairs, size
 from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.predict import in_batches
+from tinykernel.cli.rejecting import check_held, decided, default_budget, less_decisions, rows_aside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +61,10 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
     "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
-    "input_type",
+    "input_type", "reject_error", "calibration_size",
 )  # fmt: skip
 _RECORDINGS = "Recordings"
+_DECISIONS = "Decisions"
 _VALUES = "Values (--task regression)"
 _COLUMNS = ("label", "groups", "inputs", "drop")
 # What an augmentation without a number means.
@@ -377,6 +380,28 @@ def train_command(
             metavar="drop|majority",
         ),
     ] = None,
+    reject_error: Annotated[
+        float | None,
+        _option(
+            _DECISIONS,
+            "--reject-error",
+            "answer only as often as an error among the answers of at most this can be promised, "
+            "e.g. 1%; calibrates on training rows that are kept aside, whole groups of them",
+            parser=parse_share,
+            metavar="SHARE",
+        ),
+    ] = None,
+    calibration_size: Annotated[
+        float | None,
+        _option(
+            _DECISIONS,
+            "--calibration-size",
+            "part of the training rows that is kept aside for --reject-error",
+            min=0.01,
+            max=0.9,
+            show_default="0.2",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -414,13 +439,27 @@ def train_command(
             raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
         extra = _validation_rows(validation, label, groups, dataset, _selection(ctx.params))
     by_group = groups is not None or cut is not None
-    trained = _train(dataset, parameters, budget, target, by_group, extra, quiet)
+    aside: Rows | None = None
+    if reject_error is not None:
+        check_held(output, method)
+        if budget is None and on_chip and n_components is None and n_kernels is None:
+            budget = default_budget()
+        kept["calibration_kept"] = {"size": calibration_size or 0.2, "by_group": by_group}
+        dataset, aside = rows_aside(dataset, reject_error, seed, **kept["calibration_kept"])
+    elif calibration_size is not None:
+        raise typer.BadParameter("goes with --reject-error", param_hint="--calibration-size")
+    smaller = None if budget is None or aside is None else less_decisions(budget)
+    trained = _train(dataset, parameters, smaller or budget, target, by_group, extra, quiet)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
              "class_weight": class_weight,
              "task": task if task == "regression" else None}  # fmt: skip
     about = about_training(trained, dataset, target, given | kept)
     result = summary(trained, dataset) | _save(trained, output, about)
+    if aside is not None and reject_error is not None:
+        trained, said = decided(trained, aside, reject_error, target, budget, output)
+        result = summary(trained, dataset) | _save(trained, output, about | said)
+        result |= said
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
         result |= _judged(trained, dataset, extra)
@@ -699,7 +738,7 @@ def _check_task(options: Mapping[str, Any]) -> None:
             f"{task!r}: choose from classification, regression", param_hint="--task"
         )
     is_class = task == "classification"
-    for name in ("loss", "quantiles") if is_class else ("class_weight",):
+    for name in ("loss", "quantiles") if is_class else ("class_weight", "reject_error"):
         if options[name] is not None:
             other = "regression" if is_class else "classification"
             hint = f"--{name.replace('_', '-')}"
@@ -849,6 +888,8 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         speed = result["report"]["instructions"]
         pairs.append(("instructions", "" if speed is None else f"about {speed} an inference"))
         pairs.append(("over", "; ".join(result["report"]["problems"])))
+    if "calibration" in result:
+        pairs.append(("promise", result["calibration"]["statement"]))
     pairs.append(("time", f"{result['seconds']:.1f} s"))
     pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
     return pairs

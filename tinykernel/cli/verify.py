@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.holding import those_that_hold
 from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
@@ -74,6 +75,7 @@ def verify_command(
     from tinykernel.parity import verify
 
     integer, memory = as_integer_model(load(model)), remembered(model)
+    names = those_that_hold(integer, names, target)
     rows = rows_for(
         model, integer, data, **memory.names(data, label, groups, missing), missing=missing,
         test_size=test_size, seed=seed,

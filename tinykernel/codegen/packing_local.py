@@ -229,7 +229,7 @@ def _pack_signal(model: IntegerModel, stage: LocalStage) -> PackedLocal:
         )  # fmt: skip
         order_words = -(-stage.n_counts * size // 4)
     state_words = (
-        7 + windows + -(-stage.channels // 2) + -(-ring * stage.mix.shape[0] // 2)
+        8 + windows + -(-stage.channels // 2) + -(-ring * stage.mix.shape[0] // 2)
         + -(-stage.n_kernels * size // 4) + windows * -(-stage.n_counts * size // 4)
     )  # fmt: skip
     return PackedLocal(parts, 0, order_words, state_words)

@@ -68,6 +68,8 @@ class Target:
         instructions: code in memory without wait states up to code in flash behind a cache.
     notes : tuple of str
         What a memory report must say about the chip.
+    chip : str
+        The device whose flash and RAM these are; empty where the target's own name says it.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Target:
     tables_in_ram: bool = False
     cycles: tuple[float, float] = (1.0, 2.0)
     notes: tuple[str, ...] = field(default=())
+    chip: str = ""
 
     @property
     def board(self) -> Board:
@@ -117,6 +120,15 @@ _CYCLES = {
 }
 
 
+# The devices of the default boards.
+_CHIPS = {
+    "cortex-m0": "STM32F072RB",
+    "cortex-m0plus": "STM32L053R8",
+    "cortex-m3": "STM32F103C8",
+    "cortex-m4": "STM32F401RE",
+    "cortex-m7": "STM32F767ZI",
+    "cortex-m33": "STM32L552ZE",
+}
 # The DSP extension is an option of the M33 that its chips have; GCC assumes it, zig does not.
 _ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
 
@@ -139,6 +151,7 @@ def _cortex(
         zig=("thumb-freestanding-eabi", _ZIG_CPUS.get(cpu, cpu.replace("-", "_"))),
         machines=machines,
         cycles=_CYCLES[cpu],
+        chip=_CHIPS[cpu],
     )
 
 

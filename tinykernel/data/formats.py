@@ -13,6 +13,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -371,19 +372,36 @@ def _shown(columns: Sequence[str]) -> str:
     return ", ".join(columns[:12]) + more
 
 
+#: A line of 65,536 numbers of 60 digits.
+_LONGEST_LINE = 4_000_000
+
+
 def _delimiter(path: Path) -> str:
     """Return what the first line of a text file parts its columns with."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        first = stream.readline()
+        first = stream.readline(_LONGEST_LINE)
     return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+
+
+def _lines(path: Path, stream: Any) -> Iterator[str]:
+    """Yield lines; a file of zeros would be one line of its whole length."""
+    for number in count(1):
+        line = stream.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            raise TinykernelError(
+                f"{path}: line {number} is longer than {_LONGEST_LINE} characters; is it a table?"
+            )
+        if not line:
+            return
+        yield line
 
 
 def _csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every line that is not blank, the header first."""
     try:
-        reader = csv.reader(stream, delimiter=_delimiter(path))
+        reader = csv.reader(_lines(path, stream), delimiter=_delimiter(path))
         last = 0
         for cells in reader:
             if any("\n" in cell or "\r" in cell for cell in cells):

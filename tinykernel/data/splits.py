@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.load import Dataset
+from tinykernel.data.load import Dataset, Rows
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
 
-__all__ = ["as_dataset", "split_recordings"]
+__all__ = ["as_dataset", "keep_for_calibration", "split_recordings"]
 
 
 def split_recordings(
@@ -148,3 +149,65 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         data.groups[test] if has_test and data.groups is not None else None,
         data.channels,
     )
+
+
+def keep_for_calibration(
+    data: Dataset, size: float, seed: int, *, by_group: bool
+) -> tuple[Dataset, Rows]:
+    """Keep training rows aside, by which a trained model is calibrated.
+
+    Parameters
+    ----------
+    data : Dataset
+    size : float
+        Part of the training rows, above 0 and below 1.
+    seed : int
+    by_group : bool
+        Whether whole groups are kept aside, the first part of ``StratifiedGroupKFold(round(1 /
+        size), shuffle=True, random_state=seed)``; else rows, stratified.
+
+    Returns
+    -------
+    Dataset
+        The other training rows.
+    Rows
+        Those kept aside.
+
+    Raises
+    ------
+    TinykernelError
+        If either part would lack a class.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, train_test_split
+
+    group, labels = data.group_train, data.y_train
+    classes, counts = np.unique(labels, return_counts=True)
+    n_parts = max(2, round(1 / size))
+    if by_group and group is not None and counts.min() >= n_parts <= len(np.unique(group)):
+        folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+        kept, aside = next(folds.split(labels, labels, group))
+        unit = f"{len(np.unique(group[aside]))} groups"
+    elif not (by_group and group is not None) and counts.min() >= 2:
+        n_aside = max(len(classes), int(np.ceil(size * len(labels))))
+        kept, aside = train_test_split(
+            np.arange(len(labels)), test_size=n_aside, stratify=labels, random_state=seed
+        )
+        unit = "stratified"
+    else:
+        kept = aside = np.zeros(0, np.intp)
+        unit = ""
+    if any(len(np.unique(labels[part])) < len(classes) for part in (kept, aside)):
+        raise TinykernelError(
+            f"{data.source}: too few rows or groups to keep some of every class aside for the "
+            "calibration; train without --reject-error, and calibrate on other rows"
+        )
+    words = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
+    rest = replace(
+        data, X_train=data.X_train[kept], y_train=labels[kept], split=f"{data.split}; {words}",
+        group_train=None if group is None else group[kept],
+    )  # fmt: skip
+    rows = Rows(
+        data.X_train[aside], labels[aside], data.source, words,
+        group[aside] if by_group and group is not None else None,
+    )  # fmt: skip
+    return rest, rows

@@ -174,6 +174,8 @@ def calibrate(
     """
     _check_wishes(max_error, coverage, per_class, confidence)
     integer = as_integer_model(model)
+    if integer.values is not None:
+        raise TinykernelError("calibrate: the model predicts values, not classes")
     rows = _rows(integer, X, y, groups)
     wish = _Wish(max_error, coverage, per_class, 1 - confidence)
     independent = _independent(rows, confidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,12 +80,18 @@ class Footprint:
         return sum(self.parts.values())
 
 
-def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Toolchain) -> Footprint:
+def measure_footprint(
+    model: IntegerModel, target: str | Target, toolchain: Toolchain, entries: Sequence[str] = ()
+) -> Footprint:
     """Build a program with the model and one without it, and compare the two.
+
+    `entries` are the functions of it that are called: by default predict, or decide and confidence
+    where it has them.
 
     What does not compile, and a stack without a bound, is an error.
     """
     row = find_target(target)
+    names = entries or (("predict",) if model.decision is None else ("decide", "confidence"))
     if row.family == "host":
         raise TinykernelError(
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
@@ -97,7 +103,7 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         code = folder / "model.o"
         toolchain.compile(folder / "src" / f"{MODEL}.c", code, include=include)
         linked = {}
-        for kind, value in (("empty", "0"), ("full", _call(model))):
+        for kind, value in (("empty", "0"), ("full", _call(model, names))):
             source = folder / f"{kind}.c"
             text = _PROGRAM.format(name=MODEL, macro=MODEL.upper(), value=value)
             source.write_text(text, encoding="utf-8")
@@ -108,7 +114,7 @@ def measure_footprint(model: IntegerModel, target: str | Target, toolchain: Tool
         parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
         with linked["full"].open("rb") as stream:
             functions = read_functions(ELFFile(stream), row.family)
-    bound = worst_case_stack(functions, _entries(model))
+    bound = worst_case_stack(functions, [f"{MODEL}_{name}" for name in names])
     tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
     notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
     if bound.rom:
@@ -141,19 +147,18 @@ def flash_parts(model: IntegerModel) -> tuple[str, ...]:
     return (*FLASH_PARTS[:4], "decision", *FLASH_PARTS[4:])
 
 
-def _entries(model: IntegerModel) -> list[str]:
-    """Return the functions that an application calls."""
-    names = ["predict"] if model.decision is None else ["decide", "confidence"]
-    return [f"{MODEL}_{name}" for name in names]
+_CALLS = {
+    "predict": f"{MODEL}_predict(input, scratch)",
+    "decide": f"{MODEL}_decide(input, scratch, &margin)",
+    "confidence": f"{MODEL}_confidence((const int32_t *)scratch)",
+}
 
 
-def _call(model: IntegerModel) -> str:
-    """Return the expression that calls them; it is linked and never run."""
+def _call(model: IntegerModel, names: Sequence[str]) -> str:
+    """Return the expression that calls functions; it is linked and never run."""
     if model.values is not None:
         return f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
-    if model.decision is None:
-        return f"{MODEL}_predict(input, scratch)"
-    return f"{MODEL}_decide(input, scratch, &margin) + {MODEL}_confidence((const int32_t *)scratch)"
+    return " + ".join(_CALLS[name] for name in names)
 
 
 def _compare(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.packing import pack
-from tinykernel.codegen.targets import Target, find_target
+from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
@@ -16,7 +16,20 @@ from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, format_size, parse_limits, parse_size
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["Report", "format_size", "parse_size", "report"]
+__all__ = ["Report", "format_kb", "format_size", "parse_size", "report"]
+
+
+def format_kb(size: int) -> str:
+    """Write a size as short as a table wants it.
+
+    Examples
+    --------
+    >>> format_kb(532), format_kb(30720), format_kb(4194304)
+    ('532 B', '30.0 KB', '4 MB')
+    """
+    if abs(size) < 1024:
+        return f"{size} B"
+    return f"{size / 1024:.1f} KB" if size < 1024**2 else f"{size / 1024**2:g} MB"
 
 
 @dataclass(frozen=True)
@@ -154,53 +167,42 @@ class Report:
             "stream": None if self.stream is None else dict(self.stream),
         }
 
-    def to_html(self) -> str:
-        """Return the report as an HTML page that needs no other file."""
+    @property
+    def chip(self) -> str:
+        """The device whose memory it is compared with."""
+        row = TARGETS.get(self.target)
+        return self.target if row is None else row.chip or row.description.partition(",")[0]
+
+    @property
+    def verdict(self) -> str:
+        """Say in one sentence whether it fits what, by name."""
+        where = f"the {self.chip} (target {self.target})"
+        if not self.fits:
+            return f"It does not fit {where}: {'; '.join(self.problems)}."
+        words = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
+        words += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
+        if self.limits is not None and self.limits.beside_flash:
+            words += f"; it keeps to {self.limits}"
+        elif self.budget is not None:
+            words += f"; {format_kb(self.budget - self.flash)} of the budget of "
+            words += f"{format_kb(self.budget)} flash are left"
+        return words + "."
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks; `tinykernel.report_page` shows more."""
         rows = "".join(
-            f"<tr><td>{memory}</td><td>{part}</td><td class=n>{size}</td></tr>"
+            f"<tr><td>{memory}</td><td>{html.escape(part)}</td>"
+            f'<td style="text-align:right">{size}</td></tr>'
             for memory, parts in self.parts.items()
             for part, size in parts.items()
+            if size
         )
-        verdict = "It fits." if self.fits else "It does not fit: " + "; ".join(self.problems) + "."
-        notes = "".join(f"<p>Note: {html.escape(note)}</p>" for note in self.notes)
-        flash_end = max(self.flash, self.budget or 0) or 1
-        return _PAGE.format(
-            target=html.escape(self.target),
-            source=html.escape(self.compiler or "estimate"),
-            verdict=html.escape(verdict),
-            flash=format_size(self.flash),
-            ram=format_size(self.ram),
-            flash_bar=_bar(self.flash_parts, flash_end, self.budget),
-            ram_bar=_bar(self.parts["ram"], max(self.ram, 1), None),
-            rows=rows,
-            notes=notes,
+        source = f"linked with {self.compiler}" if self.compiler else "estimate"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return (
+            f"<p><b>{html.escape(self.verdict)}</b></p>"
+            f"<table><caption>bytes, {html.escape(source)}</caption>{rows}</table>{notes}"
         )
-
-
-_COLOURS = ("#4e79a7", "#59a14f", "#edc948", "#b07aa1", "#f28e2b", "#9c755f")
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Memory on {target}</title>
-<style>body{{font:16px/1.5 sans-serif;max-width:46em;margin:2em auto;padding:0 1em}}
-td{{padding:.1em 1em .1em 0}}.n{{text-align:right}}</style></head><body>
-<h1>Memory on {target}</h1><p>Source: {source}. <strong>{verdict}</strong></p>
-<h2>Flash: {flash}</h2>{flash_bar}<h2>RAM: {ram}</h2>{ram_bar}
-<h2>Parts</h2><table>{rows}</table>{notes}</body></html>
-"""
-
-
-def _bar(parts: dict[str, int], end: int, limit: int | None) -> str:
-    """Draw a stacked bar with a legend, and a line at the budget."""
-    at, shapes, legend = 0.0, "", ""
-    for colour, (part, size) in zip(_COLOURS, parts.items(), strict=False):
-        wide = 700.0 * size / end
-        shapes += f'<rect x="{at:.1f}" width="{wide:.1f}" height="28" fill="{colour}"/>'
-        legend += f'<span style="color:{colour}">&#9632;</span> {part} {size} &nbsp; '
-        at += wide
-    if limit is not None:
-        place = 700.0 * limit / end
-        shapes += f'<path d="M{place:.1f} 0v40" stroke="black" stroke-width="3"/>'
-    return f'<svg viewBox="0 0 702 40" width="100%" role="img">{shapes}</svg><p>{legend}</p>'
 
 
 def report(

@@ -33,6 +33,7 @@ enum {
     TK_STATE_NEXT,     /* where that one will be */
     TK_STATE_FINISHED, /* window that is done */
     TK_STATE_PENDING,  /* whether its last cells are still to be ended */
+    TK_STATE_LATER,    /* whether the later dilations of the newest row are still to be counted */
     TK_STATE_ODD,      /* whether a level waits for the other one of its average */
     TK_STATE_AGES      /* of the windows: rows so far */
 };
@@ -172,8 +173,16 @@ TK_INLINE void tk_local_end(const uint32_t *state, tk_count_t *counts)
     }
 }
 
-/* One more row of all windows: the responses that end with it, and the cells that begin or end. */
-TK_INLINE void tk_local_count(uint32_t *state)
+/* The newest row of all windows: the responses that end with it, and the cells that begin or end.
+ * Where two samples make a row, the second one counts the dilations before TK_LOCAL_SPLIT and the
+ * first one of the next row, or the decision, the others: no call takes twice as long as another.
+ */
+#if TK_LOCAL_AVERAGE == 2
+#define TK_LOCAL_SPLIT ((TK_LOCAL_DILATIONS + 1u) / 2u)
+#else
+#define TK_LOCAL_SPLIT TK_LOCAL_DILATIONS
+#endif
+TK_SHARED void tk_local_count(uint32_t *state, uint32_t later)
 {
     tk_count_t *running = (tk_count_t *)(state + TK_STATE_RUNNING);
     const TK_FLASH uint32_t *kernel = tk_kernels;
@@ -182,14 +191,32 @@ TK_INLINE void tk_local_count(uint32_t *state)
         const TK_FLASH uint32_t *const first = kernel;
         tk_count_t *const end = running;
         uint32_t window;
+        if ((uint32_t)(d >= TK_LOCAL_SPLIT) != later) {
+            kernel += tk_dilations[d * TK_DILATION_ROW + 1u];
+            running += kernel - first;
+            continue;
+        }
         kernel = tk_local_respond(kernel, running, state, d);
         running += kernel - first;
         for (window = 0u; window < TK_LOCAL_WINDOWS; ++window) {
             tk_count_t *const counts = tk_local_window_counts(state, window);
-            tk_local_cells(d, state[TK_STATE_AGES + window] + 1u, end, running,
+            tk_local_cells(d, state[TK_STATE_AGES + window], end, running,
                            counts + (uint32_t)(first - tk_kernels) * TK_LOCAL_CELLS);
         }
     }
+    state[TK_STATE_LATER] = later ^ 1u;
+}
+
+/* The dilations that are still to be counted. */
+TK_INLINE void tk_local_rest(uint32_t *state)
+{
+#if TK_LOCAL_AVERAGE == 2
+    if (state[TK_STATE_LATER] != 0u) {
+        tk_local_count(state, 1u);
+    }
+#else
+    (void)state;
+#endif
 }
 
 /* The next sample; 1: a window ends with it. */
@@ -206,6 +233,7 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
 #if TK_LOCAL_AVERAGE == 2
     state[TK_STATE_ODD] ^= 1u;
     if (state[TK_STATE_ODD] != 0u) {
+        tk_local_rest(state);
         return 0;
     }
 #endif
@@ -226,7 +254,6 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
             state[TK_STATE_NEXT] + 1u == TK_LOCAL_WINDOWS ? 0u : state[TK_STATE_NEXT] + 1u;
     }
     --state[TK_STATE_WAIT];
-    tk_local_count(state);
     for (i = 0u; i < TK_LOCAL_WINDOWS; ++i) {
         uint32_t *const age = state + TK_STATE_AGES + i;
         if (*age != TK_LOCAL_ROWS && ++*age == TK_LOCAL_ROWS) {
@@ -235,6 +262,7 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
             finished = 1;
         }
     }
+    tk_local_count(state, 0u);
     return finished;
 }
 
@@ -248,6 +276,7 @@ TK_INLINE const tk_count_t *tk_local_finished(uint32_t *state, uint32_t *ordered
 #endif
     if (state[TK_STATE_PENDING] != 0u) {
         state[TK_STATE_PENDING] = 0u;
+        tk_local_rest(state);
         tk_local_end(state, counts);
     }
 #if TK_LOCAL_ORDER

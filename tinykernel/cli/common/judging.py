@@ -48,6 +48,26 @@ def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
          f"macro F1 {found.macro_f1:.3f}"),
         ("least found", _least_found(found)),
         ("beside it", "; ".join(beside)),
+        *_decisions_in_words(found),
+    ]  # fmt: skip
+
+
+def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
+    """Say how often a calibrated model answers, and how often that is wrong."""
+    figures = found.decisions
+    if figures is None:
+        return []
+    said = f"{percent(figures.coverage)} of the rows"
+    if figures.interval is not None:
+        low, high = (f"{100 * bound:.2f}" for bound in figures.interval)
+        said += f", wrong {percent(figures.error)}, with 95 % confidence {low} to {high} %"
+    plain, probability, confidence = (f"{error:.4f}" for error in figures.calibration_error)
+    curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in figures.curve)
+    return [
+        ("answered", said),
+        ("surest rows", f"wrong of the surest {', '.join(curve)}"),
+        ("calibration", f"expected error of probabilities {probability} (uncalibrated {plain}), of "
+         f"the confidence {confidence}"),
     ]  # fmt: skip
 
 

@@ -1,0 +1,66 @@
+"""train --reject-error: rows kept aside, and a model that says when it does not know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, blobs, failed, run
+from tinykernel import load
+from tinykernel.modelfile import about
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 1000 rows of 50 people, in one file without a test part."""
+    X, y = blobs(1000, 5)
+    file = tmp_path_factory.mktemp("people") / "people.npz"
+    np.savez(file, X=X, y=y, group=np.arange(1000) // 20)
+    return file
+
+
+@pytest.mark.parametrize("suffix", ["tkm", "pkl"])
+def test_train_calibrates_on_rows_kept_aside(data: Path, tmp_path: Path, suffix: str) -> None:
+    """The model refuses, its file says what was promised, and evaluate judges other rows."""
+    output = tmp_path / f"m.{suffix}"
+    result = run("train", data, "-o", output, "--reject-error", "15%", *QUICK, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["train_rows"] == 640
+    assert found["calibration"]["rows"] == 160
+    assert found["calibration"]["bound"] <= 0.15
+    assert about(output)["calibration"]["statement"] == found["calibration"]["statement"]
+    model = load(output)
+    if suffix == "pkl":
+        assert model.predict_proba(np.load(data)["X"][:4]).shape == (4, 3)
+        model = model.quantize()
+    assert model.decision.rejects
+    judged = json.loads(run("evaluate", output, data, "--json").stdout)
+    assert judged["rows"] == 200
+    assert judged["seen_in_training"] == 0
+    assert 0.3 < judged["decisions"]["coverage"] < 1
+    assert judged["decisions"]["error"] < 1 - judged["accuracy"]
+    shown = run("inspect", output).stdout
+    assert "least margin" in shown
+    assert found["calibration"]["statement"] in shown
+    assert "wrong of the surest" in run("evaluate", output, data).stdout
+
+
+def test_whole_groups_are_kept_aside(data: Path, tmp_path: Path) -> None:
+    """With groups the promise is for new groups, and too few rows are refused before training."""
+    output = tmp_path / "m.tkm"
+    result = run("train", data, "-o", output, "--reject-error", "0.3", "--groups", "group",
+                 "--calibration-size", 0.25, *QUICK, "--json")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["calibration"]
+    assert found["groups"] == 10
+    assert found["rows"] == 200
+    line = failed("train", data, "-o", tmp_path / "n.tkm", "--reject-error", "1%", *QUICK)
+    assert "160 rows kept aside cannot promise" in line
+    assert "more than 299" in line
+    assert not (tmp_path / "n.tkm").exists()
+    line = failed("train", data, "-o", output, "--calibration-size", 0.1, *QUICK, status=2)
+    assert "goes with --reject-error" in line

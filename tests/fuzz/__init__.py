@@ -1,0 +1,1 @@
+"""Fuzzing: ``make fuzz``, or ``python -m tests.fuzz --help``."""

@@ -1,0 +1,114 @@
+"""Coverage-guided fuzzing of the readers with atheris, where that is installed.
+
+It needs CPython 3.11 to 3.13 on Linux. Each batch takes one reader, begins with the seeds of the
+other parts, and lets atheris choose what to change. Without atheris the batch does nothing: the
+other parts damage the same files by rules of their own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.batch import ROOT, Batch, limit_memory
+
+READERS = ("tkm", "pkl", "npz", "csv", "parquet", "wav", "track", "content")
+
+
+def run(batch: Batch, size: int) -> None:
+    """Run one reader `size` times, in a process of its own: atheris ends with it."""
+    if importlib.util.find_spec("atheris") is None:
+        return
+    reader = READERS[batch.seed % len(READERS)]
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
+        for index, data in enumerate(_seeds(reader)):
+            (corpus / str(index)).write_bytes(data)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.fuzz.coverage", reader, str(corpus), f"-runs={size}",
+             f"-seed={batch.seed + 1}", "-max_len=20000", "-timeout=20", "-rss_limit_mb=6000",
+             f"-artifact_prefix={folder}/crash-"],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        kind = "mutated files" if reader in ("tkm", "pkl", "content") else "data files"
+        batch.counts[kind] += size
+        if done.returncode:
+            found = sorted(Path(folder).glob("crash-*"))
+            data = found[0].read_bytes() if found else None
+            batch.find(
+                "uncaught exceptions", f"{reader}: {done.stderr[-1500:]}", data, f"-{reader}"
+            )
+
+
+def _seeds(reader: str) -> list[bytes]:
+    import pickle
+
+    from tests.fuzz import data, models
+    from tinykernel.modelfile import _Pickled
+
+    if reader in ("tkm", "content"):
+        return models.seeds()
+    if reader == "pkl":
+        return [pickle.dumps(_Pickled(content), protocol=4) for content in models.seeds()]
+    wanted = ".csv" if reader == "track" else f".{reader}"
+    return [content for name, content, is_recording in data.seeds()
+            if name.endswith(wanted) and is_recording == (reader in ("track", "wav"))]  # fmt: skip
+
+
+def _target(reader: str, folder: Path) -> Callable[[bytes], None]:
+    """Return what atheris calls: anything but a refusal in one line gets out of it."""
+    import numpy as np
+
+    from tests.fuzz import data, models
+    from tinykernel.errors import TinykernelError
+    from tinykernel.modelfile import load
+
+    suffix = {"track": "csv", "content": "tkm"}.get(reader, reader)
+    path = folder / f"file.{suffix}"
+
+    def call(content: bytes) -> None:
+        if reader == "content":
+            seed = int.from_bytes(content[:8].ljust(8, b"\0"), "little")
+            rng = np.random.default_rng(seed)
+            content = models.mutate_content(models.seeds()[seed % len(models.seeds())], rng)
+        path.write_bytes(content)
+        try:
+            result: Any = load(path) if suffix in ("tkm", "pkl") else data.read(
+                path, reader in ("track", "wav")
+            )  # fmt: skip
+            del result
+        except TinykernelError:
+            pass
+
+    return call
+
+
+def main() -> None:
+    import atheris
+
+    import tinykernel.model
+
+    warnings.simplefilter("ignore")
+    limit_memory()
+    reader = sys.argv[1]
+    with atheris.instrument_imports(include=["tinykernel.container", "tinykernel.modelfile",
+                                             "tinykernel.data"]):  # fmt: skip
+        import tinykernel.data
+        import tinykernel.data.signals
+        import tinykernel.modelfile  # noqa: F401
+    with tempfile.TemporaryDirectory() as folder:
+        atheris.Setup([sys.argv[0], *sys.argv[2:]], _target(reader, Path(folder)))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The C of random models under sanitizers: every entry, inputs at the extremes, NaN, streams."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.fuzz.batch import Batch, no_limit
+from tests.random_models import (
+    local_model,
+    random_model,
+    random_quantized,
+    random_raw,
+    random_signal_stage,
+    random_stage,
+    with_linear,
+)
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import Platform, build_model
+from tinykernel.build.toolchains import host_toolchain
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+from tinykernel.parity import compare, entry_rows, expected_values
+
+#: Wrapping is how phases work, so that unsigned overflow and shifts out of the top are meant.
+SANITIZERS = {
+    "gcc": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "clang": ["-fsanitize=address,undefined,integer,implicit-conversion",
+              "-fno-sanitize=unsigned-integer-overflow,unsigned-shift-base",
+              "-fno-sanitize-recover=all"],
+}  # fmt: skip
+_VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",))
+_RAW = ("float32", "uint8", "int8", "uint16", "int16", "int32")
+_ROWS = 2000
+
+
+def any_model(rng: np.random.Generator) -> IntegerModel:
+    """Draw a model: components, with or without a linear part, or behind a local stage."""
+    kind, seed = rng.random(), int(rng.integers(2**32))
+    if kind < 0.2:
+        stage = random_signal_stage(
+            seed, height=int(rng.integers(34, 90)), hop=2 * int(rng.integers(1, 17)),
+            channels=int(rng.integers(1, 4)), raw_dtype=str(rng.choice(_RAW)),
+            n_kernels=int(rng.integers(1, 12)),
+        )  # fmt: skip
+        return local_model(stage, seed, components=bool(rng.integers(2)))
+    if kind < 0.35:
+        side = int(rng.integers(8, 30))
+        stage = random_stage(
+            seed, height=side, width=int(rng.integers(8, 40)), channels=int(rng.integers(1, 3)),
+            raw_dtype=str(rng.choice(_RAW)), n_kernels=int(rng.integers(1, 8)), cells=(2, 2),
+        )  # fmt: skip
+        return local_model(stage, seed, components=bool(rng.integers(2)))
+    model = random_model(
+        seed, n_features=int(rng.choice([1, 2, 31, 32, 33, 64, 100, 129, 300])),
+        n_blocks=int(rng.integers(1, 5)), n_classes=int(rng.choice([2, 2, 3, 5, 12])),
+        bits=int(rng.choice([8, 16])), raw_dtype=str(rng.choice(_RAW)),
+        diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
+        permutation=str(rng.choice(["identity", "orbit", "stored"])),
+        kept=str(rng.choice(["all", "tail", "some", "few"])),
+        zero_weights=bool(rng.integers(2)), one_scale=bool(rng.integers(2)),
+        shared_scaler=bool(rng.integers(2)), phase_shift=int(rng.integers(0, 32)),
+        windows=str(rng.choice(["rows", "phases", "one width", "two starts", "half turns",
+                                "constant"])),
+    )  # fmt: skip
+    if kind > 0.7:
+        model = with_linear(model, seed, int(rng.choice([1, 2, 4, 8])), bool(rng.integers(2)))
+    return model
+
+
+def any_rows(model: IntegerModel, rng: np.random.Generator, n: int) -> NDArray[Any]:
+    """Draw raw rows: inside and outside the ranges, and some wholly at the ends of the type."""
+    raw = random_raw(model, int(rng.integers(2**32)), n)
+    dtype = np.dtype(model.raw_dtype)
+    if dtype.kind == "f":
+        ends = np.array([-np.inf, np.inf, np.nan, 1e-45, -1e-45, 3.4e38, -3.4e38, -0.0], dtype)
+    else:
+        ends = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0], dtype)
+    wild = rng.random(n) < 0.3
+    raw[wild] = rng.choice(ends, (int(wild.sum()), raw.shape[1]))
+    return raw
+
+
+def run(batch: Batch, size: int) -> None:
+    """Build `size` models with each compiler."""
+    no_limit()
+    compilers = [name for name in SANITIZERS if shutil.which(name)]
+    for index in range(size):
+        rng = np.random.default_rng((batch.seed, index))
+        model = any_model(rng)
+        large = model.n_inputs > 400 or model.n_classes > 10
+        rows = entry_rows(model, any_rows(model, rng, _ROWS // 4 if large else _ROWS))
+        if "quantized" in rows:
+            rows["quantized"] = random_quantized(model, batch.seed, len(rows["raw"]))
+            rows["quantize"] = rows["raw"]
+        _check(batch, model, rows, compilers, index, rng)
+
+
+def _check(
+    batch: Batch, model: IntegerModel, rows: dict[str, Any], compilers: list[str], index: int,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    expected = _expected(model, rows)
+    for name in compilers:
+        flags = ["-g", str(rng.choice(["-O1", "-O2"])), *SANITIZERS[name],
+                 *_VARIANTS[rng.integers(len(_VARIANTS))]]  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                program = build_model(model, Platform(host_toolchain([name])), Path(folder), flags)
+                outputs = run_rows(program, model, rows)
+            except TinykernelError as error:
+                batch.find("sanitizer reports", f"model {index}, {name} {flags}: {error}")
+                continue
+        result = compare(model, expected, outputs, None)
+        batch.counts["kernel inputs"] += sum(map(len, rows.values()))
+        if result.differences:
+            batch.find("differences", f"model {index}, {name} {flags}: {result.first_difference}")
+
+
+def _expected(model: IntegerModel, rows: dict[str, Any]) -> dict[str, Any]:
+    """Return Python's values; quantized rows here are no longer those of the raw ones."""
+    if "quantize" not in rows:
+        return expected_values(model, rows)
+    expected = expected_values(model, {name: rows[name] for name in ("raw", "quantized")})
+    return expected | {"quantize": model.quantize_inputs(rows["raw"])}
+
+
+__all__ = ["any_model", "run"]

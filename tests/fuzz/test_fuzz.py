@@ -1,0 +1,71 @@
+"""The short variant of ``make fuzz``, and files that once went wrong."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.__main__ import FULL, tasks
+from tests.fuzz.batch import ROOT, Batch
+from tests.fuzz.data import read
+from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import load
+
+CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
+
+
+@pytest.mark.slow
+def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
+    """A 500th of the full run: readers, kernels under sanitizers, models from end to end."""
+    for tool in ("gcc", "clang"):
+        require_tool(tool)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", "--scale", "0.002", "--workers", "1"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    last = done.stdout.splitlines()[-1]
+    assert done.returncode == 0, done.stdout
+    counts = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z ]+);", last)}
+    assert counts["kernel inputs"] > 1000
+    assert counts["mutated files"] >= 100
+    assert counts["data files"] >= 20
+    assert counts["models"] >= 2
+    assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0
+
+
+def test_a_full_run_is_as_large_as_promised() -> None:
+    """Scaling shares the work out, and loses none of it to rounding."""
+    for scale in (1.0, 0.01, 0.001):
+        for part, batches, size in FULL:
+            work = tasks(scale, 0, [part])
+            assert sum(task.size for task in work) >= scale * batches * size
+            assert len({task.seed for task in work}) == len(work) <= batches
+
+
+def test_findings_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception or a message of two lines is a finding, a refusal in one line is none."""
+    monkeypatch.setattr("tests.fuzz.batch._FINDINGS", tmp_path)
+    monkeypatch.setattr("tests.fuzz.batch.ROOT", tmp_path)
+    batch = Batch("models", 7)
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    for error in (TinykernelError("one line"), TinykernelError("two\nlines"), KeyError("x")):
+        batch.load(lambda error=error: fail(error), b"content", ".tkm")
+    assert batch.counts == {"uncaught exceptions": 2}
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"content"] * 2
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.name)
+def test_files_that_went_wrong(path: Path) -> None:
+    """Every file that fuzzing found is refused in one line, or read."""
+    batch = Batch("crashers", 0)
+    is_model = path.suffix in (".tkm", ".pkl")
+    batch.load(lambda: load(path) if is_model else read(path, path.name.startswith("track")))
+    assert batch.notes == []

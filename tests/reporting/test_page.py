@@ -1,0 +1,214 @@
+"""The page to hand on: what it says is so, names cannot break it, and a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import blobs
+from tests.random_models import random_model
+from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
+from tinykernel.reporting import ReportPage
+from tinykernel.reporting.costs import parse_supply
+from tinykernel.reporting.facts import coverage_of, input_ranges
+
+HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
+_EMPTY = {"meta", "br", "path", "use", "rect", "line", "circle", "img", "hr", "link"}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
+    """Return the page of a small model with hostile names, and of everything that a page shows."""
+    X, y = blobs(120, 0)
+    names = np.array([HOSTILE, "still", "walk"])
+    model = TernaryKernelClassifier(n_components=64, epochs=5, effort="quick", random_state=0)
+    file = tmp_path_factory.mktemp("page") / "gesture.tkm"
+    model.fit(X[:60], names[y[:60]])
+    model.feature_names_in_ = np.array([HOSTILE, *"bcde"], dtype=object)
+    points = [[2048 * i, 2040 * i, 0.8 + i / 50, 0.01] for i in (1, 2, 3)]
+    about = {"data": HOSTILE, "target": "cortex-m0plus", "budget": 8192, "tune": {"curve": points},
+             "split": "60 training rows, 60 test rows", "training_rows": {"rows": 60}}  # fmt: skip
+    save(model.quantize(), file, about)
+    found = report_page(
+        file, ("cortex-m0plus", "esp32c3"), compiler="none", data=(X[60:], names[y[60:]]),
+        train=(X[:60], names[y[:60]]), groups=np.arange(60) // 6, clock="16MHz", current="4mA@3V",
+    )  # fmt: skip
+    costs = tuple(replace(cost, instructions=50_000, source="made up") for cost in found.costs)
+    return replace(found, costs=costs)
+
+
+class _Tags(HTMLParser):
+    """Collects tags and ids, and fails where tags do not nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in _EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _EMPTY:
+            assert self.open.pop() == tag
+
+
+def test_html(page: ReportPage) -> None:
+    """The page stands alone, nests, has no script whatever names say, and seven pictures."""
+    text = page.to_html()
+    parser = _Tags()
+    parser.feed(text)
+    assert parser.open == []
+    assert "script" not in parser.tags
+    assert len(parser.ids) == len(set(parser.ids))
+    assert text.count("<svg") == 7
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert "mathdefault" not in text
+    assert "0a0b" not in text.replace(page.model.fingerprint(), "")
+    assert page.to_html() == text
+
+
+def test_figures(page: ReportPage) -> None:
+    """HTML and Markdown say the same figures, those of the objects; a verdict names its chip."""
+    judged, memory, chosen = page.judged, page.memory[0], parse_supply("4mA@3V")
+    assert judged is not None
+    assert chosen is not None
+    assert chosen.energy(1e-3) == pytest.approx(12e-6)
+    low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
+    said = [
+        f"{100 * judged.accuracy:.2f} %", f"{100 * judged.interval[0]:.2f} %", "60 rows",
+        "10 groups", f"It fits the STM32L053R8 (target cortex-m0plus): {memory.flash / 1024:.1f}",
+        "ESP32-C3", "8.0 KB", f"{1e3 * low:.3g} to {1e3 * high:.3g} ms", "50000",
+        f"{4e3 * low:.3g} to {4e3 * high:.3g} µC", f"{12e3 * low:.3g} to {12e3 * high:.3g} µJ",
+        page.model.fingerprint(), "60 training rows", "86.00 %",
+        *(str(one.high) for one in page.model.ranges()),
+    ]  # fmt: skip
+    for text in (page.to_html(), page.to_markdown()):
+        assert [figure for figure in said if figure not in text] == []
+    assert json.loads(json.dumps(page.to_dict()))["fits"] is True
+
+
+def test_markdown_escapes_names(page: ReportPage) -> None:
+    """In a pull request a name is text: no markup, no mention, no broken table."""
+    text = page.to_markdown()
+    assert HOSTILE not in text
+    assert "<script" not in text
+    assert "@all" not in text
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    """Without data, file and emulator nothing is claimed; too small a chip is named."""
+    large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")
+    page = report_page(large, "cortex-m0plus", compiler="none")
+    assert not page.fits
+    for text in (page.to_html(), page.to_markdown()):
+        assert "does not fit the STM32L053R8" in text
+        assert "accuracy" not in text
+    assert "not counted: no compiler was to be used" in page.to_html()
+    assert "(estimate)" in page.to_markdown()
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_coverage() -> None:
+    """Each point of the curve is what one would count by hand, ties answered together."""
+    model = random_model(3, n_features=6, n_classes=3)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6)).astype(model.raw_dtype)
+    y = np.array(model.classes)[rng.integers(0, 3, 80)]
+    found, scores = coverage_of(model, X, y), np.sort(model.scores(X).astype(int), axis=1)
+    margins, wrong = scores[:, -1] - scores[:, -2], model.predict(X) != y
+    assert len(found.margin) == len(set(margins.tolist()))
+    for margin, share, error in zip(found.margin, found.share, found.error, strict=True):
+        given = margins >= margin
+        assert share == pytest.approx(given.mean())
+        assert error == pytest.approx(wrong[given].mean())
+    assert found.at(1.0)[1:] == (1.0, pytest.approx(wrong.mean()))
+
+
+@pytest.mark.parametrize("raw", ["float32", "uint8", "int16"])
+def test_input_ranges(raw: str) -> None:
+    """The ends of a range are the ends of what the scaler tells apart."""
+    model = random_model(5, n_features=4, raw_dtype=raw)
+    for i, one in enumerate(input_ranges(model, {"names": None})):
+        if one.low is None or one.high is None or raw != "float32":
+            continue
+        row = np.zeros((2, 4), dtype=np.float32)
+        row[:, i] = [one.low, one.high]
+        q = model.quantize_inputs(row)[:, i]
+        half = 2 ** (model.scaler.bits - 1)
+        assert (int(q[0]), int(q[1])) == (-half, half - 1)
+    found = input_ranges(model, {})
+    assert sum(1 if " to " not in one.name else 2 for one in found) <= 4
+
+
+@pytest.mark.parametrize("text", ["4", "mA", "-4mA", "0mA", "4mA@", "4mA@0V", "4V"])
+def test_wrong_currents(text: str) -> None:
+    """A current that cannot be read is refused, and so is one without its clock."""
+    with pytest.raises(TinykernelError, match="as in 4mA"):
+        parse_supply(text)
+    with pytest.raises(TinykernelError, match="the one clock"):
+        report_page(random_model(1), "cortex-m4", compiler="none", current="4mA")
+
+
+def _console(program: str, page: Path, *options: str) -> list[str]:
+    """Show a page in a browser without a window; return what its console says."""
+    done = subprocess.run(
+        [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+         "--enable-logging=stderr", "--window-size=1000,1400",
+         f"--user-data-dir={page.parent / 'profile'}", *options, page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """Chromium shows the page light and dark, and its console is silent; a bad page is heard."""
+    program, plt = require_tool("chromium"), require_tool("matplotlib")
+    file, mean = tmp_path / "page.html", {}
+    file.write_text(page.to_html(), encoding="utf-8")
+    for scheme, number in (("dark", 0), ("light", 1)):
+        picture = tmp_path / f"{scheme}.png"
+        options = [f"--blink-settings=preferredColorScheme={number}", f"--screenshot={picture}"]
+        assert _console(program, file, *options) == []
+        pixels = __import__(f"{plt.__name__}.image").image.imread(picture)[..., :3]
+        mean[scheme] = pixels.mean()
+        assert pixels.std() > 0.05
+    assert mean["dark"] < 0.4 < 0.7 < mean["light"]
+    bad = tmp_path / "bad.html"
+    bad.write_text(page.to_html().replace("<main>", "<main><script>alert(1)</script>"))
+    assert _console(program, bad, f"--screenshot={tmp_path / 'bad.png'}")
+
+
+def test_cost_says_why_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no emulator the page says so, and what it estimates instead."""
+    from tinykernel.reporting import costs
+
+    def fail(*_: object) -> None:
+        raise TinykernelError("no emulator")
+
+    monkeypatch.setattr(costs, "bench", fail)
+    found = costs.cost_on(random_model(1), "cortex-m4")
+    assert found.source == "estimated, not counted: no emulator"
+    assert found.instructions == costs.estimate_instructions(random_model(1), "cortex-m4")
+    monkeypatch.setattr(costs, "estimate_instructions", fail)
+    found = costs.cost_on(random_model(1), "cortex-m4")
+    assert found.source == "not counted: no emulator; not estimated: no emulator"
+    assert found.seconds(1e6) is None

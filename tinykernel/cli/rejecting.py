@@ -1,0 +1,89 @@
+"""`train --reject-error`: keep rows aside, and calibrate the trained model on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tinykernel.cli.calibrate import about_calibration
+
+if TYPE_CHECKING:
+    from tinykernel.budget import TrainResult
+    from tinykernel.data.load import Dataset, Rows
+    from tinykernel.measure.limits import Limits
+
+__all__ = ["check_held", "decided", "default_budget", "less_decisions", "rows_aside"]
+
+# What decisions add to flash on any core, at most, with a margin for all classes.
+_DECISION_BYTES = 256
+
+
+def default_budget() -> Limits:
+    """Return the budget of a training that names neither budget nor size."""
+    from tinykernel.budget import DEFAULT_BUDGET
+    from tinykernel.measure.limits import parse_limits
+
+    return parse_limits(DEFAULT_BUDGET)
+
+
+def less_decisions(budget: Limits) -> Limits:
+    """Return what a budget leaves for the model before it decides."""
+    if budget.flash is None:
+        return budget
+    return replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
+
+
+def check_held(output: Path, method: str) -> None:
+    """Refuse a kind of file that could not hold the decisions."""
+    if method != "learned" and output.suffix.lower() == ".pkl":
+        raise typer.BadParameter(
+            "a .pkl of this method holds no decisions; write a .tkm", param_hint="--reject-error"
+        )
+
+
+def rows_aside(
+    dataset: Dataset, max_error: float, seed: int, *, size: float, by_group: bool
+) -> tuple[Dataset, Rows]:
+    """Keep rows aside, and refuse before the training what they could never promise."""
+    from tinykernel.data.splits import keep_for_calibration
+    from tinykernel.decisions.bounds import rows_needed
+    from tinykernel.errors import TinykernelError
+
+    rest, aside = keep_for_calibration(dataset, size, seed, by_group=by_group)
+    needed = rows_needed(max_error, 0.05)
+    if needed is None or len(aside.X) <= needed:
+        raise TinykernelError(
+            f"{dataset.source}: {len(aside.X)} rows kept aside cannot promise an error of at most "
+            f"{100 * max_error:.4g} %: more than {needed} are needed; raise --calibration-size, or "
+            "the error"
+        )
+    return rest, aside
+
+
+def decided(
+    trained: TrainResult, aside: Rows, max_error: float, target: str, budget: Limits | None,
+    output: Path,
+) -> tuple[TrainResult, dict[str, Any]]:  # fmt: skip
+    """Calibrate a trained model; also what its file is to remember."""
+    from tinykernel.decisions import calibrate
+    from tinykernel.measure.report import report
+
+    assert aside.y is not None
+    try:
+        found = calibrate(
+            trained.model, aside.X, aside.y, max_error=max_error, groups=aside.group
+        )  # fmt: skip
+    except BaseException:
+        typer.echo(f"{output} holds the trained model, which always answers", err=True)
+        raise
+    if hasattr(trained.classifier, "calibrate"):
+        trained.classifier.decision_ = found.model.decision
+    memory = None if trained.memory is None else report(found.model, target, budget)
+    given = trained.budget if budget is None else budget.flash
+    trained = replace(
+        trained, model=found.model, memory=memory, budget=given, limits=budget or trained.limits
+    )
+    return trained, about_calibration(aside, found)

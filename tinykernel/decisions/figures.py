@@ -1,0 +1,86 @@
+"""What the decisions of a model are worth on labelled rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.decisions.calibrate import error_by_coverage
+from tinykernel.decisions.confidence import calibration_error, softmax
+from tinykernel.model import IntegerModel
+from tinykernel.model.decision import margins
+
+__all__ = ["DecisionFigures", "decision_figures"]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionFigures:
+    """How often a model answers, and how often that is wrong.
+
+    Parameters
+    ----------
+    answered : ndarray of bool, shape (n,)
+    right : ndarray of bool, shape (n,)
+        Whether the label with the largest score is the true one.
+    interval : tuple of float or None
+        Of the error among answered, with 95 % confidence; None where nothing is answered.
+    calibration_error : tuple of float
+        Of the softmax of the decisions, of the probabilities, and of the confidence on the chip.
+    curve : list of (float, float)
+        Which error remains when only the surest share of rows is answered.
+    """
+
+    answered: NDArray[np.bool_]
+    right: NDArray[np.bool_]
+    interval: tuple[float, float] | None
+    calibration_error: tuple[float, float, float]
+    curve: list[tuple[float, float]]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the rows that are answered."""
+        return float(self.answered.mean())
+
+    @property
+    def error(self) -> float | None:
+        """Share of the answers that are wrong."""
+        return float(np.mean(~self.right[self.answered])) if self.answered.any() else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON types."""
+        return {
+            "answered": int(self.answered.sum()),
+            "coverage": self.coverage,
+            "error": self.error,
+            "interval": None if self.interval is None else list(self.interval),
+            "calibration_error": list(self.calibration_error),
+            "curve": [list(point) for point in self.curve],
+        }
+
+
+def decision_figures(
+    model: IntegerModel, X: ArrayLike, y: NDArray[Any], interval_of: Any
+) -> DecisionFigures | None:
+    """Judge the decisions of a model; None where it has none.
+
+    `interval_of` returns the interval of the share of wrong answers, for the rows that are answered
+    and whether each is wrong.
+    """
+    decision = model.decision
+    if decision is None:
+        return None
+    scores = model.scores(X)
+    right = np.asarray(np.array(model.classes)[scores.argmax(axis=1)] == y)
+    answered = np.asarray(decision.decide(scores) >= 0)
+    floats = scores.astype(np.float64) * model.decision_scale
+    errors = (
+        calibration_error(softmax(floats).max(axis=1), right),
+        calibration_error(decision.probabilities(floats).max(axis=1), right),
+        calibration_error((decision.confidence(scores) + 0.5) / 256, right),
+    )
+    interval = interval_of(answered, ~right[answered]) if answered.any() else None
+    curve = error_by_coverage(margins(scores)[1], right)
+    return DecisionFigures(answered, right, interval, errors, curve)

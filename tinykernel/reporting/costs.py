@@ -1,0 +1,159 @@
+"""Time and charge of one inference: instructions, a clock, a current."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.bench import bench, parse_clock
+from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.model import IntegerModel
+
+__all__ = ["Cost", "Supply", "cost_on", "format_clock", "parse_clocks", "parse_supply"]
+
+#: Where nobody names a clock.
+_CLOCKS = "16MHz,48MHz,160MHz"
+_AMPERES = {"a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6}
+
+
+@dataclass(frozen=True)
+class Supply:
+    """What the chip draws while it computes.
+
+    Parameters
+    ----------
+    amperes : float
+    volts : float or None
+        None where nobody said; then there is a charge and no energy.
+    """
+
+    amperes: float
+    volts: float | None = None
+
+    def charge(self, seconds: float) -> float:
+        """Return ampere-seconds."""
+        return self.amperes * seconds
+
+    def energy(self, seconds: float) -> float | None:
+        """Return joules, or None without a voltage."""
+        return None if self.volts is None else self.charge(seconds) * self.volts
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Instructions of one inference on a target.
+
+    Parameters
+    ----------
+    target : str
+    instructions : int or None
+        None where they could be neither counted nor estimated.
+    stages : dict of str to int
+    cycles : (float, float)
+        Assumed cycles an instruction, from and to.
+    source : str
+        How they were counted, or why they were not.
+    """
+
+    target: str
+    instructions: int | None
+    stages: dict[str, int]
+    cycles: tuple[float, float]
+    source: str
+
+    @property
+    def counted(self) -> bool:
+        """Whether an emulator counted them."""
+        return bool(self.stages)
+
+    def seconds(self, clock: float) -> tuple[float, float] | None:
+        """Return the time at a clock in hertz, from and to; None where nothing was counted."""
+        if self.instructions is None:
+            return None
+        low, high = (cycles * self.instructions / clock for cycles in self.cycles)
+        return low, high
+
+    def to_dict(self, clocks: tuple[float, ...], supply: Supply | None) -> dict[str, Any]:
+        """Return everything as JSON types."""
+        times = {format_clock(clock): self.seconds(clock) for clock in clocks}
+        found: dict[str, Any] = {
+            "target": self.target,
+            "instructions": self.instructions,
+            "stages": dict(self.stages),
+            "cycles_per_instruction": list(self.cycles),
+            "source": self.source,
+            "seconds": {name: None if span is None else list(span)
+                        for name, span in times.items()},
+        }  # fmt: skip
+        spans = [span for span in times.values() if span is not None]
+        if supply is not None and spans:
+            found["coulombs"] = [supply.charge(seconds) for seconds in spans[0]]
+            found["joules"] = [supply.energy(seconds) for seconds in spans[0]]
+        return found
+
+
+def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
+    """Count the instructions of a model on a target, or estimate them, and say which and why."""
+    row, why = find_target(target), "no compiler was to be used"
+    if counted:
+        try:
+            found = bench(model, row)
+        except TinykernelError as error:
+            why = str(error)
+        else:
+            source = f"counted with {found.emulator}, {found.core}, code of {found.compiler}"
+            source += f"; {found.note}" if found.note else ""
+            return Cost(row.name, found.instructions, dict(found.stages), row.cycles, source)
+    try:
+        instructions = estimate_instructions(model, row)
+    except TinykernelError as error:
+        return Cost(row.name, None, {}, row.cycles, f"not counted: {why}; not estimated: {error}")
+    return Cost(row.name, instructions, {}, row.cycles, f"estimated, not counted: {why}")
+
+
+def parse_clocks(text: str | float | None) -> tuple[float, ...]:
+    """Read clocks parted by commas; some usual ones by default.
+
+    Examples
+    --------
+    >>> parse_clocks("16MHz, 0.5GHz")
+    (16000000.0, 500000000.0)
+    """
+    if isinstance(text, int | float):
+        return (parse_clock(text),)
+    return tuple(dict.fromkeys(parse_clock(part) for part in (text or _CLOCKS).split(",")))
+
+
+def parse_supply(text: str | None) -> Supply | None:
+    """Read a current, or a current and a voltage, such as ``"4mA@3V"``.
+
+    Examples
+    --------
+    >>> parse_supply("4mA@3V"), parse_supply("500uA")
+    (Supply(amperes=0.004, volts=3.0), Supply(amperes=0.0005, volts=None))
+    """
+    if text is None:
+        return None
+    number = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*"
+    found = re.fullmatch(rf"{number}([mµu]?a)\s*(?:@{number}v\s*)?", str(text), re.IGNORECASE)
+    amperes = float(found[1]) * _AMPERES[found[2].lower()] if found else 0.0
+    if found is None or not amperes or (found[3] is not None and not float(found[3])):
+        raise TinykernelError(
+            f"{text!r} is not a current; write one with its unit, as in 4mA, or with the voltage "
+            "of the chip, as in 4mA@3V"
+        )
+    return Supply(amperes, None if found[3] is None else float(found[3]))
+
+
+def format_clock(clock: float) -> str:
+    """Write a clock for people.
+
+    Examples
+    --------
+    >>> format_clock(16e6), format_clock(32768)
+    ('16 MHz', '32.768 kHz')
+    """
+    return f"{clock / 1e6:g} MHz" if clock >= 1e6 else f"{clock / 1e3:g} kHz"

@@ -1,0 +1,179 @@
+"""What a page says of a model besides figures: inputs, ranges, training, margins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.model import IntegerModel
+
+__all__ = [
+    "Coverage",
+    "InputRange",
+    "coverage_of",
+    "input_ranges",
+    "training_in_words",
+    "tuning_points",
+]
+
+# Keys of a model file that a page says in its own words, or not at all.
+_SAID = {
+    "data", "split", "label", "groups", "training_rows", "target", "budget", "sizes", "tune",
+    "recordings", "medians", "inputs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class InputRange:
+    """Which values of an input, or of several inputs alike, a model tells apart.
+
+    Parameters
+    ----------
+    name : str
+        Of the input, or of the first and the last one.
+    low, high : float or None
+        What lies outside counts as the end of the range; None for an input that is not used.
+    median : float or None
+        What the firmware must put in the place of a missing value.
+    """
+
+    name: str
+    low: float | None
+    high: float | None
+    median: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """How errors fall when the least certain answers are not given.
+
+    The certainty of an answer is its margin: the largest score less the second largest, an integer.
+
+    Parameters
+    ----------
+    margin : ndarray of int64, shape (k,)
+        Least margin of the answers that are given, falling.
+    share : ndarray of float, shape (k,)
+        Share of the rows that are answered, rising to 1.
+    error : ndarray of float, shape (k,)
+        Share of these answers that are wrong.
+    """
+
+    margin: NDArray[np.int64]
+    share: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    def at(self, share: float) -> tuple[int, float, float]:
+        """Return margin, share and error where at least this share is answered."""
+        i = int(np.searchsorted(self.share, share - 1e-12))
+        i = min(i, len(self.share) - 1)
+        return int(self.margin[i]), float(self.share[i]), float(self.error[i])
+
+
+def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
+    """Return the errors among the surest answers, for every share of them."""
+    scores = model.scores(X).astype(np.int64)
+    right = np.array(model.classes)[scores.argmax(axis=1)] == np.asarray(y)
+    best = np.sort(scores, axis=1)[:, -2:]
+    margin = best[:, 1] - best[:, 0]
+    order = np.argsort(-margin, kind="stable")
+    wrong, margin = np.cumsum(~right[order]), margin[order]
+    # Rows of one margin are answered together or not at all.
+    last = np.append(np.flatnonzero(np.diff(margin)), len(margin) - 1)
+    return Coverage(margin[last], (last + 1) / len(margin), wrong[last] / (last + 1))
+
+
+def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
+    """Return the range of each input, or of each channel; unnamed equal ones stand together."""
+    stage = model.local
+    scaler = model.scaler if stage is None else stage.scaler
+    n = model.n_features if stage is None else stage.channels
+    offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
+    slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
+    if scaler.span is None:
+        width = np.divide(2.0**scaler.bits, slope, out=np.zeros(n), where=slope > 0)
+    else:
+        width = np.broadcast_to(scaler.span.astype(np.float64), n)
+    names, medians = _names(model, about, n), about.get("medians")
+    known = isinstance(medians, list) and len(medians) == n
+    found = [
+        InputRange(
+            names[i] if names else str(i),
+            None if slope[i] == 0 else float(offset[i]),
+            None if slope[i] == 0 else float(offset[i] + width[i]),
+            float(medians[i]) if known and medians is not None else None,
+        )
+        for i in range(n)
+    ]
+    return tuple(found if names else _together(found, "channel" if stage is not None else "input"))
+
+
+def _names(model: IntegerModel, about: Mapping[str, Any], n: int) -> list[str]:
+    """Return the names of inputs or channels, where they are known."""
+    names: Any = model.feature_names
+    if model.local is not None:
+        recordings = about.get("recordings")
+        names = recordings.get("channels") if isinstance(recordings, dict) else None
+    return list(map(str, names)) if isinstance(names, list | tuple) and len(names) == n else []
+
+
+def _together(ranges: Sequence[InputRange], word: str) -> list[InputRange]:
+    """Join neighbours of one range."""
+    found: list[tuple[InputRange, str]] = []
+    for one in ranges:
+        before = found[-1][0] if found else None
+        same = before is not None and (before.low, before.high, before.median) == (
+            one.low, one.high, one.median)  # fmt: skip
+        if same and before is not None:
+            found[-1] = (before, one.name)
+        else:
+            found.append((one, one.name))
+    return [
+        InputRange(
+            f"{word} {first.name}" if first.name == last else f"{word}s {first.name} to {last}",
+            first.low, first.high, first.median,
+        )
+        for first, last in found
+    ]  # fmt: skip
+
+
+def training_in_words(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a model file says of its training, as names and values."""
+    pairs = [("data", str(about.get("data", ""))), ("split", str(about.get("split", "")))]
+    pairs += [(name, str(about.get(name, ""))) for name in ("label", "groups")]
+    recordings, inputs = about.get("recordings"), about.get("inputs")
+    if isinstance(recordings, dict):
+        words = [f"{recordings.get('window')} samples, hop {recordings.get('hop')}"]
+        if recordings.get("rate"):
+            words.append(f"{recordings['rate']:g} samples a second")
+        pairs.append(("windows", ", ".join(words)))
+    if isinstance(inputs, list):
+        pairs.append(("columns taken", ", ".join(map(str, inputs))))
+    others = ((name, value) for name, value in sorted(about.items()) if name not in _SAID)
+    pairs += [(name.replace("_", " "), _plain(value)) for name, value in others]
+    return [(name, value) for name, value in pairs if value]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+
+
+def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Return the points of the curve of `tune`, by flash; empty where the file has none."""
+    tuned = about.get("tune")
+    points = tuned.get("curve") if isinstance(tuned, dict) else None
+    found = []
+    for point in points if isinstance(points, list) else []:
+        values = point if isinstance(point, list) else []
+        numbers = [float(value) for value in values if type(value) in (int, float)]
+        if len(numbers) >= 4:
+            found.append(
+                dict(zip(("budget", "flash", "accuracy", "spread"), numbers, strict=False))
+            )
+    return sorted(found, key=lambda point: point["flash"])

@@ -1,0 +1,185 @@
+"""A page as HTML, and the same figures as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+import tinykernel
+from tinykernel import resources
+from tinykernel.evaluation import Evaluation
+from tinykernel.measure.report import format_kb
+from tinykernel.reporting import drawing
+from tinykernel.reporting.costs import Cost, Supply, format_clock
+from tinykernel.reporting.facts import input_ranges, training_in_words, tuning_points
+from tinykernel.reporting.page import ReportPage
+
+__all__ = ["html_page", "markdown_page"]
+
+_SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
+_MOST_INPUTS = 24  # more of them stand in a part that opens
+_MOST_CLASSES = 24
+
+
+def html_page(page: ReportPage) -> str:
+    """Return the page as HTML that needs no other file."""
+    pictures = {name: Markup(svg) for name, svg in _pictures(page).items()}
+    return _rendered("page.html.j2", page, pictures=pictures)
+
+
+def markdown_page(page: ReportPage) -> str:
+    """Return the figures as Markdown, names escaped."""
+    return _rendered("page.md.j2", page)
+
+
+def _rendered(template: str, page: ReportPage, **more: Any) -> str:
+    engine = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.folder("templates") / "report"),
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, autoescape=template.endswith(".html.j2"),
+    )  # fmt: skip
+    engine.filters |= {"kb": format_kb, "percent": _percent, "clock": format_clock,
+                       "number": _number, "cell": _cell}  # fmt: skip
+    return engine.get_template(template).render(_context(page) | more)
+
+
+def _context(page: ReportPage) -> dict[str, Any]:
+    """Collect what both texts say."""
+    judged, model = page.judged, page.model
+    return {
+        "page": page,
+        "model": model,
+        "version": tinykernel.__version__,
+        "judged": judged,
+        "interval": None if judged is None else tuple(judged.interval),
+        "classes": [] if judged is None else _classes(judged),
+        "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
+        "answered": [] if page.coverage is None else _answered(page),
+        "training": training_in_words(page.about),
+        "trained_rows": _trained_rows(page),
+        "inputs": input_ranges(model, page.about),
+        "most_inputs": _MOST_INPUTS,
+        "ranges": [
+            (one, max(one.low / one.limit_low if one.limit_low else 0.0, one.high / one.limit_high))
+            for one in model.ranges()
+        ],
+        "times": [(cost, [_span(cost, clock) for clock in page.clocks]) for cost in page.costs],
+        "charges": _charges(page),
+        "points": tuning_points(page.about),
+        "summary": _summary(page),
+    }
+
+
+def _summary(page: ReportPage) -> list[tuple[str, str]]:
+    model = page.model
+    parts = []
+    if model.local is not None:
+        shape = " x ".join(map(str, model.local.shape))
+        what = "windows" if model.local.is_signal else "images"
+        parts.append(f"{model.local.n_kernels} kernels on {what} of {shape}")
+    if model.n_components:
+        parts.append(f"{model.n_components} binary components")
+    if model.linear is not None:
+        parts.append("a linear part")
+    return [
+        ("model", ", ".join(parts)),
+        ("inputs", f"{model.n_inputs} x {model.raw_dtype}"),
+        ("classes", "" if model.values is not None else str(model.n_classes)),
+        ("values", "" if model.values is None else ", ".join(map(str, model.values.names))),
+        ("fingerprint", model.fingerprint()),
+        ("written by", f"tinykernel {page.version}" if page.version else ""),
+    ]
+
+
+def _trained_rows(page: ReportPage) -> int | None:
+    record = page.about.get("training_rows")
+    rows = record.get("rows") if isinstance(record, dict) else None
+    return rows if isinstance(rows, int) else None
+
+
+def _classes(found: Evaluation) -> list[tuple[str, int, int, float, float]]:
+    """Return name, rows, rows found, recall and precision; of many classes the least found."""
+    few = len(found.classes) <= _MOST_CLASSES
+    order = range(len(found.classes)) if few else np.argsort(found.recall)[:_MOST_CLASSES]
+    return [
+        (str(found.classes[i]), int(found.counts[i]), int(found.confusion[i, i]),
+         float(found.recall[i]), float(found.precision[i]))
+        for i in order
+    ]  # fmt: skip
+
+
+def _answered(page: ReportPage) -> list[tuple[int, float, float]]:
+    assert page.coverage is not None
+    return list(dict.fromkeys(page.coverage.at(share) for share in _SHARES))
+
+
+def _span(cost: Cost, clock: float) -> str:
+    span = cost.seconds(clock)
+    return "" if span is None else f"{_digits(1e3 * span[0])} to {_digits(1e3 * span[1])} ms"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
+    """Return target, charge and energy of one inference."""
+    supply, found = page.supply, []
+    for cost in page.costs:
+        span = cost.seconds(page.clocks[0])
+        if supply is None or span is None:
+            continue
+        found.append((cost.target, *_charge(supply, span)))
+    return found
+
+
+def _charge(supply: Supply, span: tuple[float, float]) -> tuple[str, str]:
+    low, high = (_digits(1e6 * supply.charge(seconds)) for seconds in span)
+    charge, energy = f"{low} to {high} µC", ""
+    if supply.volts is not None:
+        low, high = (_digits(1e6 * supply.charge(seconds) * supply.volts) for seconds in span)
+        energy = f"{low} to {high} µJ"
+    return charge, energy
+
+
+def _percent(share: float) -> str:
+    return "-" if share != share else f"{100 * share:.2f} %"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _cell(value: object) -> str:
+    """Escape text for a cell of a Markdown table: no markup, no mention of anybody."""
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\`*_{}\[\]<>|#~&@$]", lambda found: f"&#{ord(found[0])};", text)
+
+
+def _pictures(page: ReportPage) -> dict[str, str]:
+    """Draw what there is to draw."""
+    drawing.needs_matplotlib()
+    found = {
+        "flash": drawing.memory_picture(page.memory, "flash"),
+        "ram": drawing.memory_picture(page.memory, "ram"),
+    }
+    if page.judged is not None:
+        found["confusion"] = drawing.confusion_picture(page.judged)
+        found["recall"] = drawing.recall_picture(page.judged)
+    if page.coverage is not None:
+        found["coverage"] = drawing.coverage_picture(page.coverage)
+    if _any(cost.instructions for cost in page.costs):
+        found["time"] = drawing.time_picture(page.costs, page.clocks)
+    points = tuning_points(page.about)
+    if len(points) > 1:
+        found["tuning"] = drawing.tuning_picture(points, page.memory[0].flash)
+    return found
+
+
+def _any(values: Iterable[object]) -> bool:
+    return any(value is not None for value in values)
