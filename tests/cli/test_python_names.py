@@ -16,8 +16,8 @@ from tinykernel.papers import PaperClassifier
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.
 _FILES = {
-    "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size", "seed", "groups",
-    "as_json", "quiet", "html", "markdown",
+    "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size",
+    "seed", "groups", "as_json", "quiet", "html", "markdown",
 }  # fmt: skip
 # Names that mean something else in one of the two.
 _OTHERWISE = {
