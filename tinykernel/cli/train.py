@@ -28,9 +28,15 @@ from tinykernel.cli.common.options import (
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, size
 from tinykernel.cli.common.progress import showing_progress
+from tinykernel.cli.common.rejecting import (
+    check_held,
+    decided,
+    default_budget,
+    less_decisions,
+    rows_aside,
+)
 from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.predict import in_batches
-from tinykernel.cli.rejecting import check_held, decided, default_budget, less_decisions, rows_aside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

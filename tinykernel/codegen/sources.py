@@ -11,6 +11,7 @@ import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.codegen.field import field_context
 from tinykernel.codegen.literals import check_name, string_literal, table_rows
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table
@@ -66,8 +67,9 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        Content by path: ``include/<name>.h``, ``src/<name>.c`` and
-        ``lib/tinykernel/...``. Equal models with the same feature names give equal bytes.
+        Content by path: ``include/<name>.h``, ``src/<name>.c``, of classifiers
+        ``include/<name>_field.h``, and ``lib/tinykernel/...``. Equal models with the same feature
+        names give equal bytes.
 
     Raises
     ------
@@ -77,11 +79,13 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     check_name(name)
     packed = pack(model)
     context = _context(model, packed, name)
-    return {
+    files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
-        **runtime_files(),
     }
+    if model.values is None:
+        files[f"include/{name}_field.h"] = _render("field.h", context | field_context(model))
+    return files | runtime_files()
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
