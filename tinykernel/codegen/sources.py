@@ -11,10 +11,11 @@ import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.field import field_context
 from tinykernel.codegen.literals import check_name, string_literal, table_rows
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table
+from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
+from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
@@ -84,7 +85,7 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
         f"src/{name}.c": _render("model.c", context),
     }
     if model.values is None:
-        files[f"include/{name}_field.h"] = _render("field.h", context | field_context(model))
+        files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | runtime_files()
 
 
@@ -244,6 +245,38 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
     }
+
+
+def _field_context(model: IntegerModel) -> dict[str, Any]:
+    """Return what the header of the field says besides."""
+    return {
+        "counters_magic": hex(COUNTERS_MAGIC),
+        "counters_bytes": counters_bytes(model.n_classes),
+        "offsets_magic": hex(OFFSETS_MAGIC),
+        "offset_largest": offset_largest(model),
+        "adapt_shift": ADAPT_SHIFT,
+        "adapt_words": 6 + model.n_classes,
+        "scores_bytes": 4 * model.n_classes,
+        **_raw_ranges(model),
+    }
+
+
+def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
+    """Return the ends of the raw values of a local stage as tables in a function."""
+    if model.local is None:
+        return {"range_lines": [], "range_size": 1, "range_top": 0}
+    scaler, channels = model.local.scaler, model.local.channels
+    names = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
+    if scaler.span is not None:
+        span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
+        names = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
+    lines = []
+    for name, c_type, values in names:
+        every = np.broadcast_to(values, channels)
+        lines.append(f"static const {c_type} {name}[{channels}] = {{")
+        lines += [f"    {line}" for line in table_rows(every, c_type)]
+        lines.append("};")
+    return {"range_lines": lines, "range_size": channels, "range_top": 2**scaler.bits - 1}
 
 
 def _words(model: IntegerModel) -> dict[str, Any]:
