@@ -84,8 +84,7 @@ def main() -> None:
     ]  # fmt: skip
     print("\n".join(lines), flush=True)
     warm = split("wine", None, 0)
-    for effort in arguments.efforts.split(","):
-        run(warm, effort, 0, epochs=2)
+    run(warm, "normal", 0, epochs=2)
     means: dict[str, list[float]] = {}
     for name in arguments.sets.split(","):
         for effort in arguments.efforts.split(","):

@@ -131,8 +131,8 @@ def test_same_result_whatever_runs_the_trials(no_tools, require_tool):
     assert found[0].to_dict() == found[1].to_dict() == found[2].to_dict()
     assert found[0].to_csv() == found[2].to_csv()
     assert all(p.flash <= p.budget for p in found[0].points)
-    assert found[0].points[0].instructions is None
-    assert "no emulator" in found[0].points[0].counted
+    assert found[0].points[0].instructions
+    assert "estimated, as they were not counted (no emulator)" in found[0].points[0].counted
 
 
 def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
@@ -272,6 +272,7 @@ def test_wrong_arguments():
         ({"groups": [1, 2]}, "one value a row"),
         ({"backend": "threading", "scheduler": "x"}, "only for backend dask"),
         ({"n_folds": 1}, "n_folds"),
+        ({"task": "regression"}, "task: not for tune"),
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)

@@ -23,11 +23,11 @@ from tests.fuzz.batch import ROOT, Batch, limit_memory
 
 #: What a full run does, in parts and batches: part, number of batches, size of one.
 FULL = (
-    ("system", 40, 25),
-    ("kernels", 80, 3),
-    ("models", 50, 1000),
-    ("data", 20, 500),
-    ("coverage", 8, 20000),
+    ("system", 20, 50),
+    ("kernels", 30, 6),
+    ("models", 25, 2000),
+    ("data", 10, 1000),
+    ("coverage", 8, 4000),
 )
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
@@ -44,11 +44,11 @@ class Task(NamedTuple):
 
 
 def tasks(scale: float, seed: int, parts: list[str]) -> list[Task]:
-    """Share out the work: at most as many batches as in a full run, each at least of size 1."""
+    """Share out the work: in batches as large as those of a full run, or one."""
     found = []
     for part, batches, size in FULL:
         wanted = max(1, math.ceil(batches * size * scale))
-        n_batches = min(batches, wanted)
+        n_batches = max(1, math.ceil(batches * scale))
         if part in parts:
             found += [Task(part, seed + i, -(-wanted // n_batches)) for i in range(n_batches)]
     return found

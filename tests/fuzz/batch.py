@@ -56,7 +56,7 @@ class Batch:
         try:
             result = function()
         except TinykernelError as error:
-            if "\n" in str(error) or not str(error).isprintable():
+            if "\n" in str(error):  # the command line escapes what a terminal must not see
                 self.find("uncaught exceptions", f"message {str(error)!a}", data, suffix)
         except Exception:
             self.find("uncaught exceptions", traceback.format_exc(limit=-4), data, suffix)

@@ -21,7 +21,7 @@ CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
 
 @pytest.mark.slow
 def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
-    """A thousandth of the full run: readers, kernels under sanitizers, models from end to end."""
+    """A 500th of the full run: readers, kernels under sanitizers, models from end to end."""
     for tool in ("gcc", "clang"):
         require_tool(tool)
     done = subprocess.run(

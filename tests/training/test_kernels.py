@@ -115,18 +115,22 @@ def test_gather_adds_noise_of_the_pool():
     np.testing.assert_allclose(u.reshape(D, LANES).T, mixed[rows] + 0.5 * noise, rtol=1e-6)
 
 
-def _loss(sums, targets):
+def _loss(sums, targets, losses):
     """Loss of one group in float64, summed over its rows."""
     f = 0.3 * sums + np.arange(sums.shape[0])[:, None] * 0.1
+    if losses:
+        errors, levels = targets.T - f, np.array(losses)[:, None]
+        pinball = np.where(errors > 0, levels, levels - 1) * errors
+        return float(np.sum(np.where(levels == 0, errors**2 / 2, pinball)))
     if sums.shape[0] == 1:
         return float(np.sum(np.logaddexp(0, f[0]) - targets[:, 0] * f[0]))
     log_total = np.log(np.exp(f).sum(axis=0))
     return float(np.sum(targets.T * (log_total - f)))
 
 
-@pytest.mark.parametrize("n_real", [3, 1])
-def test_loss_gradients_equal_finite_differences(n_real):
-    """Softmax cross-entropy and logistic loss, with soft labels."""
+@pytest.mark.parametrize(("n_real", "losses"), [(3, ()), (1, ()), (3, (0.0, 0.1, 0.5))])
+def test_loss_gradients_equal_finite_differences(n_real, losses):
+    """Softmax cross-entropy and logistic loss, with soft labels; squared and quantile loss."""
     rng = np.random.default_rng(2)
     sums = 3 * rng.standard_normal((OUTPUTS, LANES))
     targets = rng.dirichlet(np.ones(3), LANES)[:, :n_real]
@@ -134,17 +138,17 @@ def test_loss_gradients_equal_finite_differences(n_real):
     offset = (np.arange(OUTPUTS) * 0.1).astype(np.float32)
     loss, d_scale = loss_group(
         sums.astype(np.float32), np.float32(0.3), offset, targets.astype(np.float32),
-        np.ones(LANES, dtype=np.float32), np.arange(LANES), n_real, dsums,
-        np.zeros(OUTPUTS, dtype=np.float32),
+        np.ones(LANES, dtype=np.float32), np.array(losses, dtype=np.float32), np.arange(LANES),
+        n_real, dsums, np.zeros(OUTPUTS, dtype=np.float32),
     )  # fmt: skip
     sums = sums[:n_real]
-    assert loss == pytest.approx(_loss(sums, targets), rel=1e-4)
+    assert loss == pytest.approx(_loss(sums, targets, losses), rel=1e-4)
     assert d_scale == pytest.approx(float(np.sum(dsums[:n_real] / 0.3 * sums)), rel=1e-3)
     for o, k in ((0, 0), (n_real - 1, 5)):
         moved = [sums.copy(), sums.copy()]
         moved[0][o, k] += 1e-4
         moved[1][o, k] -= 1e-4
-        slope = (_loss(moved[0], targets) - _loss(moved[1], targets)) / 2e-4
+        slope = (_loss(moved[0], targets, losses) - _loss(moved[1], targets, losses)) / 2e-4
         assert dsums[o, k] == pytest.approx(slope, rel=1e-2, abs=1e-4)
     assert not dsums[n_real:].any()
 

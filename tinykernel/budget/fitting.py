@@ -160,7 +160,6 @@ def train(
     True
     """
     check_choice("method", method, METHODS)
-    progress.report("finding what fits", 0, None)
     started, trainings = time.perf_counter(), 0
     extra = {"groups": groups, "validation": validation, "teacher": teacher}
     extra = {name: value for name, value in extra.items() if value is not None}
@@ -179,6 +178,7 @@ def train(
     limit = None if limits is None else limits.flash
     chosen_here = limits is not None and open_size
     if limits is not None and chosen_here:
+        progress.report("finding what fits", 0, None)
         given |= sizes_that_fit(X, y, method, given, limits, target, shape)
         if isinstance(given.get("n_components"), Mapping):
             given.pop("linear", None)  # the forms say it

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tinykernel.cli.common.options import (
+    BudgetOption,
     ForceOption,
     GroupsOption,
     JsonOption,
@@ -20,7 +21,7 @@ from tinykernel.cli.common.options import (
     rows_for,
 )
 from tinykernel.cli.common.output import print_json, print_pairs, size
-from tinykernel.cli.common.remembered import remembered
+from tinykernel.cli.common.remembered import Remembered, remembered
 
 __all__ = ["export_command", "write_project"]
 
@@ -71,13 +72,24 @@ def export_command(
     ] = None,
     label: LabelOption = None,
     groups: GroupsOption = None,
+    ci: Annotated[
+        str | None,
+        typer.Option(
+            "--ci",
+            metavar="SERVICE",
+            help="github: add a workflow that generates, verifies and measures the model on every "
+            "commit of your firmware",
+        ),
+    ] = None,
+    budget: BudgetOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write C99: a PlatformIO project, a library for any build system, or a single source.
 
-    Target, label and groups are those of the training unless given.
+    Target, label and groups are those of the training unless given, and so is the budget that the
+    workflow of --ci checks.
     """
     from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.projects import default_folder, is_for_boards, next_step
@@ -85,6 +97,8 @@ def export_command(
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
+    if budget is not None and ci is None:
+        raise typer.BadParameter("needs --ci github, which checks it", param_hint="--budget")
     memory = remembered(model)
     if target is None and is_for_boards(project_format):
         target = memory.target
@@ -122,6 +136,8 @@ def export_command(
         format=project_format,
         vectors=vectors,
         force=force,
+        ci=ci,
+        budget=None if ci is None else _budget(budget, memory, row),
     )
     if as_json:
         print_json(result)
@@ -139,6 +155,13 @@ def export_command(
                 ("flash", flashed),
             ]
         )
+
+
+def _budget(given: object, memory: Remembered, target: str | None) -> str | int | None:
+    """Return what a workflow checks: the budget as given, else that of the training."""
+    if given is not None:
+        return str(given)
+    return memory.budget_for(target or "cortex-m4")
 
 
 def write_project(

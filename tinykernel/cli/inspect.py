@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tinykernel.cli.common.curve import print_curve
 from tinykernel.cli.common.options import JsonOption, ModelArgument
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 
@@ -42,7 +43,9 @@ def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if said:
         typer.echo("\nWhat the file says of its training:")
-        print_pairs((name, _plain(value)) for name, value in sorted(said.items()))
+        told = ((name, _plain(value)) for name, value in sorted(said.items()) if name != "tune")
+        print_pairs(told)
+        print_curve(said.get("tune"))
     typer.echo("\nProved for every possible input:")
     print_table(
         ("stage", "lowest", "highest", "limit", "used"),
@@ -85,7 +88,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "diagonal": integer.diagonal_kind,
         "halvings_first": [int(halve) for halve in integer.halve_first],
         "halvings_second": [int(halve) for halve in integer.halve_second],
-        "zero_weights": float((weights == 0).mean()),
+        "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
         **_decision(integer),

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["tune_command"]
 
 # Of train: what a size stands for, and what ends one training early.
-_NOT_TAKEN = ("n_components", "n_kernels", "n_jobs", "validation", "patience", "task", "loss",
-              "quantiles")  # fmt: skip
+_NOT_TAKEN = (
+    "n_components", "n_kernels", "n_jobs", "validation", "patience", "task", "loss", "quantiles",
+)  # fmt: skip
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -199,13 +200,17 @@ def _write(
     found: TuneResult, chosen: Point, output: Path, dataset: Dataset, options: Mapping[str, Any],
     kept: Mapping[str, Any],
 ) -> None:  # fmt: skip
+    from dataclasses import replace
+
     from tinykernel.budget import TrainResult
+    from tinykernel.measure.limits import Limits
     from tinykernel.modelfile import save
 
     model = found.models[chosen.budget]
     size_of, method = found.reports[chosen.budget], options["method"]
     # What is known of a finished training; the classifier itself is not kept.
-    trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0)
+    limits = replace(options["budget"] or Limits(), flash=chosen.budget)
+    trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0, limits)
     given = {name: options[name] for name in
              ("label", "groups", "test_size", "seed", "class_weight")}  # fmt: skip
     about = about_training(trained, dataset, found.target, {**given, **kept})

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 import tinykernel
 from tinykernel import resources
 from tinykernel.codegen.boards import Board
+from tinykernel.codegen.ci import render_ci
 from tinykernel.codegen.packing import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
@@ -328,6 +329,8 @@ def export(
     format: str = "platformio",
     force: bool = False,
     vectors: ArrayLike | None = None,
+    ci: str | None = None,
+    budget: str | int | None = None,
 ) -> list[Path]:
     """Write a model as a complete project.
 
@@ -345,6 +348,11 @@ def export(
         See `render_project`.
     force : bool, default=False
         Replace an earlier export. A folder without its ``manifest.json`` is never replaced.
+    ci : {None, "github"}
+        Add a workflow that generates the C again, verifies it and checks the memory on every commit
+        of the firmware's repository, with the model in ``ci/``.
+    budget : str or int, optional
+        What the workflow checks, as `tinykernel.report` takes it; by default what the chip has.
 
     Returns
     -------
@@ -368,6 +376,16 @@ def export(
         format=format,
         vectors=vectors,
     )
+    if ci is not None:
+        rows = generated_inputs(integer_model) if vectors is None else vectors
+        options = {"format": format, "board": board, "framework": framework, "platform": platform}
+        files |= render_ci(
+            ci, integer_model, files, rows, name="model" if name is None else name,
+            target=None if target is None else find_target(target).name, budget=budget,
+            options=options,
+        )  # fmt: skip
+    elif budget is not None:
+        raise TinykernelError("budget: only a workflow checks it; give ci, too")
     files[MANIFEST] = manifest(
         files,
         tool=f"tinykernel {tinykernel.__version__}",

@@ -192,7 +192,9 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
         except UnicodeDecodeError:
             raise TinykernelError(f"{what} are bytes that are no text in UTF-8") from None
     if y.dtype.kind == "f":
-        whole = (np.abs(y) < _LARGEST_LABEL) & (y == np.floor(y))  # False for NaN
+        whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (
+            y == np.floor(y)
+        )  # False for NaN
         if not whole.all():
             row = int(np.flatnonzero(~whole)[0])
             raise TinykernelError(

@@ -39,7 +39,7 @@ class Point:
     instructions : int or None
         Of one inference; None where they are not known.
     counted : str
-        How the instructions were found, or why not.
+        How the instructions were found: counted in an emulator, estimated, or why not.
     on_front : bool
         Whether no other point is at least as good in accuracy, flash, RAM and instructions, and
         better in one.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
+from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import load, save
@@ -49,7 +50,8 @@ def digest_of(*arrays: NDArray[Any] | None) -> str:
 
 def _report(fields: dict[str, Any]) -> Report:
     lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    return Report(**fields | lists)
+    limits = fields["limits"]
+    return Report(**fields | lists | {"limits": limits and Limits(**limits)})
 
 
 class Journal:

@@ -31,7 +31,7 @@ class Run:
         self._left = [trial for trial in trials if trial not in before]
         self._started = time.monotonic()
         self._max_time = max_time
-        self._here = 0
+        self._here, self._begun = 0, False
 
     def go(self, backend: str, n_jobs: int, scheduler: str | None) -> None:
         """Run what is left; Ctrl-C ends that and keeps what is finished."""
@@ -77,12 +77,12 @@ class Run:
                 self.stopped = "the time was up"
                 return
             self._left.remove(trial)
-            begun += 1
+            begun, self._begun = begun + 1, True
             yield trial
 
     def _in_time(self, trial: Trial) -> bool:
-        if self._max_time is None:
-            return True
+        if self._max_time is None or not self._begun:
+            return True  # one is always begun, so that the next run goes on from there
         passed = time.monotonic() - self._started
         return passed + self._expected(trial) < self._max_time
 

@@ -16,6 +16,8 @@ from tinykernel import progress
 from tinykernel.budget import TrainResult, train
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench
+from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 
@@ -71,6 +73,7 @@ class Work:
     groups: NDArray[Any] | None
     folds: NDArray[np.int64]
     target: str
+    limits: Limits
     parameters: Mapping[str, Any]
 
 
@@ -117,8 +120,8 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
 def _trained(work: Work, trial: Trial) -> TrainResult:
     inside = work.folds != trial.fold
     found = train(
-        work.X[inside], work.y[inside], budget=trial.size, target=work.target,
-        groups=_several(work.groups, inside), **work.parameters,
+        work.X[inside], work.y[inside], budget=replace(work.limits, flash=trial.size),
+        target=work.target, groups=_several(work.groups, inside), **work.parameters,
     )  # fmt: skip
     if found.interrupted or (_search(found) or {}).get("interrupted"):
         raise KeyboardInterrupt  # half a training is no measure of a size
@@ -158,16 +161,25 @@ def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
     sizes = found.sizes or found.memory
     if sizes is None:
         raise TinykernelError(f"the size of a model on {work.target} is not known")
-    try:
-        cost = bench(found.model, work.target)
-        instructions: int | None = cost.instructions
-        how = f"{cost.compiler}, {cost.emulator}, {cost.core}"
-    except TinykernelError as error:
-        instructions, how = None, f"not counted: {error}"
+    instructions, how = _instructions(found.model, work.target)
     return Outcome(
         trial, 0.0, memory=sizes, search=_search(found), instructions=instructions, counted=how,
         model=found.model,
     )  # fmt: skip
+
+
+def _instructions(model: IntegerModel, target: str) -> tuple[int | None, str]:
+    """Return the instructions of an inference, and how they were found."""
+    try:
+        cost = bench(model, target)
+    except TinykernelError as error:
+        why = str(error)
+    else:
+        return cost.instructions, f"counted with {cost.compiler}, {cost.emulator}, {cost.core}"
+    try:
+        return estimate_instructions(model, target), f"estimated, as they were not counted ({why})"
+    except TinykernelError as error:
+        return None, f"not known ({why}; {error})"
 
 
 def as_rows(

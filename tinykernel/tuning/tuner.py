@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.report import parse_size
+from tinykernel.measure.limits import Limits, parse_limits, parse_size
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
@@ -27,7 +28,8 @@ SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 30)
 _LARGEST = "30KB"
 _KB = 1024
 # Not of the classifier, or chosen by the size.
-_NOT_TUNED = ("n_components", "n_kernels", "validation", "teacher", "sample_weight", "n_jobs")
+_NOT_TUNED = ("n_components", "n_kernels", "validation", "teacher", "sample_weight", "n_jobs",
+              "task", "loss", "quantiles")  # fmt: skip
 
 
 def tune(
@@ -35,7 +37,7 @@ def tune(
     y: ArrayLike,
     *,
     target: str = "cortex-m4",
-    budget: str | int | None = None,
+    budget: str | int | Limits | None = None,
     sizes: Sequence[str | int] | None = None,
     groups: ArrayLike | None = None,
     n_folds: int = 4,
@@ -60,8 +62,8 @@ def tune(
     y : array-like, shape (n,)
         Labels of at least two classes.
     target : str, default="cortex-m4"
-    budget : str or int, optional
-        Largest size, ``"30KB"`` by default.
+    budget : str, int or Limits, optional
+        Largest size, ``"30KB"`` by default; what it limits beside flash holds for every size.
     sizes : sequence of str or int, optional
         Bytes of flash to try instead of 2, 3, 4, 6, 8, 12, 16, 24 and 30 KB up to the budget.
     groups : array-like, shape (n,), optional
@@ -102,7 +104,9 @@ def tune(
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     for name in given.keys() & set(_NOT_TUNED):
-        raise TinykernelError(f"{name}: not for tune, which compares sizes; leave it out")
+        raise TinykernelError(
+            f"{name}: not for tune, which compares sizes of classifiers; leave it out"
+        )
     check_count("n_folds", n_folds, 2)
     rows, labels, named = as_rows(X, y, groups)
     if find_target(target).family == "host":
@@ -110,17 +114,19 @@ def tune(
     # Without a seed two trials could not be compared, nor the journal continued.
     seed = given.setdefault("random_state", 0)
     folds = deal_folds(labels, named, n_folds, seed)
-    tried = _sizes(budget, sizes)
+    limits = Limits() if budget is None else parse_limits(budget)
+    tried = _sizes(limits.flash, sizes)
     trials = _plan(tried, int(folds.max()) + 1)
     kept = None
     if journal is not None:
-        about = _identity(rows, labels, named, target, n_folds, given)
+        about = _identity(rows, labels, named, {**given, "target": target, "folds": n_folds,
+                          "limits": str(replace(limits, flash=None))})  # fmt: skip
         kept = Journal(Path(journal), about, np.unique(labels).size)
     before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
     if n_jobs is None and backend != "dask":
         n_jobs = os.cpu_count() or 1
     threads = max(1, (os.cpu_count() or 1) // (n_jobs or 1)) if backend == "threading" else 1
-    work = Work(rows, labels, named, folds, target, {**given, "n_jobs": threads})
+    work = Work(rows, labels, named, folds, target, limits, {**given, "n_jobs": threads})
     run = Run(work, trials, before, kept, max_time)
     if only_journal:
         run.stopped = "nothing was trained"
@@ -130,8 +136,8 @@ def tune(
     return _result(run, target, balanced=score)
 
 
-def _sizes(budget: str | int | None, sizes: Sequence[str | int] | None) -> list[int]:
-    limit = parse_size(_LARGEST if budget is None else budget)
+def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
+    limit = parse_size(_LARGEST) if budget is None else budget
     if sizes is None:
         return sorted({size * _KB for size in SIZES if size * _KB < limit} | {limit})
     found = sorted({parse_size(size) for size in sizes})
@@ -148,15 +154,13 @@ def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
     return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
 
 
-def _identity(
-    X: Any, y: Any, groups: Any, target: str, n_folds: int, given: Mapping[str, Any]
-) -> dict[str, Any]:
+def _identity(X: Any, y: Any, groups: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what must be the same for a finished trial to count."""
     from tinykernel import __version__
 
-    options = {name: value if isinstance(value, int | float | str | bool | list | dict) else
-               repr(value) for name, value in given.items()}  # fmt: skip
-    options |= {"target": target, "folds": n_folds}
+    plain = (int, float, str, bool, list, dict)
+    options = {name: value if isinstance(value, plain) else repr(value)
+               for name, value in given.items()}  # fmt: skip
     return {"data": digest_of(X, y, groups), "options": options, "version": __version__}
 
 

@@ -1,0 +1,240 @@
+"""Promises and what became of them on test rows, and what decisions cost on a chip.
+
+Run with ``python benchmarks/decisions.py --data DIR [--write FILE]``, where DIR holds
+``mnist.npz`` and ``har_raw.npz``. Trains a model of each on one part of the training rows,
+calibrates it on the other, and judges its decisions on the test rows, which nothing has seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
+
+import tinykernel
+from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.targets import find_target
+from tinykernel.data import load_data
+from tinykernel.decisions.calibrate import error_by_coverage
+from tinykernel.decisions.confidence import calibration_error, softmax
+from tinykernel.errors import TinykernelError
+from tinykernel.evaluation import accuracy_interval
+from tinykernel.measure.footprint import measure_footprint
+from tinykernel.model.decision import margins
+
+TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
+WISHES: dict[str, tuple[dict[str, Any], ...]] = {
+    "mnist": (
+        {"max_error": 0.01},
+        {"max_error": 0.005},
+        {"max_error": 0.01, "per_class": True},
+        {"coverage": 0.95},
+    ),
+    "har_raw": ({"max_error": 0.01}, {"max_error": 0.01, "groups": None}, {"max_error": 0.08},
+                {"coverage": 0.8}),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """A trained model, rows to calibrate it on, and rows to judge it on."""
+
+    name: str
+    split: str
+    model: tinykernel.IntegerModel
+    X: NDArray[Any]
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+    group_test: NDArray[Any] | None
+
+
+def mnist(folder: Path, epochs: int) -> Case:
+    """Train on 50,000 of the training rows, with a budget of 4.4 KB."""
+    data = load_data(folder / "mnist.npz")
+    X, y = data.X_train, data.y_train
+    kept, aside = train_test_split(np.arange(len(y)), test_size=1 / 6, stratify=y, random_state=0)
+    trained = tinykernel.train(X[kept], y[kept], budget="4.4KB", image_shape=(28, 28),
+                               epochs=epochs, random_state=0)  # fmt: skip
+    split = f"official; {len(aside)} training rows kept aside, stratified, seed 0; {epochs} epochs"
+    assert data.X_test is not None
+    assert data.y_test is not None
+    return Case("mnist", split, trained.model, X[aside], y[aside], None, data.X_test, data.y_test,
+                None)  # fmt: skip
+
+
+def har_raw(folder: Path) -> Case:
+    """Train on windows of most persons, with a budget of 8 KB."""
+    data = load_data(folder / "har_raw.npz", groups="group")
+    X, y, group = data.X_train, data.y_train, data.group_train
+    assert group is not None
+    parts = StratifiedGroupKFold(4, shuffle=True, random_state=0)
+    kept, aside = next(parts.split(X, y, group))
+    trained = tinykernel.train(X[kept], y[kept], budget="8KB", window_shape=(128, 6),
+                               groups=group[kept], random_state=0)  # fmt: skip
+    assert data.X_test is not None
+    assert data.y_test is not None
+    assert data.group_test is not None
+    persons = [len(np.unique(part)) for part in (group[kept], group[aside], data.group_test)]
+    split = "by person: {} to train, {} to calibrate, {} to test".format(*persons)
+    return Case("har_raw", split, trained.model, X[aside], y[aside], group[aside], data.X_test,
+                data.y_test, data.group_test)  # fmt: skip
+
+
+def _interval(wrong: NDArray[np.bool_], groups: NDArray[Any] | None) -> str:
+    low, high = accuracy_interval(wrong, groups)
+    return f"{100 * low:.2f} to {100 * high:.2f} %"
+
+
+def promises(case: Case) -> Iterator[str]:
+    """Print what was wished, what the rows promise, and what the test rows say."""
+    yield "| wished | promise | margin | answered | wrong of these | 95 % interval |"
+    yield "|---|---|---|---|---|---|"
+    scores = case.model.scores(case.X_test)
+    labels = np.searchsorted(np.array(case.model.classes), case.y_test)
+    for wish in WISHES[case.name]:
+        groups = case.groups if "groups" not in wish else None
+        said = ", ".join(_words(wish, case.groups is not None))
+        try:
+            found = tinykernel.calibrate(case.model, case.X, case.y, **{**wish, "groups": groups})
+        except TinykernelError as error:
+            yield f"| {said} | {str(error).removeprefix('calibrate: ')} | | | | |"
+            continue
+        decision = found.model.decision
+        assert decision is not None
+        answers = decision.decide(scores)
+        answered, wrong = answers >= 0, answers != labels
+        by = None if groups is None else case.group_test[answered]  # type: ignore[index]
+        least = ", ".join(map(str, decision.thresholds.tolist()))
+        yield (
+            f"| {said} | at most {100 * found.bound:.2f} % | {least} "
+            f"| {100 * answered.mean():.1f} % | {100 * wrong[answered].mean():.2f} % "
+            f"| {_interval(wrong[answered], by)} |"
+        )
+
+
+def _words(wish: dict[str, Any], has_groups: bool) -> Iterator[str]:
+    for name, value in wish.items():
+        if name == "max_error":
+            yield f"error of {100 * value:g} %"
+        elif name == "coverage":
+            yield f"{100 * value:g} % answered"
+        elif name == "per_class":
+            yield "each class"
+    if has_groups:
+        yield "same persons" if "groups" in wish else "new persons"
+
+
+def probabilities(case: Case) -> Iterator[str]:
+    """Print the calibration errors on the test rows, and the error by coverage."""
+    model = tinykernel.calibrate(case.model, case.X, case.y, groups=case.groups).model
+    scores = model.scores(case.X_test)
+    right = np.asarray(np.array(model.classes)[scores.argmax(axis=1)] == case.y_test)
+    decision = model.decision
+    assert decision is not None
+    floats = scores.astype(np.float64) * model.decision_scale
+    before = calibration_error(softmax(floats).max(axis=1), right)
+    after = calibration_error(softmax(floats, decision.temperature).max(axis=1), right)
+    chip = calibration_error((decision.confidence(scores) + 0.5) / 256, right)
+    yield f"Expected calibration error on the test rows: softmax {before:.4f}, with the"
+    yield f"temperature {after:.4f}, of the confidence on the chip {chip:.4f}."
+    yield ""
+    curve = error_by_coverage(margins(scores)[1], right)
+    yield "| answered | " + " | ".join(f"{100 * share:g} %" for share, _ in curve) + " |"
+    yield "|---" * (len(curve) + 1) + "|"
+    yield "| wrong of these | " + " | ".join(f"{100 * error:.2f} %" for _, error in curve) + " |"
+    yield ""
+    for alpha in (0.1, 0.05, 0.01):
+        try:
+            sets = model.predict_set(case.X_test, alpha)
+        except TinykernelError as error:
+            yield f"- prediction sets, {error}"
+            continue
+        held = sets[np.arange(len(right)), np.searchsorted(model.classes, case.y_test)].mean()
+        yield (f"- prediction sets, alpha {alpha:g}: {100 * held:.1f} % hold the true class, "
+               f"{sets.sum(axis=1).mean():.2f} classes on average")  # fmt: skip
+
+
+def costs(case: Case) -> Iterator[str]:
+    """Print what decisions add on each core, and whether C and Python agree."""
+    both = tinykernel.calibrate(case.model, case.X, case.y, coverage=0.8, groups=case.groups).model
+    each = tinykernel.calibrate(case.model, case.X, case.y, coverage=0.8).model
+    decision = each.decision
+    assert decision is not None
+    many = np.resize(decision.thresholds, each.n_classes) + np.arange(each.n_classes)
+    each = dataclasses.replace(each, decision=dataclasses.replace(decision, thresholds=many))
+    yield "| core | | flash | static RAM and scratch | stack | instructions |"
+    yield "|---|---|---|---|---|---|"
+    for name in TARGETS:
+        chain = find_toolchain(find_target(name))
+        assert chain is not None
+        base = measure_footprint(case.model, name, chain)
+        few = case.X_test[:3]
+        without = tinykernel.bench(case.model, name, X=few).instructions
+        yield (f"| {name} | predict | {base.flash} | {base.static + base.scratch} | {base.stack} "
+               f"| {without} |")  # fmt: skip
+        for words, model, entries in (
+            ("decide", both, ("decide",)),
+            ("decide, a margin a class", each, ("decide",)),
+            ("decide and confidence", both, ("decide", "confidence")),
+        ):
+            found = measure_footprint(model, name, chain, entries)
+            count = ""
+            if len(entries) == 2:
+                count = f"+{tinykernel.bench(model, name, X=few).instructions - without}"
+            more = found.static + found.scratch - base.static - base.scratch
+            yield (f"| | {words} | +{found.flash - base.flash} | +{more} "
+                   f"| {found.stack - base.stack:+d} | {count} |")  # fmt: skip
+    yield ""
+    for name in ("host", *TARGETS):
+        rows = case.X_test if name == "host" else case.X_test[:300]
+        result = tinykernel.verify(both, rows, target=name)
+        yield (f"- {name}: {result.differences} differences of scores, labels, decisions, margins "
+               f"and confidences in {result.rows} rows"
+               + (f" and {result.hops} hops of a stream" if result.hops else ""))  # fmt: skip
+
+
+def page(folder: Path, epochs: int) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# Decisions on test rows"
+    yield ""
+    yield "Written by `benchmarks/decisions.py`. What the columns mean is in"
+    yield "[decisions.md](../decisions.md)."
+    for make in (lambda: mnist(folder, epochs), lambda: har_raw(folder)):
+        case = make()
+        right = np.mean(case.model.predict(case.X_test) == case.y_test)
+        yield ""
+        yield f"## {case.name}"
+        yield ""
+        yield f"Split: {case.split}. {len(case.y)} rows to calibrate, {len(case.y_test)} to test;"
+        yield f"accuracy on these {100 * right:.2f} %."
+        for part in (promises, probabilities, costs):
+            yield ""
+            yield from part(case)
+
+
+def main() -> None:
+    """Run everything and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
+    parser.add_argument("--epochs", type=int, default=6, help="of the training on MNIST")
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    lines = []
+    for line in page(Path(given.data), given.epochs):
+        print(line, flush=True)
+        lines.append(line)
+    if given.write is not None:
+        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The workflow that an export carries: its steps hold, and fail where they should."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.tools import failed, run
+from tests.sessions import environment
+from tinykernel import __version__
+from tinykernel.files import MANIFEST
+
+
+def steps(project: Path, yaml: Any) -> list[str]:
+    """Return the commands of the workflow; actions and the installation are checked by eye."""
+    text = (project / ".github/workflows/model.yml").read_text(encoding="utf-8")
+    found = yaml.YAML(typ="safe").load(text)["jobs"]["model"]["steps"]
+    actions = [step["uses"].partition("@")[0] for step in found if "uses" in step]
+    assert actions == ["actions/checkout", "actions/setup-python"]
+    commands = [step["run"] for step in found if "run" in step]
+    assert commands[0] == f'python -m pip install "tinykernel[emulate]=={__version__}"'
+    return commands[1:]
+
+
+def statuses(project: Path, commands: list[str], folder: Path) -> list[int]:
+    """Run commands as the service does: bash, that ends at the first failure."""
+    return [
+        subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", command],
+            cwd=project, env=environment(folder), capture_output=True, check=False,
+        ).returncode
+        for command in commands
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["platformio", "library", "single"])
+def test_workflow(work, tmp_path, require_tool: Callable[[str], Any], format: str) -> None:
+    """Every step passes on a fresh export; changed C fails the first, of each format."""
+    yaml = require_tool("ruamel.yaml")
+    project = tmp_path / "firmware"
+    target = ("--target", "cortex-m4") if format == "platformio" else ()
+    result = run("export", work / "gesture.tkm", *target, "--format", format, "--ci", "github",
+                 "--budget", "30KB", "-o", project, "--quiet")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    commands = steps(project, yaml)
+    assert len(commands) == 3
+    assert ".github/workflows/model.yml" in (project / MANIFEST).read_text()
+    if format == "platformio":
+        require_tool("gcc")
+        require_tool("arm-none-eabi-gcc")
+        require_tool("qemu-system-arm")
+        assert statuses(project, commands, tmp_path) == [0, 0, 0]
+    (source,) = (path for path in project.rglob("gesture.c"))
+    source.write_text(source.read_text() + "\n")
+    assert statuses(project, commands[:1], tmp_path) == [1]
+
+
+def test_budget_of_the_workflow(work, tmp_path, require_tool: Callable[[str], Any]) -> None:
+    """A model that has outgrown its budget fails the commit; budget and service are checked."""
+    yaml, project = require_tool("ruamel.yaml"), tmp_path / "firmware"
+    command = ("export", work / "gesture.tkm", "--target", "cortex-m4", "-o", project, "--quiet")
+    assert "needs --ci github" in failed(*command, "--budget", "1KB", status=2)
+    assert "'gitlab'" in failed(*command, "--ci", "gitlab")
+    assert not project.exists()
+    assert run(*command, "--ci", "github", "--budget", "1KB").exit_code == 0
+    assert statuses(project, steps(project, yaml)[2:], tmp_path) == [1]

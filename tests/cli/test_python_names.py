@@ -1,0 +1,49 @@
+"""What the command line has, Python has, by the same name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import typer
+
+import tinykernel
+from tinykernel.cli import app
+from tinykernel.papers import PaperClassifier
+
+# Python takes arrays where the command line takes files and says what they hold, and returns where
+# it prints.
+_FILES = {
+    "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size",
+    "seed", "groups", "as_json", "quiet", "html", "markdown",
+}  # fmt: skip
+# Names that mean something else in one of the two.
+_OTHERWISE = {
+    "export": {"project_format": "format"},
+    # What follows a training is a function of its own: `calibrate` on rows kept aside.
+    "train": {"reject_error": "max_error"},
+}
+_CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
+    "train": (
+        tinykernel.train, tinykernel.TernaryKernelClassifier, tinykernel.TernaryKernelRegressor,
+        PaperClassifier, tinykernel.windows, tinykernel.calibrate,
+    ),
+    "evaluate": (tinykernel.evaluate,),
+    "report": (tinykernel.report, tinykernel.report_page),
+    "bench": (tinykernel.bench,),
+    "verify": (tinykernel.verify,),
+    "export": (tinykernel.export,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", _CALLED)
+def test_names(command: str) -> None:
+    """An option without a parameter of its name is one that only files or printing need."""
+    options = {str(option.name) for option in typer.main.get_command(app).commands[command].params}
+    known = set[str]().union(*(inspect.signature(call).parameters for call in _CALLED[command]))
+    renamed = _OTHERWISE.get(command, {})
+    assert set(renamed) <= options
+    assert set(renamed.values()) <= known
+    assert options - known - _FILES - set(renamed) == set()

@@ -1,0 +1,92 @@
+"""What lets a repository of firmware check its model on every commit."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+import jinja2
+import numpy as np
+from numpy.typing import ArrayLike
+
+import tinykernel
+from tinykernel import resources
+from tinykernel.checks import check_choice
+from tinykernel.codegen.targets import find_target
+from tinykernel.files import temporary_folder
+from tinykernel.model import IntegerModel
+from tinykernel.modelfile import save
+
+__all__ = ["CI_SERVICES", "render_ci"]
+
+#: Where the file of a service belongs.
+CI_SERVICES = {"github": ".github/workflows/model.yml"}
+_DEFAULT_TARGET = "cortex-m4"
+
+
+def render_ci(
+    service: str, model: IntegerModel, files: Iterable[str], rows: ArrayLike, *, name: str,
+    target: str | None, budget: str | int | None, options: Mapping[str, str | None],
+) -> dict[str, bytes]:  # fmt: skip
+    """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
+
+    Parameters
+    ----------
+    service : {"github"}
+    model : IntegerModel
+    files : iterable of str
+        Paths of the export.
+    rows : array-like, shape (n_rows, n_inputs)
+        Raw inputs to verify on.
+    name : str
+        Of the model.
+    target : str or None
+        That is verified and measured; None for cortex-m4, as a library is for every target.
+    budget : str, int or None
+        As `tinykernel.report` takes it; None for what the chip has.
+    options : mapping of str to str or None
+        Those of the export, by their names on the command line.
+
+    Returns
+    -------
+    dict of str to bytes
+    """
+    check_choice("ci", service, tuple(CI_SERVICES))
+    row = find_target(target or _DEFAULT_TARGET)
+    on_chip = row.family != "host"
+    # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.
+    emulated = on_chip and row.zig is not None and bool(row.machines)
+    given = {"target": target, **options}
+    text = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
+        undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True,
+        autoescape=False,
+    ).get_template(f"{service}.yml.j2").render(
+        version=tinykernel.__version__, name=name,
+        options=" ".join(f"--{key} {shlex.quote(value)}" for key, value in given.items() if value),
+        compared=_generated(files, name),
+        verified=f"host,{row.name}" if emulated else "host",
+        reported=row.name if on_chip else "", budget=shlex.quote(str(budget)) if budget else "",
+    )  # fmt: skip
+    array = io.BytesIO()
+    np.save(array, model.as_raw(rows))
+    found = {f"ci/{name}.tkm": _file_of(model), "ci/rows.npy": array.getvalue()}
+    return {CI_SERVICES[service]: text.encode(), **found}
+
+
+def _generated(files: Iterable[str], name: str) -> list[str]:
+    """Return the folders, or files at the top, that hold the generated C."""
+    sources = [PurePosixPath(path) for path in files]
+    own = [path for path in sources if path.name in (f"{name}.c", f"{name}.h")]
+    places = {str(path if str(path.parent) == "." else path.parent) for path in own}
+    return sorted(places)
+
+
+def _file_of(model: IntegerModel) -> bytes:
+    """Return the model as a file that remembers nothing of its training."""
+    with temporary_folder() as folder:
+        path = Path(folder, "model.tkm")
+        save(model, path)
+        return path.read_bytes()
