@@ -92,7 +92,7 @@ def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) ->
 
 @pytest.mark.parametrize("core", ["cortex-m4", "atmega328p"])
 def test_on_cores(require_tool: Callable[[str], str], tmp_path: Path, core: str) -> None:
-    """The bytes in flash of a chip are those of Python, where flash is another address space too."""
+    """The bytes in flash of a chip are those of Python, in an address space of its own, too."""
     tools = {"cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
              "atmega328p": ("avr-gcc", "simavr")}[core]  # fmt: skip
     for tool in tools:
