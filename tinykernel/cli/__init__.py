@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tinykernel.cli.audit import audit_command
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
@@ -70,6 +71,7 @@ for _name, _command in (
     ("bench", bench_command),
     ("export", export_command),
     ("flash", flash_command),
+    ("audit", audit_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
     ("calibrate", calibrate_command),

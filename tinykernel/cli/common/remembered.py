@@ -144,7 +144,7 @@ def about_training(
     given : dict
         Further names and values, as the user gave them.
     """
-    from tinykernel.data.seen import record_of
+    from tinykernel.data.seen import hash_of, record_of
 
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
@@ -155,7 +155,11 @@ def about_training(
         "target": target,
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
-        "training_rows": {"rows": len(dataset.y_train), **record_of(dataset.X_train)},
+        "training_rows": {
+            "rows": len(dataset.y_train),
+            "sha256": hash_of(dataset.X_train, dataset.y_train),
+            **record_of(dataset.X_train),
+        },
     }
     if sizes is not None:
         found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,
