@@ -188,7 +188,7 @@ def test_ten_thousand_steps_on_this_computer(
     require_tool("gcc")
     model = CASES[kind]()
     platform = find_platforms(find_target("host"))[0]
-    n = 300 if model.local else 10000
+    n = 100 if model.local else 10000
     assert_equal_sequences(model, n, platform, tmp_path, SANITISERS)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.literals import check_name, string_literal, table_rows
 from tinykernel.codegen.packing import PackedModel, pack
-from tinykernel.codegen.tables import Definition, Table
+from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
@@ -244,6 +244,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "fingerprint": model.fingerprint()[:8],
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
+        "checksum": f"0x{checksum(packed.tables):08x}",
     }
 
 

@@ -15,7 +15,7 @@ __all__ = ["ADAPT_SHIFT", "OFFSETS_MAGIC", "Adaptation", "offset_largest"]
 
 OFFSETS_MAGIC = int.from_bytes(b"tkof", "little")
 #: A wrong label moves two offsets by 2**-ADAPT_SHIFT of what they lack, and 1.
-ADAPT_SHIFT = 2
+ADAPT_SHIFT = 3
 _WORDS = 5
 _INT32 = 2**31 - 1
 
@@ -40,12 +40,12 @@ class Adaptation:
         t_k = score_k + offset_k
         w   = the first index of the largest t
         if w != y:
-            step      = ((t_w - t_y) >> 2) + 1
+            step      = ((t_w - t_y) >> 3) + 1
             offset_y += min(step, B - offset_y)
             offset_w -= min(step, B + offset_w)
 
     That is the passive-aggressive update (Crammer et al. 2006) of the offsets alone, without a
-    margin and with a half of its step.
+    margin and with a quarter of its step.
 
     Parameters
     ----------
