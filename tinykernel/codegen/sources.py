@@ -18,7 +18,7 @@ from tinykernel.codegen.literals import (
     table_rows,
 )
 from tinykernel.codegen.packing import PackedModel, pack
-from tinykernel.codegen.tables import Definition, Table
+from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
@@ -245,6 +245,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "fingerprint": model.fingerprint()[:8],
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
+        "checksum": f"0x{checksum(packed.tables):08x}",
     }
 
 
