@@ -11,7 +11,12 @@ import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.literals import check_name, string_literal, table_rows
+from tinykernel.codegen.literals import (
+    check_name,
+    integer_literal,
+    string_literal,
+    table_rows,
+)
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.errors import TinykernelError
@@ -213,6 +218,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "kind": "" if stage is None else "signal" if stage.is_signal else "image",
         "decision": model.decision,
         "statement": _statement_comment(model),
+        "novelty_threshold": _novelty_threshold(model),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,
@@ -265,6 +271,13 @@ def _statement_comment(model: IntegerModel) -> list[str]:
         return []
     text = _in_comment(model.decision.statement).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(text, _COMMENT_WIDTH)
+
+
+def _novelty_threshold(model: IntegerModel) -> str:
+    """Return the threshold as C writes it; empty where there is none."""
+    if model.decision is None or model.decision.novelty_threshold is None:
+        return ""
+    return integer_literal(model.decision.novelty_threshold)
 
 
 def _feature_comment(model: IntegerModel) -> list[str]:
