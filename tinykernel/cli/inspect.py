@@ -139,6 +139,7 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
             "confidence_shift": found.shift,
             "temperature": found.temperature,
             "statement": found.statement,
+            "novelty_threshold": found.novelty_threshold,
         }
     }
 
@@ -179,6 +180,7 @@ def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
         ("least margin", least if found.rejects else "none: every row is answered"),
         ("confidence", f"{found.table[0]} to {found.table[-1]}, a step every "
          f"{1 << found.shift} of the margin"),
+        ("novel above", "" if found.novelty_threshold is None else str(found.novelty_threshold)),
         ("promise", found.statement),
     ]  # fmt: skip
 
