@@ -1,0 +1,121 @@
+"""Write the table of docs/verification.md: what was checked, on what, how often, with what result.
+
+Runs the proofs, and a share of the fuzzing if asked; --fuzz-log takes the output of
+a `make fuzz` that was run before. Needs a checkout: random models are those of the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.firmware.local_models import ALL  # noqa: E402
+from tests.random_models import make_model, random_model  # noqa: E402
+from tinykernel.codegen.certificate import certificate  # noqa: E402
+from tinykernel.codegen.sources import render_sources  # noqa: E402
+from tinykernel.model import IntegerModel  # noqa: E402
+
+CHECKER = ROOT / "firmware" / "check_proof.py"
+PAGE = ROOT / "docs" / "verification.md"
+BEGIN, END = "<!-- figures of benchmarks/verification.py -->", "<!-- end of figures -->"
+
+
+def run(arguments: list[object]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, arguments)], cwd=ROOT, capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+
+
+def prove(model: IntegerModel, folder: Path) -> tuple[bool, float, float]:
+    """Say whether a proof is accepted, the processor seconds that took, and writing it."""
+    begin = time.process_time()
+    (folder / "p.json").write_bytes(certificate(model))
+    written = time.process_time() - begin
+    (folder / "m.c").write_bytes(render_sources(model, "m")["src/m.c"])
+    before = os.times()
+    done = run([CHECKER, folder / "p.json", folder / "m.c"])
+    after = os.times()
+    used = after.children_user + after.children_system
+    return done.returncode == 0, used - before.children_user - before.children_system, written
+
+
+def tamper(folder: Path, rng: np.random.Generator) -> bool:
+    """Change one digit in one table of the C, and say whether the checker refuses it."""
+    text = (folder / "m.c").read_text()
+    digits = [match.start() for match in re.finditer(r"(?<=[\s-])[1-8](?=,)|[0-9a-f](?=u,)", text)]
+    if not digits:
+        return True
+    at = int(rng.choice(digits))
+    (folder / "m.c").write_text(text[:at] + ("1" if text[at] != "1" else "2") + text[at + 1 :])
+    return run([CHECKER, folder / "p.json", folder / "m.c"]).returncode == 1
+
+
+def proofs(n: int) -> list[tuple[str, str, str]]:
+    models = [make_model(seed, bits=8 + 8 * (seed % 2)) for seed in range(n)]
+    rng, accepted, refused = np.random.default_rng(0), 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number, model in enumerate(models, 1):
+            accepted += prove(model, folder)[0]
+            refused += tamper(folder, rng)
+            print(f"[{number}/{len(models)}] proofs", flush=True)
+        large = random_model(1, n_features=784, n_blocks=8, n_classes=10, permutation="orbit")
+        image = ALL["image, 28 x 28"]()
+        rows = [
+            (kind, *prove(model, folder))
+            for kind, model in (
+                ("784 inputs, 8 blocks of 1,024 rows", large),
+                ("an image of 28 x 28", image),
+            )
+        ]
+    return [
+        ("`check_proof.py` accepts the proof of the C", f"{len(models)} random models",
+         f"{accepted} accepted"),
+        ("one digit of one table changed", f"the same {len(models)}", f"{refused} refused"),
+        *(("time of `check_proof.py`", kind, f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
+           f"one processor; {written:.1f} s to write it") for kind, ok, used, written in rows),
+    ]  # fmt: skip
+
+
+def fuzz(scale: float | None, log: str | None) -> list[tuple[str, str, str]]:
+    if log is None:
+        said = run(["-m", "tests.fuzz", "--scale", scale]).stdout.splitlines()[-1]
+        what = f"`make fuzz FUZZ_SCALE={scale:g}`"
+    else:
+        said, what = Path(log).read_text().splitlines()[-1], "`make fuzz`"
+    counts = said.split("; ")
+    names = ("crashes", "uncaught", "sanitizer", "differences", "largest", "longest")
+    found = [part for part in counts if any(name in part for name in names)]
+    return [(what, ", ".join(part for part in counts if part not in found), ", ".join(found))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--fuzz-scale", type=float, help="share of a make fuzz to run, none if not given"
+    )
+    parser.add_argument("--fuzz-log", help="output of a make fuzz, in place of running it")
+    parser.add_argument("--models", type=int, default=50, help="random models to prove")
+    given = parser.parse_args()
+    asked = given.fuzz_scale or given.fuzz_log
+    rows = [*proofs(given.models), *(fuzz(given.fuzz_scale, given.fuzz_log) if asked else [])]
+    table = "\n".join(["| what | on what | result |", "|---|---|---|"]
+                      + [f"| {' | '.join(row)} |" for row in rows])  # fmt: skip
+    print(table)
+    text = PAGE.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    PAGE.write_text(f"{head}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
