@@ -48,6 +48,22 @@ def test_json(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert found["rows"] == 600
 
 
+def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """The threshold of novelty is written, printed and shown; too few rows write nothing."""
+    output = tmp_path / "m.tkm"
+    given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms")
+    result = run(*given, "5%", "--json")
+    assert result.exit_code == 0, result.output
+    threshold = json.loads(result.stdout)["novelty"]["threshold"]
+    shown = json.loads(run("inspect", output, "--json").stdout)
+    assert shown["decision"]["novelty_threshold"] == threshold
+    far = load(output).is_novel(arrays(fresh)["X"])
+    assert 0 < far.mean() < 0.05
+    output.unlink()
+    assert "at least 2995 independent ones are needed" in failed(*given, "0.1%")
+    assert not output.exists()
+
+
 def test_rows_of_the_training_are_refused(work: Path, tmp_path: Path) -> None:
     """A model is too sure of the rows it learned from: they promise nothing, unless forced."""
     data, output = arrays(work / "data.npz"), tmp_path / "m.tkm"
