@@ -115,12 +115,12 @@ def shaped_sample(index: int) -> IntegerModel:
 
 
 def decided(model: IntegerModel, index: int) -> IntegerModel:
-    """Give a model decisions: without a margin, with one, or with one a class."""
+    """Give a model decisions: no margin, one, or one a class; half of them with novelty."""
     margins = ([0], [1000 + index], list(range(1000, 1000 + model.n_classes)))[index % 3]
     none = np.zeros(1)
     decision = Decision(
         np.array(margins, np.uint32), np.arange(64, dtype=np.uint8), 1 + index % 12, 1.0,
-        none.astype(np.uint32), none + 0.5,
+        none.astype(np.uint32), none + 0.5, novelty_threshold=(None, 5000)[index % 2],
     )  # fmt: skip
     return replace(model, decision=decision)
 
