@@ -337,6 +337,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         per_class: bool = False,
         confidence: float = 0.95,
         groups: ArrayLike | None = None,
+        false_alarms: float | None = None,
     ) -> Calibration:
         """Fit probabilities, and when to answer, to rows that were not trained on.
 
@@ -344,7 +345,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
 
         Parameters
         ----------
-        X, y, max_error, coverage, per_class, confidence, groups
+        X, y, max_error, coverage, per_class, confidence, groups, false_alarms
             As for `tinykernel.calibrate`.
 
         Returns
@@ -360,7 +361,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         found = calibrate(
             self.quantize(), flat(X)[0], y, max_error=max_error, coverage=coverage,
-            per_class=per_class, confidence=confidence, groups=groups,
+            per_class=per_class, confidence=confidence, groups=groups, false_alarms=false_alarms,
         )  # fmt: skip
         assert found.model.decision is not None
         self.decision_ = found.model.decision

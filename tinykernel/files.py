@@ -14,6 +14,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tinykernel.errors import TinykernelError
 
@@ -24,6 +25,7 @@ __all__ = [
     "is_file_of_export",
     "is_unchanged_export",
     "manifest",
+    "read_manifest",
     "refuse_inputs",
     "refuse_occupied",
     "remove_leftovers",
@@ -266,8 +268,8 @@ def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
     return found == expected
 
 
-def _digests(folder: Path) -> object:
-    """Return what the manifest of an export says of its files, or None where there is no such."""
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return what the manifest of an export says, or None where there is no such."""
     file = folder / MANIFEST
     try:
         if not stat.S_ISREG(file.lstat().st_mode) or file.stat().st_size > _LARGEST_MANIFEST:
@@ -276,7 +278,13 @@ def _digests(folder: Path) -> object:
     except (OSError, ValueError, RecursionError):
         return None
     is_ours = isinstance(content, dict) and content.get("format") == _EXPORT
-    return content.get("files", {}) if is_ours else None
+    return content if is_ours else None
+
+
+def _digests(folder: Path) -> object:
+    """Return what the manifest of an export says of its files, or None where there is no such."""
+    content = read_manifest(folder)
+    return None if content is None else content.get("files", {})
 
 
 def is_file_of_export(folder: Path, name: str) -> bool:

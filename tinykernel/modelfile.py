@@ -654,7 +654,7 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
 _LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
-          "thresholds": 2, "values": 2, "units": 2}  # fmt: skip
+          "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 _FIELDS: dict[str, dict[str, _Check]] = {
@@ -683,6 +683,7 @@ _FIELDS: dict[str, dict[str, _Check]] = {
         **_each("table", _array(1, "uint8")),
         **_each("set_levels", _array(1, "float64")),
         **_each("shift", _scalar(int)),
+        **_each("novelty_threshold", _or_none(_scalar(int))),
         **_each("temperature", _scalar(float)),
         **_each("statement", _scalar(str)),
     },

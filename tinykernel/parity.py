@@ -23,11 +23,13 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import margins
+from tinykernel.model.decision import margins, novelties
 
 __all__ = ["Difference", "VerifyResult", "verify"]
 
 _HOPS_AT_ONCE = 1024
+# What follows the scores, as far as a model has it.
+_COLUMNS = ("label", "decision", "margin", "confidence", "novelty", "whether it is novel")
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Difference:
     row : int
         Row of the data, from 0; of a stream the decision.
     what : str
-        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"`` or
-        ``"input 3"``.
+        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"``,
+        ``"novelty"``, ``"whether it is novel"`` or ``"input 3"``.
     expected, got : int
         Python's value and the C's.
     """
@@ -246,13 +248,15 @@ def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]
 
 
 def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return scores and labels, and of a model that decides decision, margin and confidence."""
+    """Return scores and labels, and what a model that decides says of them."""
     if model.values is not None:  # and whether a second call gives others
         return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
     columns = [scores, scores.argmax(axis=1)]
     if model.decision is not None:
         decision, (_, margin) = model.decision, margins(scores)
         columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
+        if decision.novelty_threshold is not None:
+            columns += [novelties(scores), decision.is_novel(scores)]
     return np.column_stack(columns).astype(np.int32)
 
 
@@ -336,7 +340,7 @@ def _what(model: IntegerModel, entry: str, column: int) -> str:
         names = model.values.names
         return f"value {names[column]!r}" if column < len(names) else "second call"
     if column >= model.n_classes:
-        return ("label", "decision", "margin", "confidence")[column - model.n_classes]
+        return _COLUMNS[column - model.n_classes]
     return f"score of class {model.classes[column]!r}"
 
 

@@ -10,7 +10,8 @@
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
  * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
- * measured are the functions of decision and confidence.
+ * measured are the functions of decision and confidence. With -DNOVELTY=1 novelty and whether it is
+ * novel follow these, and the latter is measured, too.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -44,9 +45,16 @@ static JOIN(MODEL, _quantized_t) quantized[FEATURES];
 #endif
 static uint32_t scratch[SCRATCH_WORDS];
 #ifdef DECISIONS
+#ifdef NOVELTY
+static int32_t result[CLASSES + 6];
+#else
 static int32_t result[CLASSES + 4];
+#endif
 static uint32_t margin;
 static volatile uint8_t sure;
+#ifdef NOVELTY
+static volatile int novel;
+#endif
 #else
 static int32_t result[CLASSES + 1];
 #endif
@@ -63,6 +71,18 @@ static int32_t differs(void)
         }
     }
     return 0;
+}
+#endif
+
+#ifdef DECISIONS
+/* What follows from the scores alone. */
+static void judge_scores(void)
+{
+    result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+#ifdef NOVELTY
+    result[CLASSES + 4] = JOIN(MODEL, _novelty)(result);
+    result[CLASSES + 5] = JOIN(MODEL, _is_novel)(result);
+#endif
 }
 #endif
 
@@ -89,6 +109,9 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     (void)entry;
 #ifdef DECISIONS
     sure = JOIN(MODEL, _confidence)(result);
+#ifdef NOVELTY
+    novel = JOIN(MODEL, _is_novel)(result);
+#endif
     return JOIN(MODEL, _decide)(raw, scratch, &margin);
 #else
     return JOIN(MODEL, _predict)(raw, scratch);
@@ -126,7 +149,7 @@ static void run_row(uint32_t entry)
         result[CLASSES + 1] = JOIN(MODEL, _decide_scores)(result, &margin);
     }
     result[CLASSES + 2] = (int32_t)margin;
-    result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+    judge_scores();
 #else
     result[CLASSES] = tk_measured(entry);
 #ifdef VALUES
@@ -205,7 +228,7 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             fill_scratch();
             result[CLASSES + 1] = JOIN(MODEL, _stream_decide)(&state, scratch, &margin);
             result[CLASSES + 2] = (int32_t)margin;
-            result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
+            judge_scores();
 #endif
 #endif
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {

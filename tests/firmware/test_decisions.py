@@ -17,14 +17,15 @@ from tinykernel.build.program import WARNING_FLAGS, find_platforms
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.codegen.targets import find_target
-from tinykernel.model.decision import Decision, margins
+from tinykernel.model.decision import Decision, margins, novelties
 from tinykernel.model.integer import IntegerModel
 from tinykernel.parity import verify
 
 
 def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> IntegerModel:
-    """Return a model that refuses about half of these rows, and is as sure as can be of some."""
-    labels, margin = margins(model.scores(X))
+    """Return a model that refuses about half of these rows, and finds half of them novel."""
+    scores = model.scores(X)
+    labels, margin = margins(scores)
     thresholds = [int(np.median(margin))]
     if per_class:
         thresholds = [
@@ -36,6 +37,7 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
     decision = Decision(
         np.array(thresholds, np.uint32), np.linspace(3, 255, 64).astype(np.uint8), shift, 1.0,
         none.astype(np.uint32), none + 0.5, "a promise with */ in it",
+        int(np.median(novelties(scores))),
     )  # fmt: skip
     return dataclasses.replace(model, decision=decision)
 
@@ -54,12 +56,13 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
 def test_decisions_on_this_computer(
     require_tool: Callable[[str], str], kind: str, per_class: bool
 ) -> None:
-    """Labels, refusals, margins and confidences are Python's, through every entry."""
+    """Labels, refusals, margins, confidences and novelty are Python's, through every entry."""
     require_tool("gcc")
     model = CASES[kind]()
     X = random_raw(model, 1, 40)
     found = deciding(model, X, per_class)
     assert 5 < np.sum(found.decide(X) < 0) < 35
+    assert 5 < np.sum(found.is_novel(X)) < 35
     result = verify(found, X, flags=SANITISERS)
     assert result.first_difference is None
 
@@ -78,7 +81,12 @@ def test_decisions_on_emulated_cores(
 
 
 @pytest.mark.parametrize(
-    ("place", "what"), [("TK_THRESHOLD(i)", "decision"), ("tk_confidence", "confidence")]
+    ("place", "what"),
+    [
+        ("TK_THRESHOLD(i)", "decision"),
+        ("tk_confidence", "confidence"),
+        ("TK_NOVELTY_THRESHOLD", "whether it is novel"),
+    ],
 )
 def test_a_wrong_decision_is_found(
     require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, place: str, what: str
@@ -92,7 +100,7 @@ def test_a_wrong_decision_is_found(
     def wrong_pack(given: IntegerModel):
         packed = true_pack(given)
         definitions = tuple(
-            dataclasses.replace(one, value="1u") if one.name == place else one
+            dataclasses.replace(one, value="1") if one.name == place else one
             for one in packed.definitions
         )
         tables = tuple(
@@ -118,7 +126,13 @@ def test_without_a_decision_part_the_c_is_as_before(
         assert b"decide" not in text
         assert b"onfidence" not in text
     X = random_raw(model, 1, 10)
-    files = render_sources(deciding(model, X), "sure")
+    sure = deciding(model, X)
+    files = render_sources(sure, "sure")
+    assert b"NOVELTY_THRESHOLD" in files["include/sure.h"]
+    assert sure.decision is not None
+    bare = dataclasses.replace(sure.decision, novelty_threshold=None)
+    for path, text in render_sources(dataclasses.replace(sure, decision=bare), "bare").items():
+        assert b"novel" not in text or path.endswith("tk_decide.h")
     assert b"#define SURE_UNKNOWN (-1)" in files["include/sure.h"]
     (tmp_path / "sure.h").write_bytes(files["include/sure.h"])
     (tmp_path / "sure.c").write_bytes(render_single(files, "sure")["single/sure.c"])

@@ -30,7 +30,8 @@ class Output:
     ----------
     values : ndarray, shape (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
         Scores and the label that the predict function gave, int32, and of a model that decides also
-        decision, margin and confidence; or the quantized inputs. Of a stream one row for each
+        decision, margin and confidence, with a threshold of novelty also novelty and whether it is
+        novel; or the quantized inputs. Of a stream one row for each
         window that ended. Of a regressor values, and whether a second call gave others.
     n_scores : int
     stack : int
@@ -107,6 +108,8 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
     more = 1 if model.decision is None else 4
+    if model.decision is not None and model.decision.novelty_threshold is not None:
+        more += 2
     return np.dtype([("values", "<i4", (model.n_scores + more,))])
 
 

@@ -259,6 +259,8 @@ def build_model(
         names.append("-DVALUES=1")
     if model.decision is not None:
         names.append("-DDECISIONS=1")
+        if model.decision.novelty_threshold is not None:
+            names.append("-DNOVELTY=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)

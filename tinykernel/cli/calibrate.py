@@ -70,6 +70,14 @@ def calibrate_command(
             "--coverage", parser=parse_share, metavar="SHARE", help="answer this share, e.g. 95%"
         ),
     ] = None,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(
+            "--false-alarms", parser=parse_share, metavar="SHARE",
+            help="also tell what looks like no class, and take at most this share of rows like "
+            "these for it, e.g. 1%",
+        ),
+    ] = None,
     per_class: Annotated[
         bool, typer.Option("--per-class", metavar="", help="a threshold and a promise a class")
     ] = False,
@@ -129,6 +137,7 @@ def calibrate_command(
     found = calibrate(
         integer, rows.X, rows.y, max_error=max_error, coverage=coverage, per_class=per_class,
         confidence=confidence, groups=None if same_groups else rows.group,
+        false_alarms=false_alarms,
     )  # fmt: skip
     save(found.model, output, memory.everything | about_calibration(rows, found))
     if as_json:
@@ -153,8 +162,10 @@ def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
 def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
     """Return what the model file is to remember of its calibration."""
     from tinykernel.data.seen import record_of
+    from tinykernel.decisions import expected_counts
 
     return {"calibration": {"data": rows.source, **found.to_dict()},
+            "held_out": expected_counts(found.model, rows.X).to_dict(),
             "calibration_rows": {"rows": found.rows, **record_of(rows.X)}}  # fmt: skip
 
 
@@ -171,6 +182,9 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
     of = f"{found.rows} rows"
     if found.groups is not None:
         of += f" of {found.groups} groups, which count as {found.independent:.0f} independent rows"
+    novelty = [] if found.alarms is None else [
+        ("novel", f"above {found.alarms.threshold}: {found.alarms.alarms} of these rows")
+    ]  # fmt: skip
     before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
     return [
         ("rows", of),
@@ -178,5 +192,6 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
         ("answered", f"{percent(found.coverage)}, of which {found.wrong} are wrong "
          f"({percent(found.wrong / max(1, found.answered))})"),
         ("least margin", shown if any(thresholds) else "none: every row is answered"),
+        *novelty,
         ("calibration", f"expected error of the probabilities {before}, calibrated {after}"),
     ]  # fmt: skip

@@ -138,6 +138,7 @@ def export_command(
         force=force,
         ci=ci,
         budget=None if ci is None else _budget(budget, memory, row),
+        about=memory.everything,
     )
     if as_json:
         print_json(result)

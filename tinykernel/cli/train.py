@@ -28,9 +28,15 @@ from tinykernel.cli.common.options import (
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, size
 from tinykernel.cli.common.progress import showing_progress
+from tinykernel.cli.common.rejecting import (
+    check_held,
+    decided,
+    default_budget,
+    less_decisions,
+    rows_aside,
+)
 from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.predict import in_batches
-from tinykernel.cli.rejecting import check_held, decided, default_budget, less_decisions, rows_aside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -458,8 +464,8 @@ def train_command(
     result = summary(trained, dataset) | _save(trained, output, about)
     if aside is not None and reject_error is not None:
         trained, said = decided(trained, aside, reject_error, target, budget, output)
-        result = summary(trained, dataset) | _save(trained, output, about | said)
-        result |= said
+        about |= said
+        result = summary(trained, dataset) | _save(trained, output, about) | said
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
         result |= _judged(trained, dataset, extra)
@@ -467,6 +473,7 @@ def train_command(
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
+    result |= _save(trained, output, about | {"accuracy": _accuracies_of(result)})
     if as_json:
         print_json(result | {"evaluation": None if found is None else found.to_dict()})
     elif not quiet:
@@ -812,6 +819,12 @@ def _train(
             value_name=dataset.label if parameters.get("task") == "regression" else None,
             **parameters,
         )
+
+
+def _accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the accuracies (R2 of values) of the integers, for the model file."""
+    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
+    return {name: float(result[name]) for name in names if result.get(name) is not None}
 
 
 def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[str, Any]:

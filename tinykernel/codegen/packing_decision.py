@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table
 from tinykernel.model.integer import IntegerModel
 
@@ -20,6 +21,9 @@ def pack_decision(model: IntegerModel) -> Parts:
         Table("tk_confidence", "uint8_t", decision.table, "decision",
               "By the margin, how many of 256 labels are right."),
     ]  # fmt: skip
+    if decision.novelty_threshold is not None:
+        value = integer_literal(decision.novelty_threshold)
+        parts.append(Definition("TK_NOVELTY_THRESHOLD", value, "largest novelty of a class"))
     thresholds = decision.thresholds
     if decision.rejects and np.ptp(thresholds) == 0:
         value = f"{int(thresholds[0])}u"

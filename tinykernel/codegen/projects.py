@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import tinykernel
 from tinykernel import resources
+from tinykernel.codegen.audit import provenance
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
 from tinykernel.codegen.packing import FORMAT
@@ -331,6 +332,7 @@ def export(
     vectors: ArrayLike | None = None,
     ci: str | None = None,
     budget: str | int | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write a model as a complete project.
 
@@ -353,6 +355,8 @@ def export(
         of the firmware's repository, with the model in ``ci/``.
     budget : str or int, optional
         What the workflow checks, as `tinykernel.report` takes it; by default what the chip has.
+    about : mapping, optional
+        What a model file says of its training; the manifest repeats it.
 
     Returns
     -------
@@ -391,6 +395,7 @@ def export(
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
         target=None if target is None else find_target(target).name,
+        **provenance("model" if name is None else name, about or {}),
     )
     replace_folder_atomically(folder, files, force=force)
     return [Path(folder, *path.split("/")) for path in files]

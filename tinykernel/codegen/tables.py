@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +16,7 @@ __all__ = [
     "Parts",
     "Table",
     "bit_words",
+    "checksum",
     "flag",
     "pair_words",
     "smallest_type",
@@ -23,6 +26,8 @@ __all__ = [
 WORD = 32
 _SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "uint32_t": 4, "int32_t": 4,
           "float": 4}  # fmt: skip
+_DTYPES = {"uint8_t": "u1", "int8_t": "i1", "uint16_t": "<u2", "int16_t": "<i2", "uint32_t": "<u4",
+           "int32_t": "<i4", "float": "<f4"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,15 @@ class Table:
     def n_bytes(self) -> int:
         """Flash that it takes."""
         return _SIZES[self.c_type] * int(self.values.size)
+
+    def data(self) -> bytes:
+        """Return the bytes that it takes in flash of a little-endian core."""
+        return np.asarray(self.values).astype(_DTYPES[self.c_type]).tobytes()
+
+
+def checksum(tables: Iterable[Table]) -> int:
+    """Return the CRC-32 of tables one after the other, as ``tk_check.h`` computes it."""
+    return zlib.crc32(b"".join(table.data() for table in tables))
 
 
 #: What one step of packing adds to a source.

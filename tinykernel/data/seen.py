@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEPT", "digests", "record_of", "seen_before"]
+__all__ = ["KEPT", "digests", "hash_of", "record_of", "seen_before"]
 
 #: Digests in a record, each of five bytes.
 KEPT = 1024
@@ -42,6 +42,19 @@ def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
             digest = hashlib.blake2b(values.tobytes(), digest_size=_BYTES).digest()
             found[row] = int.from_bytes(digest, "big")
     return found
+
+
+def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
+    """Return the SHA-256 of rows and their labels, whatever their order.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1, 2], [2, 1]]), np.array(["a", "b"])
+    >>> hash_of(X, y) == hash_of(X[::-1], y[::-1]), hash_of(X, y) == hash_of(X, y[::-1])
+    (True, False)
+    """
+    rows = zip(digests(X).tolist(), y.tolist(), strict=True)
+    return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
 
 def record_of(X: NDArray[Any]) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from tinykernel.decisions.confidence import (
     fit_temperature,
     softmax,
 )
+from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import Decision, deficits, margins
+from tinykernel.model.decision import Decision, deficits, margins, novelties
 
 __all__ = ["Calibration", "calibrate", "error_by_coverage"]
 
@@ -52,6 +53,8 @@ class Calibration:
     error_before, error_after : float
         Expected calibration error of the probabilities, with temperature 1 and with that of the
         other half of the rows.
+    alarms : Alarms or None
+        What novelty says of these rows, where a rate of false alarms was asked for.
     """
 
     model: IntegerModel
@@ -64,6 +67,7 @@ class Calibration:
     confidence: float
     error_before: float
     error_after: float
+    alarms: Alarms | None = None
 
     @property
     def coverage(self) -> float:
@@ -92,6 +96,7 @@ class Calibration:
             "thresholds": self.model.decision.thresholds.tolist(),
             "temperature": self.model.decision.temperature,
             "calibration_error": [self.error_before, self.error_after],
+            **({} if self.alarms is None else {"novelty": self.alarms.to_dict()}),
         }
 
 
@@ -119,6 +124,7 @@ def calibrate(
     per_class: bool = False,
     confidence: float = 0.95,
     groups: ArrayLike | None = None,
+    false_alarms: float | None = None,
 ) -> Calibration:
     """Fit probabilities, and a threshold below which the model says that it does not know.
 
@@ -141,6 +147,9 @@ def calibrate(
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. The promise is then for new groups: rows
         of one group are alike, and count as fewer. Without, it is for new rows of the same groups.
+    false_alarms : float, optional
+        Share of rows of known classes that may be taken for novel, at most: the threshold of
+        novelty is the lowest for which that can be promised. Without, there is none.
 
     Returns
     -------
@@ -173,6 +182,10 @@ def calibrate(
     True
     """
     _check_wishes(max_error, coverage, per_class, confidence)
+    if false_alarms is not None and not 0 < false_alarms < 1:
+        raise TinykernelError(
+            f"calibrate: the share of false alarms must be above 0 and below 1; got {false_alarms}"
+        )
     integer = as_integer_model(model)
     if integer.values is not None:
         raise TinykernelError("calibrate: the model predicts values, not classes")
@@ -182,12 +195,16 @@ def calibrate(
     choices = _choices(rows, wish, independent / len(rows.labels))
     thresholds = np.array([choice.threshold for choice in choices], dtype=np.uint32)
     bound = max(choice.bound for choice in choices)
+    found = None if false_alarms is None else alarms(
+        novelties(rows.scores), rows.groups, false_alarms, 1 - confidence
+    )  # fmt: skip
     table, shift = confidence_table(margins(rows.scores)[1], rows.right)
     set_deficits, set_levels = _set_levels(rows)
     floats = rows.scores.astype(np.float64) * integer.decision_scale
     decision = Decision(
         thresholds, table, shift, fit_temperature(floats, rows.labels), set_deficits, set_levels,
-        _statement(rows, wish, bound),
+        _statement(rows, wish, bound) + ("" if found is None else found.statement),
+        None if found is None else found.threshold,
     )  # fmt: skip
     answers = decision.decide(rows.scores)
     before, after = _errors(floats, rows)
@@ -202,6 +219,7 @@ def calibrate(
         confidence=confidence,
         error_before=before,
         error_after=after,
+        alarms=found,
     )
 
 

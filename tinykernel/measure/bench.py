@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 _HARNESS = (
-    "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch", "main"
+    "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch",
+    "judge_scores", "main",
 )  # fmt: skip
 _AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
 _VOLTS = {"mv": 1e-3, "v": 1.0}

@@ -46,7 +46,7 @@ MOST_KERNELS = {"signal": 512, "image": 192}
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 # Code differs from compiler to compiler: by up to an eighth of the estimate and some bytes more,
-# with GCC and zig on 56 trained models and four targets.
+# with GCC and zig on some forty trained models of each of four targets.
 _MARGIN_SHARE, _MARGIN_BYTES = 8, 24
 # Which stages of the transforms halve depends on what was learned, and so does the code.
 _SLACK = 64

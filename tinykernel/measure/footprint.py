@@ -85,13 +85,13 @@ def measure_footprint(
 ) -> Footprint:
     """Build a program with the model and one without it, and compare the two.
 
-    `entries` are the functions of it that are called: by default predict, or decide and confidence
-    where it has them.
+    `entries` are the functions of it that are called: by default predict, or decide, confidence and
+    is_novel where it has them.
 
     What does not compile, and a stack without a bound, is an error.
     """
     row = find_target(target)
-    names = entries or (("predict",) if model.decision is None else ("decide", "confidence"))
+    names = entries or _entries(model)
     if row.family == "host":
         raise TinykernelError(
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
@@ -147,10 +147,19 @@ def flash_parts(model: IntegerModel) -> tuple[str, ...]:
     return (*FLASH_PARTS[:4], "decision", *FLASH_PARTS[4:])
 
 
+def _entries(model: IntegerModel) -> tuple[str, ...]:
+    """Return the functions that an application of the model calls."""
+    if model.decision is None:
+        return ("predict",)
+    novelty = () if model.decision.novelty_threshold is None else ("is_novel",)
+    return ("decide", "confidence", *novelty)
+
+
 _CALLS = {
     "predict": f"{MODEL}_predict(input, scratch)",
     "decide": f"{MODEL}_decide(input, scratch, &margin)",
     "confidence": f"{MODEL}_confidence((const int32_t *)scratch)",
+    "is_novel": f"{MODEL}_is_novel((const int32_t *)scratch)",
 }
 
 

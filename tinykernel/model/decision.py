@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 
-__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins"]
+__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins", "novelties"]
 
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
@@ -41,6 +41,19 @@ def deficits(scores: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.asarray(wide.max(axis=1, keepdims=True) - wide)
 
 
+def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return how little each row looks like any class: -1 less its largest score.
+
+    The -1 keeps it an int32, whatever the score is.
+
+    Examples
+    --------
+    >>> novelties(np.array([[5, 9, -2], [-(2**31), -(2**31), -(2**31)]], dtype=np.int32)).tolist()
+    [-10, 2147483647]
+    """
+    return np.asarray(~scores.max(axis=1), dtype=np.int32)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision:
     """How sure a model is of a label, and when it does not answer.
@@ -50,6 +63,7 @@ class Decision:
 
         decision   = label if margin >= thresholds[label] else -1
         confidence = table[min(margin >> shift, 63)]
+        novel      = -1 - largest score > novelty_threshold
 
     where ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence
     c says that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
@@ -70,6 +84,8 @@ class Decision:
         Ascending, above 0 and below 1: with what probability a new row falls short by no more.
     statement : str
         What was promised, and on which rows. Information only.
+    novelty_threshold : int or None
+        The largest novelty of what looks like a class, an int32; None where that was not asked for.
 
     Raises
     ------
@@ -84,6 +100,7 @@ class Decision:
     set_deficits: NDArray[np.uint32]
     set_levels: NDArray[np.float64]
     statement: str = ""
+    novelty_threshold: int | None = None
 
     def __post_init__(self) -> None:
         """Check every field and make the arrays read-only."""
@@ -98,6 +115,11 @@ class Decision:
         levels = self.set_levels
         wrong = {
             "shift": isinstance(self.shift, bool) or self.shift not in range(32),
+            "novelty threshold": self.novelty_threshold is not None
+            and (
+                isinstance(self.novelty_threshold, bool)
+                or not -(2**31) <= self.novelty_threshold < 2**31
+            ),
             "temperature": not (np.isfinite(self.temperature) and self.temperature > 0),
             "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
             "deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
@@ -109,7 +131,10 @@ class Decision:
 
     def header(self) -> dict[str, Any]:
         """Return what is no array and counts in a comparison, as JSON types."""
-        return {"shift": int(self.shift), "temperature": float(self.temperature).hex()}
+        own = {"shift": int(self.shift), "temperature": float(self.temperature).hex()}
+        if self.novelty_threshold is not None:
+            own["novelty_threshold"] = int(self.novelty_threshold)
+        return own
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
@@ -134,6 +159,14 @@ class Decision:
         _, margin = margins(scores)
         found: NDArray[np.uint8] = self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)]
         return found
+
+    def is_novel(self, scores: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether each row looks like no class."""
+        if self.novelty_threshold is None:
+            raise TinykernelError(
+                "the model has no threshold of novelty; tinykernel calibrate --false-alarms sets it"
+            )
+        return np.asarray(novelties(scores) > self.novelty_threshold)
 
     def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes; `decisions` has one column a class."""

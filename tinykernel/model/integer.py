@@ -16,7 +16,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import reference
 from tinykernel.model.arrays import checked_array
-from tinykernel.model.decision import Decision
+from tinykernel.model.decision import Decision, novelties
 from tinykernel.model.diagonals import LARGEST
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
@@ -596,6 +596,47 @@ class IntegerModel:
             If the model was not calibrated.
         """
         return self._decides().confidence(self.scores(X))
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Return how little rows look like any class: ``<name>_novelty`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows,)
+            -1 less the largest score.
+
+        Raises
+        ------
+        TinykernelError
+            If the model is a regressor.
+        """
+        if self.values is not None:
+            raise TinykernelError("novelty: the model predicts values, not classes")
+        return novelties(self.scores(X))
+
+    def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Return which rows look like no class: ``<name>_is_novel`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated with a rate of false alarms.
+        """
+        return self._decides().is_novel(self.scores(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return calibrated probabilities of the classes.

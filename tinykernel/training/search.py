@@ -163,8 +163,8 @@ class _Search:
         elif self.races:
             most = min(most, p // 2 // _WORD * _WORD)
         size = min(p, max(most, d))
-        if self.races:
-            # Work: rows times components times epochs.
+        if self.races and p:
+            # Work: rows times components times epochs. A linear part alone costs next to nothing.
             share = _FINAL / min(_FOLDS_OF_A_FINAL, len(self.data.folds)) if final else _HEAT
             work = share * self.first.epochs * len(self.data.truth) / n
             epochs = min(round(work * max(p, 1) / max(size, 1)), epochs)

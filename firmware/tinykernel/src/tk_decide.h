@@ -6,6 +6,8 @@
  *                          every label is one
  *   TK_CONFIDENCE_SHIFT    0..31: of margins, to places in tk_confidence
  *   tk_confidence[64]      uint8_t, ascending
+ *   TK_NOVELTY_THRESHOLD   int32_t, the largest novelty of what looks like a class; not defined
+ *                          where nobody asks for it
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H
@@ -60,6 +62,22 @@ TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
     margin >>= TK_CONFIDENCE_SHIFT;
     return tk_confidence[margin < 63u ? margin : 63u];
 }
+
+#if defined(TK_NOVELTY_THRESHOLD)
+
+/* How little the scores look like any class: -1 less the largest one, which no int32_t overflows.
+ */
+TK_INLINE int32_t tk_novelty_of(const int32_t *scores)
+{
+    return -1 - scores[tk_largest(scores)];
+}
+
+TK_INLINE int tk_is_novel(const int32_t *scores)
+{
+    return tk_novelty_of(scores) > TK_NOVELTY_THRESHOLD;
+}
+
+#endif
 
 #if TK_LOCAL
 typedef tk_sensor_t tk_given_t;

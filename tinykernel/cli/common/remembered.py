@@ -110,6 +110,12 @@ class Remembered:
 
         return seen_before(X, self.everything.get("training_rows"))
 
+    def share_calibrated(self, X: Any) -> float | None:
+        """Return the share of rows that decisions were fitted to, or None as above."""
+        from tinykernel.data.seen import seen_before
+
+        return seen_before(X, self.everything.get("calibration_rows"))
+
 
 def remembered(model: Path) -> Remembered:
     """Read what a model file remembers.
@@ -144,7 +150,7 @@ def about_training(
     given : dict
         Further names and values, as the user gave them.
     """
-    from tinykernel.data.seen import record_of
+    from tinykernel.data.seen import hash_of, record_of
 
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
@@ -155,7 +161,11 @@ def about_training(
         "target": target,
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
-        "training_rows": {"rows": len(dataset.y_train), **record_of(dataset.X_train)},
+        "training_rows": {
+            "rows": len(dataset.y_train),
+            "sha256": hash_of(dataset.X_train, dataset.y_train),
+            **record_of(dataset.X_train),
+        },
     }
     if sizes is not None:
         found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,

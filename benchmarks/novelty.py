@@ -1,0 +1,249 @@
+"""How well the novelty of a model tells what it was never shown, beside detectors of scikit-learn.
+
+Run with ``python benchmarks/novelty.py [--data DIR] [--sets digits,har_raw] [--write FILE]``. Each
+class is left out in turn: the model and the detectors see the others only, and rank test rows of
+known classes and all rows of the class left out. DIR holds ``gas_drift.npz`` and ``har_raw.npz``,
+whose test rows are of other batches or persons than those of the training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.covariance import LedoitWolf
+from sklearn.datasets import load_digits, load_wine
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+import tinykernel
+from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.targets import find_target
+from tinykernel.data import load_data
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.footprint import measure_footprint
+from tinykernel.model.decision import margins
+
+TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
+FALSE_ALARMS = 0.02
+#: Rows that the detectors of scikit-learn see at most.
+MOST_ROWS = 2000
+Rows = NDArray[Any]
+
+
+class Split:
+    """Rows of known classes to train, to calibrate and to test, and those of the class left out."""
+
+    def __init__(self, X: Rows, y: Rows, groups: Rows | None, out: Any) -> None:
+        known = np.flatnonzero(y != out)
+        self.out, self.new = out, X[y == out]
+        fit, rest = _halves(known, y, groups, 0.4)
+        keep, test = _halves(rest, y, groups, 0.5)
+        self.X, self.y = X[fit], y[fit]
+        self.X_keep, self.y_keep = X[keep], y[keep]
+        self.test = X[test]
+        self.groups = None if groups is None else groups[fit]
+
+    @property
+    def rows(self) -> Rows:
+        """Test rows, those of the class left out last."""
+        return np.concatenate([self.test, self.new])
+
+    @property
+    def is_new(self) -> Rows:
+        """Which of these are of the class left out."""
+        return np.arange(len(self.test) + len(self.new)) >= len(self.test)
+
+
+def _halves(rows: Rows, y: Rows, groups: Rows | None, part: float) -> tuple[Rows, Rows]:
+    """Split rows by class, and where there are groups so that none is in both parts."""
+    if groups is None:
+        first, second = train_test_split(rows, test_size=part, stratify=y[rows], random_state=0)
+        return first, second
+    folds = StratifiedGroupKFold(round(1 / part), shuffle=True, random_state=0)
+    one, two = next(folds.split(rows, y[rows], groups[rows]))
+    return rows[one], rows[two]
+
+
+def _components(split: Split) -> tinykernel.IntegerModel:
+    classifier = tinykernel.TernaryKernelClassifier(
+        n_components=256, effort="quick", epochs=15, random_state=0
+    )
+    return classifier.fit(split.X, split.y).quantize()
+
+
+def _windows(split: Split) -> tinykernel.IntegerModel:
+    return tinykernel.train(split.X, split.y, budget="4KB", window_shape=(128, 6), effort="quick",
+                            epochs=4, groups=split.groups, random_state=0).model  # fmt: skip
+
+
+def ours(model: tinykernel.IntegerModel, rows: Rows) -> dict[str, Rows]:
+    """Return what the model can tell by its scores; the first one is `IntegerModel.novelty`."""
+    scores = model.scores(rows)
+    return {
+        "novelty (largest score)": model.novelty(rows),
+        "margin": -margins(scores)[1].astype(float),
+    }
+
+
+def prototypes(split: Split, a_class: int) -> Rows:
+    """Return squared distances to the nearest of some means a class, of 4 bits, inputs of 8 bits.
+
+    What was tried beside: more flash, one table of half a byte an input and mean.
+    """
+    low, high = split.X.min(axis=0), split.X.max(axis=0)
+    span = np.where(high > low, high - low, np.inf)
+
+    def levels(X: Rows) -> Rows:
+        return np.floor(np.clip((X - low) / span, 0, 1) * 255).astype(int)
+
+    known, rows = levels(split.X), levels(split.rows)
+    least = np.full(len(rows), np.iinfo(np.int64).max)
+    for label in np.unique(split.y):
+        own = known[split.y == label]
+        found = KMeans(min(a_class, len(own)), n_init=1, random_state=0).fit(own)
+        for centre in found.cluster_centers_.astype(int) // 16 * 16 + 8:
+            least = np.minimum(least, ((rows - centre) ** 2).sum(axis=1))
+    return least
+
+
+def detectors(split: Split) -> dict[str, Rows]:
+    """Return what the detectors of scikit-learn say, on standardized inputs."""
+    scaler = StandardScaler().fit(split.X)
+    some = np.random.default_rng(0).permutation(len(split.X))[:MOST_ROWS]
+    X, y, rows = scaler.transform(split.X[some]), split.y[some], scaler.transform(split.rows)
+    means = {label: X[y == label].mean(axis=0) for label in np.unique(y)}
+    within = LedoitWolf(assume_centered=True).fit(X - np.stack([means[label] for label in y]))
+    nearest = np.min([within.mahalanobis(rows - mean) for mean in means.values()], axis=0)
+    return {
+        "IsolationForest": -IsolationForest(random_state=0).fit(X).score_samples(rows),
+        "OneClassSVM": -OneClassSVM(nu=0.05).fit(X).score_samples(rows),
+        "Mahalanobis": LedoitWolf().fit(X).mahalanobis(rows),
+        "Mahalanobis, nearest class": nearest,
+    }
+
+
+def alarms(model: tinykernel.IntegerModel, split: Split) -> tuple[str, tuple[float, float] | None]:
+    """Return what became of a promised rate of false alarms: of known rows, and what is found."""
+    try:
+        found = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=FALSE_ALARMS)
+    except TinykernelError as error:
+        return str(error).removeprefix("calibrate: "), None
+    novel = found.model.is_novel(split.rows)
+    return "", (float(novel[~split.is_new].mean()), float(novel[split.is_new].mean()))
+
+
+def section(
+    name: str, X: Rows, y: Rows, groups: Rows | None, train: Callable[[Split], Any]
+) -> Iterator[str]:
+    """Yield the tables of one set."""
+    found: dict[str, list[float]] = {}
+    rates = []
+    refused = ""
+    model = None
+    for out in np.unique(y):
+        split = Split(X, y, groups, out)
+        model = train(split)
+        scores = ours(model, split.rows) | detectors(split)
+        for number in (1, 3):
+            scores[f"tried: {number} prototypes a class"] = prototypes(split, number)
+        for kind, values in scores.items():
+            found.setdefault(kind, []).append(roc_auc_score(split.is_new, values))
+        refused, rate = alarms(model, split)
+        rates += [] if rate is None else [rate]
+    yield f"## {name}"
+    yield ""
+    yield f"{len(y)} rows, {X.shape[1]} inputs; left out in turn: {len(np.unique(y))} classes."
+    yield ""
+    yield "| AUROC | mean | worst | " + " | ".join(map(str, np.unique(y))) + " |"
+    yield "|---" * (3 + len(np.unique(y))) + "|"
+    for kind, areas in found.items():
+        each = " | ".join(f"{area:.3f}" for area in areas)
+        yield f"| {kind} | {np.mean(areas):.3f} | {min(areas):.3f} | {each} |"
+    yield ""
+    wished = f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence:"
+    if rates:
+        false, true = np.array(rates).T
+        yield (f"{wished} {100 * false.mean():.2f} % of test rows of known classes were taken for "
+               f"novel (at most {100 * false.max():.2f} % with one class left out), and "
+               f"{100 * true.mean():.1f} % of the rows of the class left out "
+               f"({100 * true.min():.1f} to {100 * true.max():.1f} %).")  # fmt: skip
+    else:
+        yield f"{wished} refused, {refused}."
+    assert model is not None
+    yield from costs(model, Split(X, y, groups, np.unique(y)[-1]))
+
+
+def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
+    """Yield what novelty adds on each core, and whether C and Python agree."""
+    sure = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=0.2).model
+    assert sure.decision is not None
+    bare = replace(sure, decision=replace(sure.decision, novelty_threshold=None))
+    yield ""
+    yield "| core | flash before | with is_novel | RAM | instructions | C and Python |"
+    yield "|---|---|---|---|---|---|"
+    for target in TARGETS:
+        chain = find_toolchain(find_target(target))
+        if chain is None:
+            continue
+        one = measure_footprint(sure, target, chain, ("decide", "confidence"))
+        two = measure_footprint(sure, target, chain, ("decide", "confidence", "is_novel"))
+        few = split.test[:3]
+        before = tinykernel.bench(bare, target, X=few).instructions
+        more = tinykernel.bench(sure, target, X=few).instructions - before
+        ram = two.static + two.scratch - one.static - one.scratch
+        result = tinykernel.verify(sure, split.rows[-100:], target=target)
+        yield (f"| {target} | {one.flash} | +{two.flash - one.flash} | +{ram} | {before} +{more} "
+               f"| {result.differences} differences in {result.rows} rows |")  # fmt: skip
+
+
+def page(folder: Path, sets: list[str]) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# Novelty: one class left out"
+    yield ""
+    yield "Written by `benchmarks/novelty.py`. AUROC: how often a row of the class left out has a"
+    yield "larger novelty than a test row of a known class. What it is for:"
+    yield "[decisions.md](../decisions.md)."
+    for name in sets:
+        yield ""
+        if name == "digits":
+            X, y = load_digits(return_X_y=True)
+            yield from section(name, X, y, None, _components)
+        elif name == "wine":
+            X, y = load_wine(return_X_y=True)
+            yield from section(name, X.astype(np.float32), y, None, _components)
+        else:
+            data = load_data(folder / f"{name}.npz", groups="group")
+            X, y, group = data.X_train, data.y_train, data.group_train
+            assert group is not None
+            train = _windows if name == "har_raw" else _components
+            yield from section(name, X, y, group, train)
+
+
+def main() -> None:
+    """Run everything and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
+    parser.add_argument("--sets", default="digits,wine,gas_drift,har_raw")
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    lines = []
+    for line in page(Path(given.data), given.sets.split(",")):
+        print(line, flush=True)
+        lines.append(line)
+    if given.write is not None:
+        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""NAME_check: the CRC of the tables that a program holds, against that of the export."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.random_models import local_model, random_model, random_signal_stage
+from tinykernel.build.program import Platform, build, find_platforms, write_sources
+from tinykernel.build.toolchains import host_toolchain
+from tinykernel.codegen.packing import pack
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.model.integer import IntegerModel
+
+MAIN = '#include "gesture.h"\nint main(void)\n{\n    return gesture_check();\n}\n'
+MODELS = {
+    "floats": lambda: random_model(1, raw_dtype="float32", n_features=40, kept="few"),
+    "integers": lambda: random_model(1, raw_dtype="int16", permutation="stored", n_classes=2),
+    "signal": lambda: local_model(random_signal_stage(1), 1),
+}
+# The tables are written to here: the source is compiled without its `const`.
+FLIPS = """\
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#define const
+#include "gesture.c"
+static int missed(unsigned char *bytes, unsigned n)
+{{
+    unsigned i;
+    int count = 0;
+    for (i = 0u; i < n; i += i + 9u < n ? 8u : 1u) {{
+        bytes[i] ^= (unsigned char)(1u << i % 8u);
+        count += gesture_check() == 0;
+        bytes[i] ^= (unsigned char)(1u << i % 8u);
+    }}
+    return count;
+}}
+int main(void)
+{{
+    int count = gesture_check();
+{calls}
+    return count != 0;
+}}
+"""
+
+
+def sources(model: IntegerModel, folder: Path) -> list[Path]:
+    """Write the C of a model; return the folders of headers."""
+    return [*write_sources(folder, render_sources(model, "gesture")), folder / "src"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_table_counts(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
+    """A bit that flips in a table is noticed, from its first byte to its last."""
+    gcc = require_tool("gcc")
+    model = MODELS[kind]()
+    include = sources(model, tmp_path)
+    calls = [
+        f"    count += missed((unsigned char *){t.name}, sizeof {t.name});"
+        for t in pack(model).tables
+    ]
+    main = tmp_path / "main.c"
+    main.write_text(FLIPS.format(calls="\n".join(calls)))
+    build(Platform(host_toolchain([gcc])), [main], tmp_path, include=include,
+          flags=["-O2"]).run()  # fmt: skip
+
+
+def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """One digit of a table in the generated C is another: the check says so."""
+    platform = Platform(host_toolchain([require_tool("gcc")]))
+    include = sources(random_model(1), tmp_path)
+    (tmp_path / "main.c").write_text(MAIN)
+    c = tmp_path / "src" / "gesture.c"
+
+    def status() -> int:
+        program = build(platform, [tmp_path / "main.c", c], tmp_path, include=include)
+        return subprocess.run([str(program.path)]).returncode
+
+    assert status() == 0
+    changed, n = re.subn(r"(tk_weights\[.*\n    0x)(.)", lambda m: m[1] + f"{int(m[2], 16) ^ 1:x}",
+                         c.read_text(), count=1)  # fmt: skip
+    assert n == 1
+    c.write_text(changed)
+    assert status() == 1
+
+
+@pytest.mark.parametrize("core", ["cortex-m4", "atmega328p"])
+def test_on_cores(require_tool: Callable[[str], str], tmp_path: Path, core: str) -> None:
+    """The bytes in flash of a chip are those of Python, in an address space of its own, too."""
+    tools = {"cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
+             "atmega328p": ("avr-gcc", "simavr")}[core]  # fmt: skip
+    for tool in tools:
+        require_tool(tool)
+    platform = find_platforms(find_target(core), tools[1].partition("-")[0])[0]
+    include = sources(random_model(2, raw_dtype="float32"), tmp_path)
+    (tmp_path / "main.c").write_text(MAIN)
+    files = [tmp_path / "main.c", tmp_path / "src" / "gesture.c"]
+    build(platform, files, tmp_path, include=include).run()  # a status but 0 is an error

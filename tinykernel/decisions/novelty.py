@@ -1,0 +1,105 @@
+"""The threshold of novelty: what looks like no class, with a promised rate of false alarms."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.decisions.bounds import effective_rows, rows_needed, upper_bound
+from tinykernel.errors import TinykernelError
+
+__all__ = ["Alarms", "alarms"]
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """A threshold of novelty, and what the rows say of it.
+
+    Parameters
+    ----------
+    threshold : int
+        Rows of larger novelty are novel.
+    alarms : int
+        How many of the rows that is.
+    wished, bound : float
+        Share of false alarms that was asked for, and what can be promised.
+    confidence : float
+        Of the promise.
+    """
+
+    threshold: int
+    alarms: int
+    wished: float
+    bound: float
+    confidence: float
+
+    @property
+    def statement(self) -> str:
+        """What is promised, to follow what is said of errors."""
+        return (f"; at most {100 * self.wished:.4g} % of rows like these are taken for novel, "
+                f"with {100 * self.confidence:.4g} % confidence")  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types."""
+        return asdict(self)
+
+
+def alarms(
+    novelty: NDArray[np.int32], groups: NDArray[Any] | None, wished: float, risk: float
+) -> Alarms:
+    """Choose the lowest threshold whose rate of false alarms is at most `wished`, but for `risk`.
+
+    The threshold is one of the values, the k-th from above, so that its bound is exact: a tolerance
+    limit after Wilks 1941, whose formula is that of Clopper and Pearson for k - 1 alarms. Of groups
+    rows count as fewer, by how much alarms differ between groups (approximate).
+
+    Parameters
+    ----------
+    novelty : ndarray of int32, shape (n,)
+    groups : ndarray, shape (n,), or None
+    wished, risk : float
+
+    Raises
+    ------
+    TinykernelError
+        If the rows are too few; the message says how many are needed.
+
+    Examples
+    --------
+    >>> found = alarms(np.arange(1000, dtype=np.int32), None, 0.01, 0.05)
+    >>> found.threshold, found.alarms, found.bound <= 0.01
+    (995, 4, True)
+    """
+    values, n = np.sort(novelty)[::-1], len(novelty)
+    share = 1.0
+    if groups is not None:
+        beyond = novelty > values[min(n - 1, int(wished * n))]
+        share = effective_rows(beyond.astype(np.float64), groups, 1 - risk) / n
+    bounds = (upper_bound(share * k, share * n, risk) for k in range(n))
+    count = -1
+    for bound in bounds:
+        if bound > wished:
+            break
+        count += 1
+    if count < 0:
+        raise TinykernelError(_too_few(n, share, groups, wished, risk))
+    threshold = int(values[count])
+    return Alarms(threshold, int(np.sum(novelty > threshold)), wished,
+                  upper_bound(share * count, share * n, risk), 1 - risk)  # fmt: skip
+
+
+def _too_few(
+    n: int, share: float, groups: NDArray[Any] | None, wished: float, risk: float
+) -> str:  # fmt: skip
+    """Say how many rows can promise a rate of false alarms."""
+    have, rest = f"{n} rows", ""
+    if groups is not None:
+        have += (f", of {len(np.unique(groups))} groups, tell as much of new groups as "
+                 f"{max(1, int(share * n))} independent ones and")  # fmt: skip
+        rest = "; without groups the promise is for new rows of the same groups"
+    needed = rows_needed(wished, risk)
+    return (f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms: "
+            f"at least {needed} independent ones are needed{rest}")  # fmt: skip
