@@ -62,6 +62,8 @@ class Part:
         Names of the feature columns of a table.
     lines : sequence of int, optional
         Line numbers of the rows in a text file, counted from 1.
+    label : str, optional
+        Name of the column of labels of a table.
     """
 
     file: Path
@@ -71,6 +73,7 @@ class Part:
     group: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None
     lines: Sequence[int] | None = None
+    label: str | None = None
 
     def place(self, row: int, column: int | None = None) -> str:
         """Say where a value is, as a person who opens the file would look for it.
@@ -484,7 +487,8 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
     X = np.asarray(values.values).reshape(len(lines), len(columns))
     y = None if at is None else _text_labels(labels)
     group = None if group_at is None else np.array(groups)
-    return Part(path, "", X, y, group, columns=columns, lines=lines)
+    label = None if at is None else names[at]
+    return Part(path, "", X, y, group, columns=columns, lines=lines, label=label)
 
 
 class _Numbers:
