@@ -113,7 +113,7 @@ def test_c_blocks(
 ) -> None:
     """The C of the documentation compiles against exported projects, every warning an error."""
     program = require_tool(compiler)
-    (name,) = re.findall(r'#include "(\w+)\.h"', block.text)
+    (name,) = set(re.findall(r'#include "(\w+?)(?:_field)?\.h"', block.text))
     compile_c(program, block, project / name, tmp_path / "block.c")
 
 

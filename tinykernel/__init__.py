@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import train
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
-    from tinykernel.decisions import calibrate
+    from tinykernel.decisions import Adaptation, Counters, calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelClassifier
     from tinykernel.evaluation import evaluate
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Adaptation",
+    "Counters",
     "IntegerModel",
     "TernaryKernelClassifier",
     "TernaryKernelRegressor",
@@ -56,6 +58,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "Adaptation": "tinykernel.decisions",
+    "Counters": "tinykernel.decisions",
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TernaryKernelRegressor": "tinykernel.regressor",

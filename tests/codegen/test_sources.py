@@ -146,7 +146,7 @@ def test_vectors_hold_the_scores_of_python() -> None:
     model = random_model(4, raw_dtype="int16", n_classes=4)
     X = random_raw(model, 1, 3)
     text = render_vectors(model, "gesture", X)["include/gesture_vectors.h"].decode()
-    numbers = [int(n) for n in re.findall(r"(?<![\w])-?\d+(?=[,\n])", text.split("#define")[2])]
+    numbers = [int(n) for n in re.findall(r"(?<![\w])-?\d+(?=[,\n])", text.split("#define")[-1])]
     expected = [*X.ravel(), *model.scores(X).ravel(), *model.scores(X).argmax(axis=1)]
     assert [n for n in expected if n > -(2**31)] == [n for n in numbers if n > -(2**31)][
         -len(expected) :

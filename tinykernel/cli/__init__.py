@@ -18,6 +18,7 @@ from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
 from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.demo import demo_command
+from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command
 from tinykernel.cli.export import export_command
 from tinykernel.cli.flash import flash_command
@@ -75,6 +76,7 @@ for _name, _command in (
     ("predict", predict_command),
     ("evaluate", evaluate_command),
     ("calibrate", calibrate_command),
+    ("drift", drift_command),
     ("inspect", inspect_command),
     ("targets", targets_command),
     ("demo", demo_command),

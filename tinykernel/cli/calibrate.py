@@ -162,8 +162,10 @@ def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
 def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
     """Return what the model file is to remember of its calibration."""
     from tinykernel.data.seen import record_of
+    from tinykernel.decisions import expected_counts
 
     return {"calibration": {"data": rows.source, **found.to_dict()},
+            "held_out": expected_counts(found.model, rows.X).to_dict(),
             "calibration_rows": {"rows": found.rows, **record_of(rows.X)}}  # fmt: skip
 
 

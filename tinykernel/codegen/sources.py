@@ -19,6 +19,8 @@ from tinykernel.codegen.literals import (
 )
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table, checksum
+from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
+from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
@@ -71,8 +73,9 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        Content by path: ``include/<name>.h``, ``src/<name>.c`` and
-        ``lib/tinykernel/...``. Equal models with the same feature names give equal bytes.
+        Content by path: ``include/<name>.h``, ``src/<name>.c``, of classifiers
+        ``include/<name>_field.h``, and ``lib/tinykernel/...``. Equal models with the same feature
+        names give equal bytes.
 
     Raises
     ------
@@ -82,11 +85,13 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     check_name(name)
     packed = pack(model)
     context = _context(model, packed, name)
-    return {
+    files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
-        **runtime_files(),
     }
+    if model.values is None:
+        files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
+    return files | runtime_files()
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
@@ -247,6 +252,38 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
     }
+
+
+def _field_context(model: IntegerModel) -> dict[str, Any]:
+    """Return what the header of the field says besides."""
+    return {
+        "counters_magic": hex(COUNTERS_MAGIC),
+        "counters_bytes": counters_bytes(model.n_classes),
+        "offsets_magic": hex(OFFSETS_MAGIC),
+        "offset_largest": offset_largest(model),
+        "adapt_shift": ADAPT_SHIFT,
+        "adapt_words": 6 + model.n_classes,
+        "scores_bytes": 4 * model.n_classes,
+        **_raw_ranges(model),
+    }
+
+
+def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
+    """Return the ends of the raw values of a local stage as tables in a function."""
+    if model.local is None:
+        return {"range_lines": [], "range_size": 1, "range_top": 0}
+    scaler, channels = model.local.scaler, model.local.channels
+    names = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
+    if scaler.span is not None:
+        span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
+        names = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
+    lines = []
+    for name, c_type, values in names:
+        every = np.broadcast_to(values, channels)
+        lines.append(f"static const {c_type} {name}[{channels}] = {{")
+        lines += [f"    {line}" for line in table_rows(every, c_type)]
+        lines.append("};")
+    return {"range_lines": lines, "range_size": channels, "range_top": 2**scaler.bits - 1}
 
 
 def _words(model: IntegerModel) -> dict[str, Any]:

@@ -1,0 +1,150 @@
+"""Counters, drift and offsets of one device: what they count, find and refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import failed, run
+from tests.random_models import balanced, random_model, random_raw
+from tinykernel.decisions import Adaptation, Counters, calibrate, drift, expected_counts
+from tinykernel.decisions.counters import saturated
+from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import margins
+from tinykernel.model.integer import IntegerModel
+from tinykernel.modelfile import save
+
+MODEL = balanced(random_model(3, n_features=12, n_classes=3, n_blocks=1, raw_dtype="int16"))
+
+
+def counted(model: IntegerModel, X: np.ndarray) -> Counters:
+    """Return what a device counts of these rows."""
+    counters = Counters(model)
+    labels, margin = margins(model.scores(X))
+    given = zip(labels, margin, saturated(model, X), strict=True)
+    for label, value, ends in given:
+        counters.update(int(label), int(value), int(ends))
+    return counters
+
+
+def test_sums_of_64_bits_and_a_full_count() -> None:
+    """Sums carry into the high word, and after 2**32 - 1 decisions nothing moves."""
+    counters = Counters(MODEL)
+    for _ in range(3):
+        counters.update(1, 2**32 - 1, 2**32 - 1)
+    again = Counters.from_bytes(MODEL, counters.to_bytes())
+    assert (again.margin, again.saturated) == (3 * (2**32 - 1),) * 2
+    again.labels[1] = 2**32 - 1
+    full = again.to_bytes()
+    again.update(0, 5)
+    assert again.to_bytes() == full
+    assert len(full) <= 64 + 4 * MODEL.n_classes
+
+
+def test_every_flipped_bit_is_found() -> None:
+    """Counters and offsets with one wrong bit, cut off or of another model are refused."""
+    X = random_raw(MODEL, 1, 50)
+    adaptation = Adaptation(MODEL)
+    adaptation.adapt(X, np.arange(50) % 3)
+    for read, data in ((Counters.from_bytes, counted(MODEL, X).to_bytes()),
+                       (Adaptation.from_bytes, adaptation.to_bytes())):  # fmt: skip
+        assert read(MODEL, data).to_bytes() == data
+        for bit in range(8 * len(data)):
+            wrong = bytearray(data)
+            wrong[bit // 8] ^= 1 << bit % 8
+            with pytest.raises(TinykernelError):
+                read(MODEL, bytes(wrong))
+        for length in range(len(data)):
+            with pytest.raises(TinykernelError):
+                read(MODEL, data[:length])
+        other = replace(MODEL, offset=MODEL.offset + np.int32(1))
+        with pytest.raises(TinykernelError, match="of model"):
+            read(other, data)
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    """Devices that see what the held-out rows showed are rarely said to differ, streams too."""
+    rng = np.random.default_rng(0)
+    X = random_raw(MODEL, 1, 1500)
+    pool, expected = X[500:], expected_counts(MODEL, X[:500])
+    alarms = 0
+    for _ in range(60):
+        # Each input stays for a random while, as people sit and walk.
+        order = np.repeat(rng.integers(0, len(pool), 40), rng.integers(1, 30, 40))
+        found = drift(counted(MODEL, pool[order]), expected, false_alarm=0.05)
+        assert found.independent < len(order) / 4
+        alarms += bool(found.differs)
+    assert alarms <= 8
+
+
+def test_another_mix_is_found() -> None:
+    """A device that sees other shares of the classes differs, given enough decisions only."""
+    X = random_raw(MODEL, 1, 3000)
+    labels = MODEL.scores(X).argmax(axis=1)
+    expected = expected_counts(MODEL, X[:1000])
+    kept = np.flatnonzero((labels != 0) | (np.arange(3000) % 3 == 0))
+    there = X[kept[kept >= 1000]]
+    assert "labels" in drift(counted(MODEL, there), expected, independent=True).differs
+    few = drift(counted(MODEL, there[:10]), expected, independent=True)
+    assert not few.enough
+    assert not few.differs
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a calibrated model, held-out rows, and counters of two devices."""
+    folder = tmp_path_factory.mktemp("drift")
+    X = random_raw(MODEL, 2, 900)
+    y = np.array(MODEL.classes)[MODEL.scores(X).argmax(axis=1)]
+    np.savez(folder / "rows.npz", X=X, y=y)
+    save(MODEL, folder / "m.tkm")
+    result = run("calibrate", folder / "m.tkm", folder / "rows.npz", "--coverage", "90%",
+                 "-o", folder / "sure.tkm")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    sure = calibrate(MODEL, X, y, coverage=0.9).model
+    rng = np.random.default_rng(1)
+    same = Counters(sure)
+    scores = sure.scores(X)
+    margin = margins(scores)[1]
+    for at in rng.permutation(900)[:400]:
+        same.update(int(sure.decide(X[at : at + 1])[0]), int(margin[at]), int(
+            saturated(sure, X[at : at + 1])[0]))  # fmt: skip
+    (folder / "same.bin").write_bytes(same.to_bytes())
+    stuck = Counters(sure)
+    for _ in range(400):
+        stuck.update(-1, 0)
+    (folder / "stuck.bin").write_bytes(stuck.to_bytes())
+    return folder
+
+
+def test_drift_on_the_command_line(work: Path) -> None:
+    """Calibrate leaves in the file what drift compares with; rows may be given instead."""
+    result = run("drift", work / "sure.tkm", work / "same.bin", "--independent")
+    assert result.exit_code == 0, result.output
+    assert "no difference beyond chance" in result.stdout
+    result = run("drift", work / "sure.tkm", work / "stuck.bin", "--independent", "--json",
+                 "--data", work / "rows.npz")  # fmt: skip
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert found["differs"] == ["labels", "margin", "saturated"]
+    assert found["decisions"] == found["independent"] == 400
+    result = run("drift", work / "sure.tkm", work / "stuck.bin")
+    assert result.exit_code == 1
+    assert "too few independent decisions" in result.stdout
+
+
+def test_what_drift_refuses(work: Path, tmp_path: Path) -> None:
+    """Counters of another model, damaged ones, and a model that remembers no rows: one line."""
+    line = failed("drift", work / "m.tkm", work / "same.bin", "--data", work / "rows.npz")
+    assert "same.bin: counters of model" in line
+    data = (work / "same.bin").read_bytes()
+    (tmp_path / "cut.bin").write_bytes(data[:-3])
+    assert "bytes instead of" in failed("drift", work / "sure.tkm", tmp_path / "cut.bin")
+    (tmp_path / "bare.bin").write_bytes(Counters(MODEL).to_bytes())
+    assert "--data" in failed("drift", work / "m.tkm", tmp_path / "bare.bin")
+    line = failed("drift", work / "m.tkm", tmp_path / "bare.bin", "--data", work / "rows.npz")
+    assert "no decision yet" in line

@@ -1,0 +1,213 @@
+"""What a device counts of its decisions in the field: `<name>_counters_t` of the C code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel, as_integer_model
+
+__all__ = ["COUNTERS_MAGIC", "FORMAT", "Counters", "counters_bytes", "fingerprint_word",
+           "saturated"]  # fmt: skip
+
+#: First word, and the second one.
+COUNTERS_MAGIC, FORMAT = int.from_bytes(b"tkcn", "little"), 1
+_FULL = 2**32 - 1
+_REFUSED, _NONE = 2**32 - 1, 2**32 - 2
+# Words before those of the classes; the fifth one is the check.
+_WORDS, _CHECK = 13, 4
+
+
+def counters_bytes(n_classes: int) -> int:
+    """Return the size of the struct."""
+    return 4 * (_WORDS + n_classes)
+
+
+def fingerprint_word(model: IntegerModel) -> int:
+    """Return ``<NAME>_FINGERPRINT``."""
+    return int(model.fingerprint()[:8], 16)
+
+
+def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
+    """Count the values of each row at or beyond an end of their range: ``<name>_saturated``.
+
+    Of the quantized inputs; of models with a local stage of the raw ones. Constant inputs do not
+    count.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    X : array-like
+        As for `IntegerModel.as_raw`.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows,)
+    """
+    raw = model.as_raw(X)
+    if model.local is not None:
+        scaler = model.local.scaler
+        raw = raw.reshape(-1, model.local.channels)
+        if scaler.is_float:
+            level = scaler._float_level(raw)
+            ends = ((level <= 0) | (level >= 2**scaler.bits - 1)) & (scaler.multiplier > 0)
+        else:
+            assert scaler.span is not None
+            above = raw.astype(np.int64) - scaler.offset
+            ends = (above <= 0) | (above >= scaler.span.astype(np.int64))
+            ends &= (scaler.multiplier > 0) & (scaler.span > 0)
+        return np.asarray(np.sum(ends.reshape(-1, model.n_inputs), axis=1), dtype=np.int64)
+    q, half = model.quantize_inputs(raw), 1 << (model.scaler.bits - 1)
+    return np.asarray(np.sum((q == -half) | (q == half - 1), axis=1), dtype=np.int64)
+
+
+def _check(words: list[int]) -> int:
+    """Return the check of all words but itself: each turns those before it by one bit."""
+    check = 0
+    for word in words[:_CHECK] + words[_CHECK + 1 :]:
+        check = (((check << 1) | (check >> 31)) + word) & _FULL
+    return check
+
+
+class Counters:
+    """Counts of decisions, as ``<name>_counters_t`` keeps them, bit for bit.
+
+    Parameters
+    ----------
+    model : IntegerModel, KernelMachine or fitted classifier
+
+    Attributes
+    ----------
+    labels : list of int
+        Decisions for each class.
+    refusals, transitions : int
+        Decisions without a label, and those that differ from the one before.
+    margin, saturated : int
+        Sums over the decisions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tinykernel import TernaryKernelClassifier
+    >>> trained = TernaryKernelClassifier(n_components=32, effort="quick", epochs=2)
+    >>> counters = Counters(trained.fit(*load_iris(return_X_y=True)))
+    >>> for label in (0, 0, 2, -1):
+    ...     counters.update(label, margin=10)
+    >>> counters.labels, counters.refusals, counters.transitions, counters.margin
+    ([2, 0, 1], 1, 2, 40)
+    >>> len(counters.to_bytes())
+    64
+    """
+
+    def __init__(self, model: object) -> None:
+        """Begin to count."""
+        self.model = as_integer_model(model)
+        if self.model.values is not None:
+            raise TinykernelError("counters are for classes; the model predicts values")
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count: ``<name>_counters_reset``."""
+        self.labels = [0] * self.model.n_classes
+        self.refusals = self.transitions = self.margin = self.saturated = 0
+        self._last = _NONE
+
+    @property
+    def decisions(self) -> int:
+        """Number of decisions, refusals included."""
+        return sum(self.labels) + self.refusals
+
+    def update(self, label: int, margin: int, saturated: int = 0) -> None:
+        """Count a decision: ``<name>_counters_update``.
+
+        Parameters
+        ----------
+        label : int
+            Position in `classes`; any other number is a refusal.
+        margin, saturated : int
+            Of this decision, 0..2**32 - 1.
+        """
+        if self.decisions == _FULL:
+            return
+        if 0 <= label < len(self.labels):
+            self.labels[label] += 1
+            now = label
+        else:
+            self.refusals += 1
+            now = _REFUSED
+        self.transitions += self._last not in (_NONE, now)
+        self._last = now
+        self.margin += margin
+        self.saturated += saturated
+
+    def to_bytes(self) -> bytes:
+        """Return the struct as it lies in the memory of a little-endian core."""
+        words = [COUNTERS_MAGIC, FORMAT, fingerprint_word(self.model), len(self.labels), 0,
+                 self.decisions, self.refusals, self.transitions, self._last,
+                 *_halves(self.margin), *_halves(self.saturated), *self.labels]  # fmt: skip
+        words[_CHECK] = _check(words)
+        return np.array(words, dtype="<u4").tobytes()
+
+    @classmethod
+    def from_bytes(cls, model: object, data: bytes) -> Counters:
+        """Read the struct.
+
+        Parameters
+        ----------
+        model : IntegerModel, KernelMachine or fitted classifier
+        data : bytes
+
+        Returns
+        -------
+        Counters
+
+        Raises
+        ------
+        TinykernelError
+            If they are no counters, damaged, cut off, or of another model.
+        """
+        found = cls(model)
+        words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
+        if len(words) < _WORDS or words[0] != COUNTERS_MAGIC:
+            raise TinykernelError("these are no counters: give the bytes of NAME_counters_t")
+        if words[1] != FORMAT:
+            raise TinykernelError(f"counters of format {words[1]}; this version reads {FORMAT}")
+        own = fingerprint_word(found.model)
+        if words[2] != own:
+            raise TinykernelError(
+                f"counters of model {words[2]:08x}, but this one is {own:08x}; give its own file"
+            )
+        size = counters_bytes(found.model.n_classes)
+        if len(data) != size:
+            raise TinykernelError(f"counters of {len(data)} bytes instead of {size}; read again")
+        if not found._take(words):
+            raise TinykernelError(
+                "the counters are damaged, or were read while they were updated; read them again"
+            )
+        return found
+
+    def _take(self, words: list[int]) -> bool:
+        """Take the counts over, and say whether they are whole."""
+        _, _, _, n_classes, check, decisions, self.refusals, self.transitions, self._last = words[
+            : _WORDS - 4
+        ]
+        self.margin, self.saturated = (
+            words[at] + (words[at + 1] << 32) for at in (_WORDS - 4, _WORDS - 2)
+        )
+        self.labels = words[_WORDS:]
+        return (
+            n_classes == len(self.labels) == self.model.n_classes
+            and check == _check(words)
+            and decisions == self.decisions
+            and self.transitions <= max(0, decisions - 1)
+        )
+
+
+def _halves(number: int) -> Iterator[Any]:
+    """Yield a number of 64 bits as two words, the low one first."""
+    yield number & _FULL
+    yield number >> 32 & _FULL
