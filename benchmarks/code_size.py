@@ -38,6 +38,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
+from tinykernel.model.decision import Decision
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
@@ -113,6 +114,17 @@ def shaped_sample(index: int) -> IntegerModel:
     return local_model(stage, index, weight_bits=bits, **common)
 
 
+def decided(model: IntegerModel, index: int) -> IntegerModel:
+    """Give a model decisions: no margin, one, or one a class; half of them with novelty."""
+    margins = ([0], [1000 + index], list(range(1000, 1000 + model.n_classes)))[index % 3]
+    none = np.zeros(1)
+    decision = Decision(
+        np.array(margins, np.uint32), np.arange(64, dtype=np.uint8), 1 + index % 12, 1.0,
+        none.astype(np.uint32), none + 0.5, novelty_threshold=(None, 5000)[index % 2],
+    )  # fmt: skip
+    return replace(model, decision=decision)
+
+
 def _schedule(rng: np.random.Generator, stages: int) -> tuple[bool, ...]:
     """Draw a shift schedule: mostly a late start, every other stage, or anything."""
     kind = int(rng.integers(4))
@@ -147,6 +159,8 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     stack = {"float": 0, "integer": 0}
     models = [sample(index) for index in range(count)]
     models += [shaped_sample(index) for index in range(count)]
+    # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
+    models += [decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)]
     if TARGETS[name].family == "avr":
         # A compiler with an int of 16 bits refuses an array of 32 KB.
         models = [model for model in models if sum(pack(model).table_bytes().values()) < 20000]

@@ -18,6 +18,7 @@ from tinykernel import (
     export,
     load,
     save,
+    train,
     verify,
 )
 from tinykernel.training.quantity import RegressorOptions
@@ -25,7 +26,7 @@ from tinykernel.training.quantity import RegressorOptions
 
 def quick(**parameters):
     """Make a regressor that trains in a fraction of a second."""
-    chosen = {"n_components": 128, "epochs": 30, "effort": "quick", "random_state": 0}
+    chosen = {"n_components": 128, "epochs": 5, "effort": "quick", "random_state": 0}
     return TernaryKernelRegressor(**chosen | parameters)
 
 
@@ -37,7 +38,7 @@ def rows():
     return X[:400], y[:400], X[400:], y[400:]
 
 
-@parametrize_with_checks([quick(n_components=64)])
+@parametrize_with_checks([quick(n_components=64, epochs=3)])
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""
     check(estimator)
@@ -56,7 +57,7 @@ def test_every_option_is_documented_and_a_parameter():
 def test_values_in_integers_are_those_in_floats(rows):
     """The whole path learns, and fixed point costs nothing that a test can see."""
     X, y, X_test, y_test = rows
-    model = quick(epochs=60).fit(X, y)
+    model = quick().fit(X, y)
     integer = model.quantize()
     assert model.score(X_test, y_test) > 0.75
     assert integer.score(X_test, y_test) == pytest.approx(model.score(X_test, y_test), abs=0.01)
@@ -77,7 +78,7 @@ def test_the_unit_of_the_values_does_not_matter(rows, factor):
 def test_quantiles_cover_what_they_say(rows):
     """The share of rows below a quantile is its level, in its order of outputs."""
     X, y, X_test, y_test = rows
-    model = quick(loss="quantile", quantiles=(0.1, 0.9)).fit(X, y)
+    model = quick(loss="quantile", quantiles=(0.1, 0.9), epochs=30).fit(X, y)
     assert model.outputs_ == model.quantize().values.names == ("value q0.1", "value q0.9")
     low, high = model.quantize().predict(X_test).T
     assert 0.02 < np.mean(y_test < low) < 0.25
@@ -90,7 +91,7 @@ def test_absolute_loss_ignores_outliers(rows):
     wild = y.copy()
     wild[::20] += 500
     errors = {
-        loss: np.abs(quick(loss=loss).fit(X, wild).predict(X_test) - y_test).mean()
+        loss: np.abs(quick(loss=loss, epochs=30).fit(X, wild).predict(X_test) - y_test).mean()
         for loss in ("squared", "absolute")
     }
     assert errors["absolute"] < errors["squared"] / 2
@@ -111,7 +112,7 @@ def test_equal_and_weighted_rows_are_the_same(rows):
 def test_validation_rows_choose_the_epoch(rows):
     """The best epoch by R2 is kept."""
     X, y, X_test, y_test = rows
-    model = quick(patience=3, epochs=60).fit(X, y, validation=(X_test, y_test))
+    model = quick(patience=2, epochs=12).fit(X, y, validation=(X_test, y_test))
     best = model.history_["accuracy"].max()
     assert model.quantize().score(X_test, y_test) == pytest.approx(best, abs=0.01)
 
@@ -193,3 +194,12 @@ def test_outputs_of_other_sizes_are_refused(rows):
     X, y, _, _ = rows
     with pytest.raises(TinykernelError, match="a model each"):
         quick(epochs=1).fit(X, np.stack([y, 1e8 * y], axis=1)).quantize()
+
+
+def test_a_value_is_called_as_it_was_given(rows):
+    """The name of the column of labels comes to the header; of classes there is none."""
+    named = train(rows[0], rows[1], task="regression", n_components=32, epochs=1, effort="quick",
+                  target="host", value_name="hours")  # fmt: skip
+    assert named.model.values.names == ("hours",)
+    with pytest.raises(TinykernelError, match="value_name"):
+        train(rows[0], rows[1] > 14, n_components=32, value_name="hours")

@@ -112,11 +112,11 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
     def _fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
         groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
-        recipe: Mapping[str, float] | None = None,
+        recipe: Mapping[str, float] | None = None, value_name: str | None = None,
     ) -> TernaryKernelRegressor:  # fmt: skip
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
-        names = _names(y)
+        names = _names(y) or (None if value_name is None else (value_name,))
         X, given = flat(X)
         shape = self.input_shape(given)
         self.check_for(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -85,3 +86,29 @@ def test_too_few_rows_write_nothing(work: Path, fresh: Path, tmp_path: Path) -> 
     line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output,
                   status=2)  # fmt: skip
     assert "write a share such as 1% or 0.01" in line
+
+
+def test_predict_and_evaluate_of_a_calibrated_model(
+    work: Path, fresh: Path, tmp_path: Path
+) -> None:
+    """Predict says what the firmware decides; evaluate warns of rows the promise was made with."""
+    output, table = tmp_path / "sure.tkm", tmp_path / "rows.csv"
+    run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
+    X, model = arrays(fresh)["X"], load(output)
+    wanted, confidence = model.decide(X), model.confidence(X).tolist()
+    found = json.loads(run("predict", output, fresh, "--json").stdout)
+    assert [-1 if label is None else label for label in found["decisions"]] == wanted.tolist()
+    assert found["confidence"] == confidence
+    shown = run("predict", output, fresh, "-o", table).stdout
+    assert "unknown" in shown
+    assert "answered" in shown
+    with table.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["decision"] for row in rows] == [
+        "unknown" if label < 0 else str(label) for label in wanted
+    ]
+    assert [int(row["confidence"]) for row in rows] == confidence
+    assert json.loads(run("evaluate", output, fresh, "--json").stdout)["seen_in_calibration"] == 1
+    assert "all of these rows were used to calibrate" in run("evaluate", output, fresh).stdout
+    plain = json.loads(run("predict", work / "gesture.tkm", fresh, "--json").stdout)
+    assert "decisions" not in plain

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import wave
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import failed, run
 from tinykernel import load, save
+from tinykernel.model.decision import Decision
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
@@ -156,6 +158,23 @@ def test_predict_a_stream(recorded, tmp_path):
     shown = run("predict", model, "--stream", file, "-o", tmp_path / "s.csv").stdout
     assert "smoothed right in" in shown
     assert (tmp_path / "s.csv").read_text().splitlines()[0] == "time,label,smoothed,true"
+
+
+def test_a_stream_of_a_model_that_refuses(recorded, tmp_path):
+    """Every hop has a decision of its own, or "unknown", and how sure the model is."""
+    model, zero = load(recorded / "m.tkm"), np.zeros(1)
+    never = Decision(np.full(1, 2**32 - 1, np.uint32), np.full(64, 9, np.uint8), 0, 1.0,
+                     zero.astype(np.uint32), zero + 0.5)  # fmt: skip
+    file, output = tmp_path / "m.tkm", tmp_path / "s.csv"
+    save(replace(model, decision=never), file, about(recorded / "m.tkm"))
+    stream = ("predict", file, "--stream", recorded / "rec" / "p1.csv")
+    rows = json.loads(run(*stream, "--json").stdout)["decisions"]
+    assert {(row["decision"], row["confidence"]) for row in rows} == {(None, 9)}
+    assert {row["label"] for row in rows} <= set(model.classes)
+    assert run(*stream, "-o", output).exit_code == 0
+    first, second = output.read_text().splitlines()[:2]
+    assert first == "time,label,smoothed,decision,confidence,true"
+    assert second.split(",")[3:5] == ["unknown", "9"]
 
 
 def test_a_stream_without_labels(recorded, tmp_path):

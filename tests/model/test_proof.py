@@ -12,13 +12,13 @@ from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
 from tests.model.slow import slow_rows
-from tests.random_models import make_model, models, random_quantized
+from tests.random_models import make_model, models, random_model, random_quantized
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, Range, bounds, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.proof import _bound_first, _bound_second
+from tinykernel.model.proof import bound_first, bound_second
 from tinykernel.model.quantization.rounding import mean_rounding_errors
 
 seeds = st.integers(0, 2**32 - 1)
@@ -26,8 +26,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 def _prove_transforms(sign, bits, permutation, diagonal, kind, halve_first, halve_second):
     """Return the bounds of every stage of both transforms; schedules that are None are chosen."""
-    first = _bound_first(sign, bits, halve_first)
-    second = _bound_second(first, permutation, diagonal, kind, halve_second)
+    first = bound_first(sign, bits, halve_first)
+    second = bound_second(first, permutation, diagonal, kind, halve_second)
     return SimpleNamespace(
         inputs=first.inputs, first=first.stages, halve_first=first.halve,
         product=second.product, second=second.stages, halve_second=second.halve,
@@ -137,6 +137,53 @@ def test_first_transform_bounds_are_exact() -> None:
         assert_array_equal(values.min(axis=0), bound.low)
         assert_array_equal(values.max(axis=0), bound.high)
     assert model.ranges()[0].low == -128
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
+def test_all_inputs_there_are_stay_inside_and_reach_what_is_exact(kind: str) -> None:
+    """Two inputs of 8 bits, all 65,536 pairs: no stage leaves its bounds and reach them."""
+    base = random_model(LARGEST[kind], n_features=2, n_blocks=2, diagonal_kind=kind)
+    halve = (False, True, True, False, True)
+    scaler = dataclasses.replace(base.scaler, multiplier=np.maximum(base.scaler.multiplier, 1))
+    model = dataclasses.replace(
+        base, scaler=scaler, sign=np.array([1, -1], dtype=np.int8), halve_first=halve
+    )
+    q = np.array(list(itertools.product(range(-128, 128), repeat=2)), dtype=np.int8)
+    first, product, second = _all_values(model, q)
+    proof = _prove(model)
+    proved = [*proof.first, proof.product, *proof.second]
+    for k, (values, bound) in enumerate(zip([*first, product, *second], proved, strict=True)):
+        low, high = values.min(axis=0), values.max(axis=0)
+        assert np.all(low >= bound.low)
+        assert np.all(high <= bound.high)
+        if k <= len(first):
+            assert_array_equal(low, bound.low)
+            assert_array_equal(high, bound.high)
+    scores = np.sort(model.scores_quantized(q).ravel())
+    assert model.ranges()[-1].low <= scores[0]
+    assert scores[-1] <= model.ranges()[-1].high
+
+
+def test_climbing_from_corner_to_corner_never_leaves_the_bounds() -> None:
+    """784 inputs: from the worst corner of a row, the best of all single flips, step by step."""
+    model = random_model(
+        7, n_features=784, n_blocks=1, diagonal_kind="int4", permutation="orbit", kept="all"
+    )
+    bound = _prove(model).second[-1]
+    gather = model.permutation.indices(model.dimension)
+    h = hadamard(model.dimension)
+    mixed = h[gather, : model.n_features] * model.sign.astype(np.int64)
+    for row in (0, 500):
+        coefficients = (h[row] * model.diagonal[0].astype(np.int64)) @ mixed
+        q = _worst_inputs(model, coefficients)
+        for _ in range(3):
+            flips = np.where(np.eye(model.n_features, dtype=bool), ~q, q).astype(np.int8)
+            values = _all_values(model, np.vstack([q[np.newaxis], flips]))[2][-1][:, 0]
+            assert np.all(values >= bound.low[0])
+            assert np.all(values <= bound.high[0])
+            q = np.vstack([q[np.newaxis], flips])[values[:, row].argmax()]
+        budget = bound.error_high[0, row] - bound.error_low[0, row]
+        assert bound.high[0, row] - values[:, row].max() <= budget + 1
 
 
 @settings(max_examples=30, deadline=None)

@@ -91,6 +91,7 @@ def train(
     method: str = "learned",
     task: str = "classification",
     feature_names: Sequence[str] | None = None,
+    value_name: str | None = None,
     **parameters: Any,
 ) -> TrainResult:
     """Train the best model that fits a budget of flash.
@@ -124,12 +125,14 @@ def train(
         "regression" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
+    value_name : str, optional
+        Of the task "regression": what `y` is, where it is no Series that has a name.
     **parameters
         Of the classifier; those that are None have its defaults. Without ``n_components`` the
         largest number that keeps to the budget is found, for each of several layouts where
         ``layout`` is not given, and the layout that does best is chosen; with ``effort="quick"`` it
-        is "compact". Where the trained model is over the budget all the same, it is trained again
-        with fewer components and everything else that was found.
+        is "compact", of values "windows". Where the trained model is over the budget all the same,
+        it is trained again with fewer components and everything else that was found.
 
     Returns
     -------
@@ -170,6 +173,10 @@ def train(
     if method == "paper" and "n_kernels" in given:
         raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    if value_name is not None:
+        if task != "regression" or np.ndim(y) != 1:
+            raise TinykernelError('value_name: only for one value, with the task "regression"')
+        extra["value_name"] = value_name
     if task == "regression" and shape is None:
         given.setdefault("linear", BITS_BESIDE)
         asked = given["linear"]

@@ -43,6 +43,8 @@ __all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
 SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
+#: The same for values.
+_LAYOUTS_OF_VALUES = ("windows", "compact")
 _WORD = 32
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
@@ -292,11 +294,12 @@ def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
     if "layout" in given:
         check_choice("layout", given["layout"], tuple(LAYOUTS))
         return [given["layout"]]
+    layouts = _LAYOUTS_OF_VALUES if "loss" in given else SEARCHED_LAYOUTS
     if given.get("effort") == "quick":
-        return ["compact"]  # to choose takes short trainings, too
+        return [layouts[0]]  # to choose takes short trainings, too
     d = padded_dimension(n_features)
     # With blocks of 32 rows nothing is left out.
-    return [name for name in SEARCHED_LAYOUTS
+    return [name for name in layouts
             if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
 
 

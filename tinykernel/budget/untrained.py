@@ -40,6 +40,8 @@ def untrained(
     kept = {name: given[name] for name in names if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "effort": "quick"}
     kept |= {"random_state": 0, "n_jobs": 1}
+    if kept.get("loss") == "squared":
+        kept["loss"] = "absolute"  # as large, and takes no smooth fit
     with progress.observing(None):
         machine: KernelMachine = fitted("learned", kept, X, y).machine_
     # Training gives each block a scale of its own, which takes a table.

@@ -74,10 +74,10 @@ def evaluate_command(
         integer, rows.X, judged.y, groups=rows.group, train=trained,
         class_weight=judged.class_weight,
     )  # fmt: skip
-    seen = memory.share_seen(rows.X)
+    seen, calibrated = memory.share_seen(rows.X), memory.share_calibrated(rows.X)
     if as_json:
         part = {"data": rows.source, "part": rows.part, "notes": list(rows.notes),
-                "seen_in_training": seen}  # fmt: skip
+                "seen_in_training": seen, "seen_in_calibration": calibrated}  # fmt: skip
         print_json(part | found.to_dict())
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}")])
@@ -85,5 +85,9 @@ def evaluate_command(
         print_notes(rows)
         if seen:
             typer.echo(f"{seen_in_words(seen)}: the accuracy on new ones may be lower")
+        if calibrated:
+            typer.echo(
+                f"{seen_in_words(calibrated, 'to calibrate')}: they say nothing new of the promise"
+            )
         if trained is None:
             typer.echo("--train DATA, with the training rows, shows a linear model beside it")

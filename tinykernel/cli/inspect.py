@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tinykernel.cli.common.curve import print_curve
-from tinykernel.cli.common.options import JsonOption, ModelArgument
+from tinykernel.cli.common.options import JsonOption, ModelArgument, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 
 if TYPE_CHECKING:
@@ -19,12 +20,28 @@ _CLASSES_SHOWN = 12
 _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
 
 
-def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
+def inspect_command(
+    model: ModelArgument,
+    proof: Annotated[
+        Path | None,
+        typer.Option(
+            "--proof",
+            metavar="FILE",
+            help="write the bounds and inputs that reach them, as JSON that check_proof.py checks "
+            "against the exported C",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
 
+    if proof is not None:
+        check_output_file(proof, (".json",), [model])
     integer = as_integer_model(load(model))
+    if proof is not None:
+        _write_proof(integer, proof)
     facts, said = _facts(integer), about(model)
     ranges = integer.ranges()
     if as_json:
@@ -61,6 +78,21 @@ def inspect_command(model: ModelArgument, as_json: JsonOption = False) -> None:
         ),
         right=["lowest", "highest", "limit", "used"],
     )
+
+
+def _write_proof(integer: IntegerModel, proof: Path) -> None:
+    from tinykernel.codegen.certificate import certificate
+    from tinykernel.files import write_bytes_atomically
+
+    write_bytes_atomically(proof, certificate(integer))
+    typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
+
+
+def checker() -> Path:
+    """Return the program that checks proofs, which needs nothing of this package."""
+    from tinykernel.resources import folder
+
+    return folder("firmware") / "check_proof.py"
 
 
 def _plain(value: Any) -> str:

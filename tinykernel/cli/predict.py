@@ -92,7 +92,8 @@ def predict_command(
 ) -> None:
     """Predict labels and scores with the integer arithmetic of the firmware.
 
-    Takes the test part of DATA where it has one, all its rows otherwise.
+    Takes the test part of DATA where it has one, all its rows otherwise. A calibrated model also
+    says what it decides, a label or "unknown", and how sure it is, 0 to 255.
     """
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
@@ -120,21 +121,45 @@ def predict_command(
         _predict_values(integer, rows, scores, output, as_json, quiet)
         return
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
+    decided = _decided(integer, scores)
     if output is not None:
-        _write_csv(output, integer, labels, scores)
+        _write_csv(output, integer, labels, scores, decided)
     found, seen = _evaluation(integer, rows, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
         said = {"notes": list(rows.notes), "seen_in_training": seen}
-        print_json({"labels": labels, "scores": scores} | said | judged)
+        sure = {} if decided is None else {"decisions": decided[0], "confidence": decided[1]}
+        print_json({"labels": labels, "scores": scores} | sure | said | judged)
     elif not quiet:
-        _print_predictions(integer, rows, labels, scores)
+        _print_predictions(integer, rows, labels, scores, decided)
+        _print_answered(decided)
         print_notes(rows)
         if found is not None:
             typer.echo(f"\nOn {rows.part} of {rows.source}:")
             print_all(found)
         if seen:
             typer.echo(seen_in_words(seen))
+
+
+def _decided(integer: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:
+    """Return label and confidence of each row, None for a refused label; None without decisions."""
+    if integer.decision is None:
+        return None
+    chosen = integer.decision.decide(scores).tolist()
+    labels = [None if i < 0 else integer.classes[i] for i in chosen]
+    return labels, integer.decision.confidence(scores).tolist()
+
+
+def _or_unknown(label: object) -> str:
+    return "unknown" if label is None else str(label)
+
+
+def _print_answered(decided: tuple[list[Any], list[int]] | None) -> None:
+    """Say how many rows are answered, of a model that refuses some."""
+    if decided is not None:
+        rows = len(decided[0])
+        answered = sum(label is not None for label in decided[0])
+        typer.echo(f"answered {percent(answered / max(1, rows))} of {rows} rows")
 
 
 def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Judged | None:
@@ -195,6 +220,8 @@ def _decisions(
     model: Path, integer: IntegerModel, stream: str, given: Mapping[str, Any], last: int
 ) -> list[dict[str, Any]]:
     """Decide at every hop of recordings."""
+    import numpy as np
+
     from tinykernel.data.signals import cut_for, remembered
     from tinykernel.data.stream import decisions
     from tinykernel.errors import TinykernelError
@@ -205,13 +232,23 @@ def _decisions(
         raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
     cut = cut_for(stream, integer, cutting, mixed="majority", **given)
-    labels = in_batches(integer.predict, cut.X)
+    decided = None
+    if integer.decision is None:
+        labels = in_batches(integer.predict, cut.X)
+    else:
+        scores = in_batches(integer.scores, cut.X)
+        labels = np.array(integer.classes)[scores.argmax(axis=1)]
+        decided = _decided(integer, scores)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()
-    return [
+    table = [
         {"recording": one.recording, "sample": one.sample, "time": one.time, "label": one.label,
          "smoothed": one.smoothed, "true": is_}
         for one, is_ in zip(decisions(cut, labels, last), true, strict=True)
     ]  # fmt: skip
+    if decided is not None:
+        for row, decision, confidence in zip(table, *decided, strict=True):
+            row |= {"decision": decision, "confidence": confidence}
+    return table
 
 
 def _show_decisions(
@@ -222,14 +259,16 @@ def _show_decisions(
     timed = table[0]["time"] is not None
     several = len({row["recording"] for row in table}) > 1
     columns = ["recording"] * several + ["time" if timed else "sample", "label", "smoothed"]
-    columns += ["true"] * labelled
+    columns += ["decision", "confidence"] * ("decision" in table[0]) + ["true"] * labelled
+    if "decision" in table[0] and not as_json:
+        table = [row | {"decision": _or_unknown(row["decision"])} for row in table]
     if output is not None:
         _write_decisions(output, table, columns)
     if as_json:
         print_json({"decisions": table})
     elif not quiet:
         shown = [[_cell(row[name]) for name in columns] for row in table]
-        print_table(columns, shown, right=("time", "sample"))
+        print_table(columns, shown, right=("time", "sample", "confidence"))
         if labelled:
             for name in ("label", "smoothed"):
                 share = sum(row[name] == row["true"] for row in table) / len(table)
@@ -250,30 +289,43 @@ def _write_decisions(path: Path, table: list[dict[str, Any]], columns: list[str]
     write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _write_csv(path: Path, integer: IntegerModel, labels: list[Any], scores: NDArray[Any]) -> None:
+def _write_csv(
+    path: Path, integer: IntegerModel, labels: list[Any], scores: NDArray[Any],
+    decided: tuple[list[Any], list[int]] | None,
+) -> None:  # fmt: skip
     from tinykernel.files import write_bytes_atomically
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "label", *(f"score_{name}" for name in integer.classes)])
+    sure = [] if decided is None else ["decision", "confidence"]
+    writer.writerow(["row", "label", *sure, *(f"score_{name}" for name in integer.classes)])
     for row, (label, values) in enumerate(zip(labels, scores.tolist(), strict=True)):
-        writer.writerow([row, label, *values])
+        writer.writerow([row, label, *_sure(decided, row), *values])
     write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
+def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:
+    """Return decision and confidence of a row as cells, none without decisions."""
+    return [] if decided is None else [_or_unknown(decided[0][row]), str(decided[1][row])]
+
+
 def _print_predictions(
-    integer: IntegerModel, rows: Rows, labels: list[Any], scores: NDArray[Any]
-) -> None:
+    integer: IntegerModel, rows: Rows, labels: list[Any], scores: NDArray[Any],
+    decided: tuple[list[Any], list[int]] | None,
+) -> None:  # fmt: skip
     shown = scores[:_ROWS_SHOWN]
     few = integer.n_classes <= _CLASSES_SHOWN
-    columns = ["row", "label", *(map(str, integer.classes) if few else ["best score"])]
+    sure = [] if decided is None else ["decision", "confidence"]
+    words = ("label", "true", "decision")
+    columns = ["row", "label", *sure, *(map(str, integer.classes) if few else ["best score"])]
     if rows.y is not None:
         columns.insert(2, "true")
     table = []
     for row, values in enumerate(shown.tolist()):
         true = [] if rows.y is None else [str(rows.y[row])]
         numbers = values if few else [max(values)]
-        table.append([str(row), str(labels[row]), *true, *map(str, numbers)])
-    print_table(columns, table, right=[name for name in columns if name not in ("label", "true")])
+        table.append([str(row), str(labels[row]), *true, *_sure(decided, row),
+                      *map(str, numbers)])  # fmt: skip
+    print_table(columns, table, right=[name for name in columns if name not in words])
     if len(scores) > _ROWS_SHOWN:
         typer.echo(f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them")

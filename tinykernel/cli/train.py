@@ -816,6 +816,7 @@ def _train(
             groups=dataset.group_train if by_group else None,
             validation=None if extra is None or extra.y is None else (extra.X, extra.y),
             feature_names=dataset.columns,
+            value_name=dataset.label if parameters.get("task") == "regression" else None,
             **parameters,
         )
 

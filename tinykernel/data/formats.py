@@ -62,6 +62,8 @@ class Part:
         Names of the feature columns of a table.
     lines : sequence of int, optional
         Line numbers of the rows in a text file, counted from 1.
+    label : str, optional
+        Name of the column of labels of a table.
     """
 
     file: Path
@@ -71,6 +73,7 @@ class Part:
     group: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None
     lines: Sequence[int] | None = None
+    label: str | None = None
 
     def place(self, row: int, column: int | None = None) -> str:
         """Say where a value is, as a person who opens the file would look for it.
@@ -484,7 +487,8 @@ def _read_csv(path: Path, chooser: _ColumnChooser) -> Part:
     X = np.asarray(values.values).reshape(len(lines), len(columns))
     y = None if at is None else _text_labels(labels)
     group = None if group_at is None else np.array(groups)
-    return Part(path, "", X, y, group, columns=columns, lines=lines)
+    label = None if at is None else names[at]
+    return Part(path, "", X, y, group, columns=columns, lines=lines, label=label)
 
 
 class _Numbers:
@@ -520,6 +524,9 @@ class _Numbers:
         self.values.extend(map(float, cells))
 
 
+_LEAVE_OUT = "mend the cell, or leave the column out (train: --drop)"
+
+
 def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> str:
     pairs = list(zip(columns, cells, strict=True))
     worst = sorted(pairs, key=lambda pair: _is_number(pair[1].replace(",", ".", 1)))
@@ -534,7 +541,7 @@ def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> s
         )
     if len(cell) > 40:
         cell = cell[:37] + "..."
-    return f"{place}, column {column!r}: {cell!r} is not a number"
+    return f"{place}, column {column!r}: {cell!r} is not a number; {_LEAVE_OUT}"
 
 
 def _text_labels(labels: list[str]) -> NDArray[Any]:
@@ -593,7 +600,7 @@ def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
         shown = repr(column[0].as_py()) if len(column) else "''"
         shown = shown if len(shown) <= 40 else shown[:37] + "..."
         raise TinykernelError(
-            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind})"
+            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind}); {_LEAVE_OUT}"
         )
     if column.null_count:
         column = column.cast(pa.float64())

@@ -63,6 +63,8 @@ class Dataset:
         What was done to the values, and what smaller type would hold them; one line each.
     medians : tuple of float or None
         What missing values were filled with, one an input; None where that was not asked for.
+    label : str or None
+        Name of the column of labels of a table.
     """
 
     X_train: NDArray[Any]
@@ -77,6 +79,7 @@ class Dataset:
     shape: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
     medians: tuple[float, ...] | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +254,10 @@ def load_data(
         found = Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
     else:
         found = _split(train, y, test_size, seed, by_group=groups is not None)
-    found = replace(found, shape=parts.train.X.shape[1:], notes=(left_out,) if left_out else ())
+    found = replace(
+        found, shape=parts.train.X.shape[1:], notes=(left_out,) if left_out else (),
+        label=parts.train.label,
+    )  # fmt: skip
     return _typed(_filled(found, selection), input_type)
 
 
@@ -376,7 +382,7 @@ def load_rows(
     label : str, optional
         As in `load_data`. Labels are used where the file has them and are not needed.
     groups : str, optional
-        As in `load_data`. The column of a table is no feature; with `test_size` whole groups are
+        As in `load_data`. The column of a table is no input; with `test_size` whole groups are
         taken.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.

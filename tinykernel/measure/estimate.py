@@ -39,8 +39,9 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     value = {definition.name: definition.value for definition in packed.definitions}
     tables = {table.name for table in packed.tables}
     local = model.local
+    decides = _decision_properties(model, value)
     if local is not None or not model.n_blocks:
-        return _local_properties(model, value)
+        return _local_properties(model, value) | decides
     stages = model.log2_dimension
     first, second = sum(model.halve_first), sum(model.halve_second)
     properties: dict[str, float] = {
@@ -80,7 +81,22 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
                  "tk_scales", "tk_tails"):  # fmt: skip
         kind = "float" if model.scaler.is_float else "integer"
         properties[f"table {name} {kind}"] = name in tables
-    return {name: float(number) for name, number in properties.items() if number}
+    return {name: float(number) for name, number in properties.items() if number} | decides
+
+
+def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, float]:
+    """List what decide and confidence add, of a model that has them."""
+    if model.decision is None:
+        return {}
+    least = value.get("TK_THRESHOLD(i)", "")
+    properties = {
+        "decides between two": model.n_classes == 2,
+        "decides among more": model.n_classes > 2,
+        "refuses by one margin": least.endswith("u"),
+        "refuses by a margin a class": least.startswith("tk_"),
+        "tells what is novel": "TK_NOVELTY_THRESHOLD" in value,
+    }
+    return {name: 1.0 for name, has in properties.items() if has}
 
 
 def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, float]:

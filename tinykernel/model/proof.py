@@ -22,7 +22,14 @@ from tinykernel.model.bounds import (
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
-__all__ = ["Range", "choose_first_schedule", "choose_schedules", "prove"]
+__all__ = [
+    "Range",
+    "bound_first",
+    "bound_second",
+    "choose_first_schedule",
+    "choose_schedules",
+    "prove",
+]
 
 _INT32_LIMIT = 2**31 - 1
 
@@ -67,7 +74,7 @@ class _First:
     halve: tuple[bool, ...]
 
 
-def _bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> _First:
+def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> _First:
     """Bound the first transform; choose its schedule if that is None."""
     low, high = input_bounds(sign, bits)
     exact = np.zeros(low.shape)
@@ -86,7 +93,7 @@ class _Second:
     halve: tuple[bool, ...]
 
 
-def _bound_second(
+def bound_second(
     first: _First, permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
     halve: Sequence[bool] | None,
 ) -> _Second:  # fmt: skip
@@ -109,7 +116,7 @@ def _bound_second(
 
 def choose_first_schedule(sign: NDArray[Any], bits: int) -> tuple[bool, ...]:
     """Choose the shift schedule of the first transform; the arguments are as below."""
-    return _bound_first(sign, bits, None).halve
+    return bound_first(sign, bits, None).halve
 
 
 def choose_schedules(
@@ -139,8 +146,8 @@ def choose_schedules(
     >>> choose_schedules(signs, 8, Permutation(), np.ones((1, 32)), "sign")[0]
     (False, False, False, False, False)
     """
-    first = _bound_first(sign, bits, None)
-    second = _bound_second(first, permutation, diagonal, diagonal_kind, None)
+    first = bound_first(sign, bits, None)
+    second = bound_second(first, permutation, diagonal, diagonal_kind, None)
     return first.halve, second.halve
 
 
@@ -191,8 +198,8 @@ def _component_ranges(
     row_kept: NDArray[np.bool_], scale: NDArray[Any],
 ) -> list[Range]:  # fmt: skip
     """Bound everything up to the phases."""
-    first = _bound_first(sign, bits, halve_first)
-    second = _bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
+    first = bound_first(sign, bits, halve_first)
+    second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
     ranges = [
         _range("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT)
     ]

@@ -17,6 +17,7 @@ from tinykernel.reporting.costs import Cost, format_clock
 from tinykernel.reporting.facts import Coverage
 
 if TYPE_CHECKING:
+    from tinykernel.decisions.figures import DecisionFigures
     from tinykernel.evaluation import Evaluation
     from tinykernel.measure.report import Report
 
@@ -145,13 +146,17 @@ def recall_picture(found: Evaluation) -> str:
         return finish("recall", "recall of each label, the least found first")
 
 
-def coverage_picture(found: Coverage) -> str:
-    """Draw the errors among the answers against how many are given."""
+def coverage_picture(found: Coverage, decided: DecisionFigures | None = None) -> str:
+    """Draw the errors among the answers against how many are given, and what the model gives."""
     with _drawing(6.6, 2.9) as (axes, finish):
         axes.step(100 * found.share, 100 * found.error, where="post", color=_SERIES[0], lw=1.8)
         axes.set(xlabel="answered rows, %", ylabel="wrong among them, %")
         axes.set(xlim=(0, 100), ylim=(0, max(1.0, 110 * float(found.error[-1]))))
         axes.grid(lw=0.5)
+        if decided is not None and decided.error is not None:
+            axes.plot(100 * decided.coverage, 100 * decided.error, "o", color=_SERIES[4],
+                      label="at the least margin of the model", clip_on=False)  # fmt: skip
+            axes.legend(loc="upper left", fontsize=8)
         return finish("coverage", "errors among the surest answers, by the share that is answered")
 
 

@@ -172,7 +172,9 @@ def _pictures(page: ReportPage) -> dict[str, str]:
         found["confusion"] = drawing.confusion_picture(page.judged)
         found["recall"] = drawing.recall_picture(page.judged)
     if page.coverage is not None:
-        found["coverage"] = drawing.coverage_picture(page.coverage)
+        found["coverage"] = drawing.coverage_picture(
+            page.coverage, None if page.judged is None else page.judged.decisions
+        )
     if _any(cost.instructions for cost in page.costs):
         found["time"] = drawing.time_picture(page.costs, page.clocks)
     points = tuning_points(page.about)

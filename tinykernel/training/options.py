@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -199,6 +199,8 @@ class TrainerOptions:
     {'phases': 64}
     """
 
+    #: The layout of those that name none.
+    usual_layout: ClassVar[str] = _DEFAULT_LAYOUT
     n_components: int | Mapping[str, int] | None = _option(
         None, _unless_none(_components), "int, mapping of str to int, or None",
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
@@ -212,8 +214,8 @@ class TrainerOptions:
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
         'weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only '
         'the half of the rows of a block whose weights are largest; "windows": as '
-        '"phases", but also widths and S, and ternary weights. None takes "compact", or '
-        "the best that `n_components` names.",
+        '"phases", but also widths and S, and ternary weights. None takes "compact", a '
+        'regressor "windows", or the best that `n_components` names.',
     )  # fmt: skip
     sigma: float | None = _option(
         None, _unless_none(check_positive), "float or None",
@@ -419,7 +421,7 @@ class TrainerOptions:
         """Return the forms (`form_of`) that may be chosen, each with its number of components."""
         if not isinstance(self.n_components, Mapping):
             n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
-            layout = (self.layout or _DEFAULT_LAYOUT) if n else None
+            layout = (self.layout or self.usual_layout) if n else None
             return {form_of(layout, self.linear_bits(None)): n}
         if self.linear != "auto":
             raise TinykernelError("linear: n_components says which forms have a linear part")

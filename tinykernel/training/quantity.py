@@ -65,6 +65,8 @@ class RegressorOptions(TrainerOptions):
     (0.1, 0.9)
     """
 
+    # Smooth values need starts and widths more than many components: docs/regression.md.
+    usual_layout: ClassVar[str] = "windows"
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
     teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]

@@ -44,6 +44,7 @@ from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe
 from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
+from tinykernel.training.values.smooth import smoothed
 from tinykernel.training.windows import Arithmetic
 
 __all__ = ["TrainingResult", "check_rows", "fit"]
@@ -123,13 +124,16 @@ def fit(
     if shape is not None or not any(options.capacity().values()):
         return _without_components(data, options, shape)
     first = recipe_for(options, data.codes.size, data.usual() | given)
+    usual, (data, first) = first, smoothed(data, options, first, frozenset(given))
+    # The rows of a smooth fit come without noise, and need none on their inputs.
+    fixed = frozenset(given) | ({"noise"} if first.noise != usual.noise else set())
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
     targets = data.targets(options.teacher_share)
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
     trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
-    recipe, outcome = _choose(trial_data, options, first, frozenset(given))
+    recipe, outcome = _choose(trial_data, options, first, fixed)
     trials = [] if outcome is None else outcome.trials
     if not recipe.n_components:
         result = _without_components(data, options, None, recipe.linear_bits)

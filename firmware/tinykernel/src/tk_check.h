@@ -8,7 +8,7 @@
 
 #include "tk_contract.h"
 
-#define TK_CRC_BEGIN UINT32_C(0xffffffff)
+#define TK_CRC_BEGIN 0xffffffffu
 
 /* The register after n more bytes; ~ of it is the CRC. What is volatile is really read: a compiler
  * knows the values of constants, and this is about what the memory holds. */
@@ -20,7 +20,7 @@ TK_SHARED uint32_t tk_crc(uint32_t crc, const TK_FLASH void *bytes, uint32_t n)
         int bit;
         crc ^= data[i];
         for (bit = 0; bit != 8; ++bit) {
-            crc = (crc >> 1) ^ (UINT32_C(0xedb88320) & (0u - (crc & 1u)));
+            crc = (crc >> 1) ^ (0xedb88320u & (0u - (crc & 1u)));
         }
     }
     return crc;

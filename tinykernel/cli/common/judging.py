@@ -182,8 +182,8 @@ def print_all(found: Judged) -> None:
     print_verdict(found)
 
 
-def seen_in_words(share: float | None) -> str:
-    """Say which share of the rows was used in training; empty for none or where nobody knows.
+def seen_in_words(share: float | None, where: str = "in training") -> str:
+    """Say which share of the rows was used before; empty for none or where nobody knows.
 
     Examples
     --------
@@ -193,4 +193,4 @@ def seen_in_words(share: float | None) -> str:
     if not share:
         return ""
     part = "all" if share == 1 else f"about {max(100 * share, 1):.0f} %"
-    return f"{part} of these rows were used in training"
+    return f"{part} of these rows were used {where}"

@@ -110,6 +110,12 @@ class Remembered:
 
         return seen_before(X, self.everything.get("training_rows"))
 
+    def share_calibrated(self, X: Any) -> float | None:
+        """Return the share of rows that decisions were fitted to, or None as above."""
+        from tinykernel.data.seen import seen_before
+
+        return seen_before(X, self.everything.get("calibration_rows"))
+
 
 def remembered(model: Path) -> Remembered:
     """Read what a model file remembers.

@@ -1,0 +1,211 @@
+"""The proof certificate: its checker knows nothing of the package, and sees every tampering."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.cli.tools import run
+from tests.firmware.local_models import ALL
+from tests.random_models import make_model, random_model, with_linear
+from tests.sessions import ROOT
+from tinykernel.codegen.certificate import certificate
+from tinykernel.codegen.sources import render_single, render_sources
+from tinykernel.model import IntegerModel
+from tinykernel.modelfile import save
+
+CHECKER = ROOT / "firmware" / "check_proof.py"
+
+
+@pytest.fixture(scope="module")
+def checker() -> ModuleType:
+    """Return the program as a module, to run it without a process each time."""
+    spec = importlib.util.spec_from_file_location("check_proof", CHECKER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[dict[str, Any], str]:
+    """Return the proof and the C of a model that has every kind of table."""
+    model = with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4)
+    return _proof_of(model)
+
+
+def _proof_of(model: IntegerModel) -> tuple[dict[str, Any], str]:
+    text = render_sources(model, "m")["src/m.c"].decode("ascii")
+    return json.loads(certificate(model)), text
+
+
+def _check(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> None:
+    (folder / "proof.json").write_text(json.dumps(proof))
+    (folder / "m.c").write_text(text)
+    checker.main(str(folder / "proof.json"), str(folder / "m.c"))
+
+
+def _refused(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        _check(checker, folder, proof, text)
+    assert str(caught.value.code).startswith("refused: ")
+    return str(caught.value.code)
+
+
+def test_checker_stands_alone(tmp_path, whole):
+    """It imports numpy and the standard library, and runs where the package is not."""
+    names = [
+        name
+        for node in ast.walk(ast.parse(CHECKER.read_text()))
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import) else
+            [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        )
+    ]  # fmt: skip
+    assert set(names) == {"hashlib", "json", "numpy", "pathlib", "re", "sys"}
+    proof, text = whole
+    (tmp_path / "p.json").write_text(json.dumps(proof))
+    (tmp_path / "m.c").write_text(text)
+    command = [sys.executable, "-I", str(CHECKER), "p.json", "m.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith("proved: 23 stages"), done.stderr
+    (tmp_path / "m.c").write_text(text.replace("TK_PHASE_SHIFT", "TK_PHASES", 1))
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
+
+
+@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two"])
+def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
+    """Every layout of tables, local stages and linear parts; the single file is the same C."""
+    more = {
+        "half turns": {"windows": "half turns", "zero_weights": False, "kept": "tail",
+                       "one_scale": True, "permutation": "orbit", "diagonal_kind": "sign"},
+        "levels": {"windows": "phases", "kept": "few", "n_blocks": 5, "permutation": "stored",
+                   "diagonal_kind": "int4"},
+        "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},
+    }  # fmt: skip
+    if name in ALL:
+        model = ALL[name]()
+    elif name in more:
+        model = random_model(3, n_features=100, **more[name])
+    else:
+        model = make_model(int(name), bits=8 if int(name) % 2 else 16)
+    proof, text = _proof_of(model)
+    _check(checker, tmp_path, proof, text)
+    single = render_single(render_sources(model, "m"), "m")["single/m.c"].decode("ascii")
+    _check(checker, tmp_path, proof, single)
+    assert capsys.readouterr().out.count("proved: ") == 2
+
+
+def _changed(text: str, table: str, place: int = 0) -> str:
+    """Change one bit, or one digit, of one entry of a table."""
+    begin = text.index("{", text.index(f" {table}["))
+    entries = list(re.finditer(r"-?\w+", text[begin : text.index("};", begin)]))
+    entry = entries[place]
+    value = int(entry[0].rstrip("u"), 0)
+    new = f"0x{value ^ 1:08x}u" if entry[0].endswith("u") else str(value + 1)
+    return text[: begin + entry.start()] + new + text[begin + entry.end() :]
+
+
+TABLES = ["tk_signs", "tk_diagonal", "tk_windows", "tk_weights", "tk_gains", "tk_biases",
+          "tk_linear", "tk_linear_gains", "tk_offsets"]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_one_entry_changed_is_refused(table, checker, whole, tmp_path):
+    """One weight, sign, window, factor: the name of the table is said."""
+    proof, text = whole
+    assert f"{table} is not that of the proof" in _refused(
+        checker, tmp_path, proof, _changed(text, table)
+    )
+
+
+EDITS = {
+    "a halving left out": ("TK_HALVE_SECOND +0x\\w+u", "TK_HALVE_SECOND 0x1u"),
+    "one more halving": ("TK_HALVE_FIRST +0x\\w+u", "TK_HALVE_FIRST 0x8u"),
+    "width of inputs": ("TK_INPUT_BITS +8", "TK_INPUT_BITS 16"),
+    "order of values": ("TK_PERMUTATION +0", "TK_PERMUTATION 1\n#define TK_ORBIT_MULTIPLIER 5u\n"
+                        "#define TK_ORBIT_INCREMENT 3u"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", [*EDITS, "tk_diagonal", "tk_signs", "tk_weights", "tk_gains",
+                                  "tk_biases", "tk_linear", "tk_linear_gains"])  # fmt: skip
+def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole, tmp_path):
+    """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""
+    proof, text = whole
+    if edit in EDITS:
+        forged = re.sub(*EDITS[edit], text, count=1)
+    else:  # of a weight the mask: its sign changes no bound
+        forged = _changed(text, edit, 1 if edit == "tk_weights" else 0)
+    assert forged != text
+    forged_proof = proof | {"source": checker.Source(forged).seen}
+    assert "is not that of" not in _refused(checker, tmp_path, forged_proof, forged)
+
+
+@pytest.mark.parametrize("name", ["image, 28 x 28", "image, 16-bit lanes", "signal, averaged"])
+def test_kernels_are_summed_up(name, checker, tmp_path):
+    """The digest catches every changed kernel, and the sums those that move a bound."""
+    proof, text = _proof_of(ALL[name]())
+    caught = 0
+    for place in range(6):
+        forged = _changed(text, "tk_kernels", place)
+        assert "tk_kernels is not" in _refused(checker, tmp_path, proof, forged)
+        forged_proof = proof | {"source": checker.Source(forged).seen}
+        try:
+            _check(checker, tmp_path, forged_proof, forged)
+        except SystemExit:
+            caught += 1
+    # A kernel that is not the largest may change and leave the bounds of all as they are.
+    assert caught
+    top = re.sub(r"TK_LOCAL_TOP( +)\d+u", r"TK_LOCAL_TOP\g<1>5u", text)
+    assert "level" in _refused(checker, tmp_path, proof | {"source": checker.Source(top).seen}, top)
+
+
+def test_every_bound_and_witness_counts(checker, whole, tmp_path):
+    """One bound wider or narrower by one, one value or sign of a witness: refused."""
+    proof, text = whole
+    for i, bound in enumerate(proof["bounds"]):
+        for end, step in (("low", 1), ("low", -1), ("high", 1), ("high", -1)):
+            bounds = [*proof["bounds"]]
+            bounds[i] = bound | {end: bound[end] + step}
+            message = _refused(checker, tmp_path, proof | {"bounds": bounds}, text)
+            assert bound["stage"] in message
+    for i, witness in enumerate(proof["witnesses"]):
+        witnesses = [*proof["witnesses"]]
+        witnesses[i] = witness | {"value": witness["value"] + 1}
+        message = _refused(checker, tmp_path, proof | {"witnesses": witnesses}, text)
+        assert witness["stage"] in message
+        witnesses[i] = witness | {"inputs": witness["inputs"].translate({43: 45, 45: 43})}
+        _refused(checker, tmp_path, proof | {"witnesses": witnesses}, text)
+
+
+def test_proof_of_another_model_is_refused(checker, whole, tmp_path):
+    """The fingerprint in the C is compared, and a stage must not be left out."""
+    proof, text = whole
+    other = proof | {"fingerprint": "0" * 64}
+    assert "another model" in _refused(checker, tmp_path, other, text)
+    short = proof | {"bounds": proof["bounds"][:-1]}
+    assert "stages are missing" in _refused(checker, tmp_path, short, text)
+
+
+def test_inspect_writes_the_proof(checker, tmp_path, capsys):
+    """--proof writes the file and says what checks it; an image model of 784 inputs."""
+    model = random_model(1, n_features=784, n_blocks=2, n_classes=10, permutation="orbit",
+                         diagonal_kind="sign", zero_weights=False)  # fmt: skip
+    save(model, tmp_path / "m.tkm")
+    result = run("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
+    assert result.exit_code == 0, result.output
+    assert "check_proof.py" in result.stderr
+    (tmp_path / "m.c").write_bytes(render_sources(model, "m")["src/m.c"])
+    checker.main(str(tmp_path / "m.json"), str(tmp_path / "m.c"))
+    assert "26 stages" in capsys.readouterr().out

@@ -1,0 +1,91 @@
+"""The smooth fit: its errors on rows left out, and when rows of it are learned from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tinykernel.training.options import Recipe
+from tinykernel.training.quantity import RegressorOptions, prepare_values
+from tinykernel.training.values import smooth
+
+RECIPE = Recipe(losses=(0.0,))
+
+
+def prepared(n=80, dtype=np.float32, groups=None, loss="squared"):
+    """Return noisy values of a sine, prepared, and options."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (n, 2)).astype(dtype)
+    y = np.sin(X[:, :1].astype(np.float64)) + rng.normal(0, 0.3, (n, 1))
+    options = RegressorOptions(n_components=64, loss=loss)
+    return prepare_values(X, y, np.ones(n), options, ("y",), groups=groups), options
+
+
+def test_the_fit_is_nearer_to_the_truth_than_the_rows():
+    """What is learned has less noise than what was given."""
+    data, options = prepared()
+    learned, recipe = smooth.smoothed(data, options, RECIPE, frozenset())
+    assert len(learned.X) == 16 * 80
+    assert recipe.noise == 0
+    truth = np.sin(learned.X[:, 0])
+    units = data.quantity.units
+    errors = [np.abs(units.offset + units.scale * each.quantity.targets[:80, 0] - truth[:80]).mean()
+              for each in (learned, data)]  # fmt: skip
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
+    """No scaler changes by them, and no row of a group that is left out is drawn elsewhere."""
+    data, options = prepared(dtype=np.int16, groups=np.arange(80) // 8)
+    learned, _ = smooth.smoothed(data, options, RECIPE, frozenset())
+    assert learned.X.dtype == data.X.dtype
+    np.testing.assert_array_equal(learned.X[:80], data.X)
+    np.testing.assert_array_equal(learned.X.min(axis=0), data.X.min(axis=0))
+    np.testing.assert_array_equal(learned.X.max(axis=0), data.X.max(axis=0))
+    np.testing.assert_array_equal(np.bincount(learned.groups), 16 * np.bincount(data.groups))
+    assert learned.quantity.targets.shape == (16 * 80, 1)
+
+
+def test_noise_that_is_given_stays():
+    """A user's noise and epochs go first."""
+    data, options = prepared()
+    chosen = replace(RECIPE, noise=0.2)
+    assert smooth.smoothed(data, options, chosen, frozenset({"noise"}))[1].noise == 0.2
+    options.noise, options.epochs = 0.2, 7
+    recipe = smooth.smoothed(data, options, replace(chosen, epochs=7), frozenset())[1]
+    assert (recipe.noise, recipe.epochs) == (0.2, 7)
+
+
+@pytest.mark.parametrize("given", [{"n": 20}, {"n": 4001}, {"loss": "absolute"}])
+def test_other_rows_and_losses_are_left_alone(given):
+    """Few or many rows, medians and quantiles are learned from the rows themselves."""
+    data, options = prepared(**given)
+    recipe = Recipe(losses=data.losses)
+    assert smooth.smoothed(data, options, recipe, frozenset()) == (data, recipe)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_width_and_penalty_have_the_least_error_on_what_is_left_out(size):
+    """The short formula of errors left out is that of fitting without the group."""
+    rng = np.random.default_rng(1)
+    rows, weight = rng.normal(size=(30, 2)), np.sqrt(rng.uniform(0.5, 2, 30))
+    y = np.sin(2 * rows[:, :1]) + 0.2 * rng.normal(size=(30, 1))
+    group = np.arange(30) // size
+    best = (np.inf, 0.0, 0.0)
+    for width in smooth._WIDTHS:
+        gram = smooth._kernel(rows, rows, width) * np.outer(weight, weight)
+        for penalty in smooth._PENALTIES:
+            error = 0.0
+            for number in np.unique(group):
+                out = group == number
+                inside = gram[np.ix_(~out, ~out)] + penalty * np.eye((~out).sum())
+                found = gram[np.ix_(out, ~out)] @ np.linalg.solve(
+                    inside, (y * weight[:, None])[~out]
+                )
+                error += np.square((y * weight[:, None])[out] - found).sum()
+            best = min(best, (error, width, penalty))
+    shuffled = rng.permutation(30)
+    found = smooth._chosen(rows[shuffled], y[shuffled], weight[shuffled], group[shuffled])
+    assert found == best[1:]
