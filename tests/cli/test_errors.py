@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -173,8 +172,7 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch):
     def interrupt(text):
         raise KeyboardInterrupt
 
-    # The function of that name hides the module in its package.
-    monkeypatch.setattr(import_module("tinykernel.measure.report"), "parse_size", interrupt)
+    monkeypatch.setattr("tinykernel.measure.limits.parse_limits", interrupt)
     assert failed("report", "m.tkm", "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
     assert failed("inspect", "m.tkm", status=130) == "error: interrupted"

@@ -50,7 +50,7 @@ def test_verify_takes_the_rows_kept_aside(tmp_path):
 
 
 def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
-    """The column of groups is no feature for verify, predict and export either."""
+    """The column of groups is no input for verify, predict and export either."""
     table, model = table_with_groups(tmp_path), tmp_path / "m.tkm"
     groups = ("--groups", "who")
     trained = json.loads(run("train", table, "-o", model, *groups, *QUICK, "--json").stdout)

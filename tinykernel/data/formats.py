@@ -524,6 +524,9 @@ class _Numbers:
         self.values.extend(map(float, cells))
 
 
+_LEAVE_OUT = "mend the cell, or leave the column out (train: --drop)"
+
+
 def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> str:
     pairs = list(zip(columns, cells, strict=True))
     worst = sorted(pairs, key=lambda pair: _is_number(pair[1].replace(",", ".", 1)))
@@ -538,7 +541,7 @@ def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> s
         )
     if len(cell) > 40:
         cell = cell[:37] + "..."
-    return f"{place}, column {column!r}: {cell!r} is not a number"
+    return f"{place}, column {column!r}: {cell!r} is not a number; {_LEAVE_OUT}"
 
 
 def _text_labels(labels: list[str]) -> NDArray[Any]:
@@ -597,7 +600,7 @@ def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
         shown = repr(column[0].as_py()) if len(column) else "''"
         shown = shown if len(shown) <= 40 else shown[:37] + "..."
         raise TinykernelError(
-            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind})"
+            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind}); {_LEAVE_OUT}"
         )
     if column.null_count:
         column = column.cast(pa.float64())

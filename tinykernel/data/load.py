@@ -382,7 +382,7 @@ def load_rows(
     label : str, optional
         As in `load_data`. Labels are used where the file has them and are not needed.
     groups : str, optional
-        As in `load_data`. The column of a table is no feature; with `test_size` whole groups are
+        As in `load_data`. The column of a table is no input; with `test_size` whole groups are
         taken.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.

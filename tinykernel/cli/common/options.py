@@ -90,7 +90,7 @@ GroupsOption = Annotated[
         "--groups",
         metavar="COLUMN",
         help="column (tables), array (.npz) or file (.npy) of the groups, as given to train; it is "
-        "no feature",
+        "no input",
         show_default=False,
     ),
 ]
