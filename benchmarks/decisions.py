@@ -3,6 +3,7 @@
 Run with ``python benchmarks/decisions.py --data DIR [--write FILE]``, where DIR holds
 ``mnist.npz`` and ``har_raw.npz``. Trains a model of each on one part of the training rows,
 calibrates it on the other, and judges its decisions on the test rows, which nothing has seen.
+``--picture FILE.svg`` draws errors against coverage of a model of scikit-learn's digits instead.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.decision import margins
+from tinykernel.reporting.facts import coverage_of
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 WISHES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -221,13 +223,51 @@ def page(folder: Path, epochs: int) -> Iterator[str]:
             yield from part(case)
 
 
+def picture(file: Path) -> None:
+    """Draw which error remains when fewer rows are answered, and what was promised of it."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
+    X, aside, y, y_aside = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
+    trained = tinykernel.train(X, y, budget="2KB", random_state=0)
+    found = tinykernel.calibrate(trained.model, aside, y_aside, max_error=0.02)
+    curve = coverage_of(found.model, X_test, y_test)
+    decision = found.model.decision
+    assert decision is not None
+    answers = found.model.decide(X_test)
+    answered = answers >= 0
+    wrong = float(np.mean(answers[answered] != y_test[answered]))
+    with matplotlib.rc_context({"svg.hashsalt": "tinykernel", "svg.fonttype": "none"}):
+        figure = Figure((6.6, 3.2), layout="constrained")
+        axes = figure.subplots()
+        axes.step(100 * curve.share, 100 * curve.error, where="post", label="test rows")
+        axes.axhline(100 * found.bound, ls=":", color="0.4", label="promised with 95 % confidence")
+        axes.plot(100 * answered.mean(), 100 * wrong, "o", label="at the margin that was chosen")
+        axes.set(
+            xlabel="answered rows, %", ylabel="wrong among them, %", xlim=(0, 100), ylim=(0, None)
+        )
+        axes.grid(lw=0.4)
+        axes.legend(loc="upper left")
+        figure.savefig(file, metadata={"Date": None, "Creator": None})
+    print(f"digits, {len(y)} rows to train, {len(y_test)} to test, 2 KB: {found.statement};")
+    print(f"answered {100 * answered.mean():.1f} % of the test rows, wrong {100 * wrong:.2f} % of")
+    print(f"these; all answered, wrong {100 * curve.error[-1]:.2f} %")
+
+
 def main() -> None:
     """Run everything and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
     parser.add_argument("--epochs", type=int, default=6, help="of the training on MNIST")
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--picture", type=Path, help="only draw the picture of docs/decisions.md")
     given = parser.parse_args()
+    if given.picture is not None:
+        picture(given.picture)
+        return
     lines = []
     for line in page(Path(given.data), given.epochs):
         print(line, flush=True)

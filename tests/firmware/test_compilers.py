@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.test_decisions import deciding
 from tests.random_models import random_model, random_raw
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources, render_vectors
@@ -53,6 +54,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "kept": "tail", "n_blocks": 3,
     },
     "shared windows": {"n_features": 70, "windows": "constant", "kept": "tail"},
+    "decisions": {"n_features": 20, "n_classes": 5},
+    "decisions of two classes": {"n_features": 20, "n_classes": 2},
 }  # fmt: skip
 USE_VECTORS = """
 #include "gesture_vectors.h"
@@ -67,6 +70,9 @@ int use(int i)
 
 def _project(root: Path, kind: str) -> None:
     model = random_model(4, **MODELS[kind])
+    if kind.startswith("decisions"):
+        rows = random_raw(model, 1, 20)
+        model = deciding(model, rows, per_class=model.n_classes > 2)
     X = np.nan_to_num(random_raw(model, 1, 2), posinf=9, neginf=-9)
     write_sources(root, render_sources(model, "gesture") | render_vectors(model, "gesture", X))
     (root / "src" / "vectors.c").write_text(USE_VECTORS)
