@@ -158,7 +158,7 @@ def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: st
 def test_stack_is_small(
     require_tool: Callable[[str], str], tmp_path: Path, cpu: str, optimisation: str
 ) -> None:
-    """No chain of calls takes more than the 256 bytes of stack that the header promises."""
+    """No chain of calls takes more than the 320 bytes of stack that the header promises."""
     gcc = require_tool("arm-none-eabi-gcc")
     model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
     write_sources(tmp_path, render_sources(model, "gesture"))
@@ -173,4 +173,4 @@ def test_stack_is_small(
     kernels = [size for name, size in usage.items() if name.startswith("tk_") and name != "tk_run"]
     public = [size for name, size in usage.items() if name.startswith("gesture_")]
     # A public function calls tk_run, which calls one kernel; tk_stages may be one level deeper.
-    assert max(public) + usage["tk_run"] + 2 * max(kernels) <= 256
+    assert max(public) + usage["tk_run"] + 2 * max(kernels) <= 320
