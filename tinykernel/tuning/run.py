@@ -169,7 +169,7 @@ def _client(backend: str, scheduler: str | None) -> Iterator[None]:
         yield
         return
     try:
-        client = distributed.Client(scheduler, timeout="10s")
+        client = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call,unused-ignore]
     except (OSError, ValueError) as error:
         raise TinykernelError(f"scheduler {scheduler}: no answer ({error})") from None
     with client:
