@@ -35,7 +35,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
-from tinykernel.training import local
+from tinykernel.training.local import stage as local
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
