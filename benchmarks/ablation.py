@@ -35,8 +35,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
-from tinykernel.training.local import stage as local
 from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.local import stage as local
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare

@@ -77,7 +77,7 @@ def test_model_and_runtime_lie_in_one_place(library: Path) -> None:
     """A user adds one folder of sources, and deletes nothing: no test lies among them."""
     sources = {path.name for path in (library / "src").iterdir()}
     runtime = {path.name for path in (resources.folder("firmware") / "tinykernel/src").iterdir()}
-    assert sources == runtime | {"gesture.h", "gesture.c"}
+    assert sources == runtime | {"gesture.h", "gesture.c", "gesture_field.h"}
     assert {path.name for path in (library / "examples").iterdir()} == {
         "SelfTest", "esp_idf", "zephyr",
     }  # fmt: skip
@@ -217,7 +217,7 @@ def test_single_source_needs_nothing_else(
     whole = write_library(tmp_path / "whole", name)
     folder = write_library(tmp_path / "single", name, "single")
     assert {path.name for path in folder.iterdir()} == {
-        f"{name}.h", f"{name}.c", "LICENSE", "manifest.json",
+        f"{name}.h", f"{name}.c", f"{name}_field.h", "LICENSE", "manifest.json",
     }  # fmt: skip
     source = (folder / f"{name}.c").read_text()
     assert re.findall(r'#include "(.+)"', source) == [f"{name}.h"]
