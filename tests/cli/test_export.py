@@ -66,7 +66,7 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "gesture" / "manifest.json").read_text())["target"] is None
     assert run("export", work / "gesture.tkm", "--format", "single", "-q").exit_code == 0
     files = {path.name for path in (tmp_path / "gesture-single").iterdir()}
-    assert files == {"gesture.h", "gesture.c", "LICENSE", "manifest.json"}
+    assert files == {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
 
 
 def test_options_of_another_format_are_refused(work, tmp_path):
