@@ -37,13 +37,13 @@ def test_every_command_speaks_of_values(values, tmp_path):
     assert "RMSE" in shown.stdout
     assert "accuracy" not in shown.stdout
     predicted = json.loads(run("predict", model, data, "--json").stdout)
-    assert predicted["outputs"] == ["value"]
+    assert predicted["outputs"] == ["hours"]
     integer = load(model)
     fixed = np.array(predicted["scores"]) / 2**integer.values.shift
     np.testing.assert_array_equal(fixed, predicted["values"])
     table = tmp_path / "p.csv"
     assert run("predict", model, data, "-o", table, "--quiet").exit_code == 0
-    assert table.read_text().splitlines()[0] == "row,value"
+    assert table.read_text().splitlines()[0] == "row,hours"
     inspected = json.loads(run("inspect", model, "--json").stdout)
     assert inspected["scale_shift"] == integer.values.shift
 
@@ -64,7 +64,7 @@ def test_a_budget_holds(values, tmp_path):
                  "--json")  # fmt: skip
     found = json.loads(result.stdout)
     assert 0 < found["flash"] <= 4096
-    assert found["outputs"] == ["value"]
+    assert found["outputs"] == ["hours"]
 
 
 @pytest.mark.parametrize(
