@@ -385,7 +385,8 @@ def _count_images(  # type: ignore[no-untyped-def]
                     row, aside = newest + places[t, 0] * d, places[t, 1] * d
                     if not 0 <= row < rows:
                         continue
-                    first, last = max(0, -aside), min(columns, columns - aside)
+                    first = max(0, -aside)
+                    last = max(first, min(columns, columns - aside))  # kernels may be wider
                     moved, level = response[first:last], plane[row, first + aside : last + aside]
                     tap = taps[t]
                     for x in range(moved.size):
