@@ -33,7 +33,7 @@ def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0
     >>> rows_needed(0.01, 0.05), rows_needed(0.01, 0.05, wrong=1)
     (299, 473)
     >>> rows_needed(0.01, 0.05, error=0.005), rows_needed(0.01, 0.05, error=0.01)
-    (1880, None)
+    (1146, None)
     """
     if error >= share:
         return None

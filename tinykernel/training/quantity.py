@@ -119,7 +119,7 @@ def strata(y: NDArray[Any]) -> NDArray[np.int64]:
     """Return which of eight strata of the first value each row is in, equally many in each.
 
     >>> strata(np.array([5.0, 1.0, 1.0, 9.0])).tolist()
-    [4, 0, 0, 6]
+    [2, 0, 0, 5]
     """
     first = y if y.ndim == 1 else y[:, 0]
     edges = np.quantile(first, np.arange(1, _STRATA) / _STRATA, method="higher")
