@@ -159,11 +159,10 @@ def main() -> None:
     store = arguments.write / "numbers" / "search.json" if arguments.write else None
     rows = json.loads(store.read_text()) if store is not None and store.exists() else {}
     efforts = arguments.efforts.split(",")
+    run(split("digits", arguments.data, 0), "normal", 0, epochs=2)
     for effort in efforts:
-        run(split("digits", arguments.data, 0), effort, 0, epochs=2)
-    for name in arguments.sets.split(","):
         for seed in range(arguments.seeds):
-            for effort in efforts:
+            for name in arguments.sets.split(","):
                 key = f"{name} {effort} {seed}"
                 if key in rows:
                     continue
@@ -172,6 +171,7 @@ def main() -> None:
                 if store is not None:
                     store.parent.mkdir(parents=True, exist_ok=True)
                     write_bytes_atomically(store, (json.dumps(rows, indent=1) + "\n").encode())
+                    write_bytes_atomically(arguments.write / "search.md", page(rows).encode())
     text = page(rows)
     print(text)
     if arguments.write is not None:
