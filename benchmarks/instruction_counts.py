@@ -28,6 +28,7 @@ from tinykernel.model import IntegerModel
 
 # Cores that run the same code as another one take its counts.
 SAME = {"cortex-m0plus": "cortex-m0", "cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4",
+        "cortex-m7f": "cortex-m4f", "cortex-m33f": "cortex-m4f",
         "esp32": "esp8266", "esp32s3": "esp8266"}  # fmt: skip
 
 Rows = list[tuple[IntegerModel, dict[str, int]]]

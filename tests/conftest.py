@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import settings
+
+# Continuous integration gives the same verdict on the same commit; other runs look further.
+settings.register_profile("same verdict", derandomize=True)
+if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
+    settings.load_profile("same verdict")
 
 # The builder of a PlatformIO platform is run by SCons, not by Python.
 collect_ignore_glob = ["codegen/platform_offline/*", "codegen/build_systems/*"]

@@ -92,6 +92,17 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
         rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
+    def _checked_pair(
+        self, validation: tuple[ArrayLike, ArrayLike], what: str, **checks: bool
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Check rows held out, and what belongs to them: `what` says what that is."""
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise TinykernelError(f"validation: give a pair (X, y) of rows and {what}")
+        rows, known = validate_data(
+            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False, **checks
+        )
+        return rows, known
+
     def quantize(self) -> IntegerModel:
         """Return the integer model: the very function that the firmware computes.
 
@@ -271,7 +282,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
             _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
             class_weight=self.class_weight,
             groups=groups,
-            validation=None if validation is None else self._checked_validation(validation),
+            validation=None if validation is None else self._checked_pair(validation, "labels"),
             teacher=None if teacher is None else (teacher, X),
         )
         if hasattr(self, "decision_"):
@@ -279,16 +290,6 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         self._run(data, recipe or {}, shape)
         self.classes_ = classes
         return self
-
-    def _checked_validation(
-        self, validation: tuple[ArrayLike, ArrayLike]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError("validation: give a pair (X, y) of rows and labels")
-        rows, labels = validate_data(
-            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False
-        )
-        return rows, labels
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the decision values of the float machine.

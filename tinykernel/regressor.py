@@ -141,12 +141,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
     def _checked_validation(
         self, validation: tuple[ArrayLike, ArrayLike], n_values: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError("validation: give a pair (X, y) of rows and values")
-        rows, values = validate_data(
-            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False,
-            multi_output=True, y_numeric=True,
-        )  # fmt: skip
+        rows, values = self._checked_pair(validation, "values", multi_output=True, y_numeric=True)
         columns = _columns(values)
         if columns.shape[1] != n_values:
             raise TinykernelError(

@@ -124,10 +124,10 @@ def test_a_short_time_says_so(work, tmp_path):
         (("--regularization", "1"), "only for --method paper", 2),
     ],
 )
-def test_wrong_usage(work, tmp_path, monkeypatch, options, expected, status):
+def test_wrong_usage(work, tmp_path, monkeypatch, require_tool, options, expected, status):
     """Wrong options are one line before anything is trained or written."""
     monkeypatch.chdir(tmp_path)
     if "dask" in options:
-        pytest.importorskip("distributed")
+        require_tool("distributed")
     assert expected in failed("tune", work / "data.npz", "-q", *options, status=status)
     assert list(tmp_path.iterdir()) == []

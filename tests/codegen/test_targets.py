@@ -12,7 +12,8 @@ from tinykernel.codegen.targets import TARGETS, board_for, find_target
 from tinykernel.errors import TinykernelError
 
 NAMES = [
-    "cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
+    "cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m4f", "cortex-m7", "cortex-m7f",
+    "cortex-m33", "cortex-m33f",
     "esp32", "esp32s3", "esp32c3", "esp8266", "atmega328p", "host",
 ]  # fmt: skip
 
@@ -80,9 +81,17 @@ def test_every_board_belongs_to_one_target() -> None:
     """The message for a board of another target names that target."""
     names = [board.name for board in BOARDS]
     assert len(names) == len(set(names))
-    assert {board.target for board in BOARDS} == set(TARGETS)
+    assert {board.target for board in BOARDS} == {target.core for target in TARGETS.values()}
     for board in BOARDS:
         assert board.target == "host" or min(board.flash, board.ram, board.clock) > 0
+
+
+def test_a_core_with_its_fpu_has_the_boards_of_the_core() -> None:
+    """Boards are listed once; a board whose chip lacks the FPU is refused, not built for one."""
+    assert board_for(find_target("cortex-m4f"), "nano33ble")[0].platform == "nordicnrf52"
+    assert board_for(find_target("cortex-m4"), "teensy31")[0].name == "teensy31"
+    with pytest.raises(TinykernelError, match="is a cortex-m4: use --target cortex-m4"):
+        board_for(find_target("cortex-m4f"), "teensy31")
 
 
 def test_a_board_that_only_platformio_knows(

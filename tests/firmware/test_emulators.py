@@ -89,6 +89,12 @@ def test_scores_equal_those_of_python(
     assert differences(random_model(7, **MODELS[kind]), core, "-Os") == 0
 
 
+@pytest.mark.parametrize("core", ["cortex-m4f", "cortex-m7f", "cortex-m33f"])
+def test_float_inputs_on_an_fpu(differences: Callable[..., int], core: str) -> None:
+    """The FPU rounds as the software does, so that float inputs quantise to the same integers."""
+    assert differences(random_model(7, **MODELS["sign diagonal"]), core, "-Os") == 0
+
+
 @pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "tail dropped"])
 def test_a_core_whose_int_has_16_bits(differences: Callable[..., int], kind: str) -> None:
     """On AVR, too, whose promotions are others and whose tables have an address space of theirs."""

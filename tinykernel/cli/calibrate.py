@@ -9,7 +9,6 @@ import typer
 
 from tinykernel.cli.common.judging import seen_in_words
 from tinykernel.cli.common.options import (
-    LARGEST_SEED,
     MODEL_SUFFIXES,
     DataArgument,
     GroupsOption,
@@ -17,6 +16,8 @@ from tinykernel.cli.common.options import (
     LabelOption,
     ModelArgument,
     QuietOption,
+    SplitSeedOption,
+    TestSizeOption,
     check_output_file,
     rows_for,
 )
@@ -101,16 +102,8 @@ def calibrate_command(
             help="promise for new rows of the same groups only, not for new groups",
         ),
     ] = False,
-    test_size: Annotated[
-        float | None,
-        typer.Option(
-            "--test-size", min=0.001, max=0.99,
-            help="only the rows that train keeps aside for this size, --seed and --groups",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
-    ] = 0,
+    test_size: TestSizeOption = None,
+    seed: SplitSeedOption = 0,
     force: Annotated[
         bool,
         typer.Option("--force", "-f", metavar="", help="also with rows that were trained on"),

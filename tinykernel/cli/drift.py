@@ -9,12 +9,13 @@ import typer
 
 from tinykernel.cli.calibrate import parse_share
 from tinykernel.cli.common.options import (
-    LARGEST_SEED,
     GroupsOption,
     JsonOption,
     LabelOption,
     ModelArgument,
     QuietOption,
+    SplitSeedOption,
+    TestSizeOption,
     rows_for,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
@@ -63,16 +64,8 @@ def drift_command(
     ] = False,
     label: LabelOption = None,
     groups: GroupsOption = None,
-    test_size: Annotated[
-        float | None,
-        typer.Option(
-            "--test-size", min=0.001, max=0.99,
-            help="of DATA only the rows that train keeps aside for this size, --seed and --groups",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
-    ] = 0,
+    test_size: TestSizeOption = None,
+    seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip

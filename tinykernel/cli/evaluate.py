@@ -9,7 +9,6 @@ import typer
 from tinykernel.cli.common.judged import rows_to_judge
 from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
-    LARGEST_SEED,
     DataArgument,
     GroupsOption,
     JsonOption,
@@ -17,6 +16,8 @@ from tinykernel.cli.common.options import (
     MissingOption,
     ModelArgument,
     QuietOption,
+    SeedOfTrainOption,
+    TestSizeOption,
 )
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.remembered import remembered
@@ -40,18 +41,8 @@ def evaluate_command(
     label: LabelOption = None,
     groups: GroupsOption = None,
     missing: MissingOption = None,
-    test_size: Annotated[
-        float | None,
-        typer.Option(
-            "--test-size",
-            min=0.001,
-            max=0.99,
-            help="only the rows that train keeps aside for this size, --seed and --groups",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
-    ] = None,
+    test_size: TestSizeOption = None,
+    seed: SeedOfTrainOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -58,7 +58,7 @@ def targets_command(
                     "ram": board.ram,
                     "clock": board.clock,
                 }
-                for board in boards_of(target.name)
+                for board in boards_of(target.core)
                 if board.name
             ],
         }

@@ -10,14 +10,15 @@ from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.holding import those_that_hold
 from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
-    LARGEST_SEED,
     GroupsOption,
     JsonOption,
     LabelOption,
     MissingOption,
     ModelArgument,
     QuietOption,
+    SplitSeedOption,
     TargetsOption,
+    TestSizeOption,
     expand_targets,
     rows_for,
 )
@@ -48,18 +49,8 @@ def verify_command(
     label: LabelOption = None,
     groups: GroupsOption = None,
     missing: MissingOption = None,
-    test_size: Annotated[
-        float | None,
-        typer.Option(
-            "--test-size",
-            min=0.001,
-            max=0.99,
-            help="only the rows that train keeps aside for this size, --seed and --groups",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
-    ] = 0,
+    test_size: TestSizeOption = None,
+    seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

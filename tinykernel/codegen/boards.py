@@ -156,6 +156,7 @@ _TABLE: dict[str, list[tuple[str, str, tuple[str, ...], int, int, int, str]]] = 
          "Espressif ESP32-C6-DevKitC-1 (RV32IMAC)"),
         ("esp32-c2-devkitm-1", "espressif32", ("espidf",), 4096, 272, 120,
          "Espressif ESP32-C2-DevKitM-1"),
+        ("rpipico2-riscv", "", _ARDUINO, 4096, 512, 150, "Raspberry Pi Pico 2 (RP2350, RISC-V)"),
     ],
     "esp8266": [
         ("nodemcuv2", "espressif8266", _ARDUINO, 1020, 80, 80, "NodeMCU 1.0 (ESP-12E)"),

@@ -6,7 +6,7 @@ To add a processor, add one row to `TARGETS`; its boards are in `tinykernel.code
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tinykernel.codegen.boards import BOARDS, Board, boards_of
 from tinykernel.codegen.platformio import installed_board
@@ -70,6 +70,9 @@ class Target:
         What a memory report must say about the chip.
     chip : str
         The device whose flash and RAM these are; empty where the target's own name says it.
+    soft : str
+        Of a core with its FPU, the target of the same core without, whose boards these are; else
+        empty.
     """
 
     name: str
@@ -86,6 +89,12 @@ class Target:
     cycles: tuple[float, float] = (1.0, 2.0)
     notes: tuple[str, ...] = field(default=())
     chip: str = ""
+    soft: str = ""
+
+    @property
+    def core(self) -> str:
+        """The target that has the boards: itself, or the same core without its FPU."""
+        return self.soft or self.name
 
     @property
     def board(self) -> Board:
@@ -133,6 +142,12 @@ _CHIPS = {
 _ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
 
 
+# Boards with a core that has an FPU in others.
+_WITHOUT_FPU = ("teensy31",)
+# FPUs of single precision. What a chip has besides (double precision) is of no use here.
+_FPUS = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5-sp-d16", "cortex-m33": "fpv5-sp-d16"}
+
+
 def _cortex(
     cpu: str, description: str, boards: int, memory: tuple[int, int], *machines: str
 ) -> Target:
@@ -152,6 +167,23 @@ def _cortex(
         machines=machines,
         cycles=_CYCLES[cpu],
         chip=_CHIPS[cpu],
+    )
+
+
+def _with_fpu(target: Target) -> Target:
+    """Return the row of the same core with its FPU: float inputs take fewer instructions."""
+    flags = (f"-mcpu={target.name}", "-mthumb", f"-mfpu={_FPUS[target.name]}", "-mfloat-abi=hard")
+    assert target.zig is not None
+    return replace(
+        target,
+        name=f"{target.name}f",
+        description=target.description.replace(
+            "built without the optional FPU", "built with its FPU of single precision"
+        ),
+        boards=tuple(row for row in target.boards if row.name not in _WITHOUT_FPU),
+        compilers=(Compiler(_ARM_GCC, flags),),
+        zig=("thumb-freestanding-eabihf", target.zig[1]),
+        soft=target.name,
     )
 
 
@@ -273,7 +305,12 @@ _ROWS = (
     ),
 )
 
-TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
+#: All targets by name; a core with its FPU follows the same core without.
+TARGETS: dict[str, Target] = {
+    row.name: row
+    for plain in _ROWS
+    for row in ((plain, _with_fpu(plain)) if plain.name in _FPUS else (plain,))
+}
 
 
 def find_target(name: str | Target) -> Target:
@@ -309,7 +346,8 @@ def find_target(name: str | Target) -> Target:
 
 def _boards(target: Target) -> dict[str, Board]:
     """List all boards of a target by name."""
-    return {row.name: row for row in boards_of(target.name)}
+    without = _WITHOUT_FPU if target.soft else ()
+    return {row.name: row for row in boards_of(target.core) if row.name not in without}
 
 
 def board_for(
@@ -404,7 +442,7 @@ def _installed(target: Target, board: str) -> Board | None:
     if found is None:
         return None
     row, cpu = found
-    if cpu.startswith("cortex-") and cpu != target.name:
+    if cpu.startswith("cortex-") and cpu != target.core:
         raise TinykernelError(f"board {board!r} is a {cpu}: use --target {cpu}")
     return row
 

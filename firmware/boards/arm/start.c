@@ -72,8 +72,19 @@ void tk_exit(uint32_t status)
     }
 }
 
+/* Switch the FPU on, before any function that might use its registers. */
+static void enable_fpu(void)
+{
+#if defined(__ARM_FP)
+    volatile uint32_t *const cpacr = (volatile uint32_t *)0xe000ed88u;
+    *cpacr |= 0x00f00000u;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+#endif
+}
+
 void tk_reset(void)
 {
+    enable_fpu();
     tk_initialise();
     tk_exit((uint32_t)main());
 }

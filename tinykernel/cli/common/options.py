@@ -31,8 +31,11 @@ __all__ = [
     "MissingOption",
     "ModelArgument",
     "QuietOption",
+    "SeedOfTrainOption",
+    "SplitSeedOption",
     "TargetOption",
     "TargetsOption",
+    "TestSizeOption",
     "check_missing",
     "check_output_file",
     "check_output_folder",
@@ -104,6 +107,19 @@ MissingOption = Annotated[
         show_default="as in training",
     ),
 ]
+TestSizeOption = Annotated[
+    float | None,
+    typer.Option(
+        "--test-size",
+        min=0.001,
+        max=0.99,
+        help="only the rows that train keeps aside for this size, --seed and --groups",
+    ),
+]
+_SPLIT_SEED = typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
+SplitSeedOption = Annotated[int, _SPLIT_SEED]
+#: None, where it is not given, stands for the seed that the model remembers.
+SeedOfTrainOption = Annotated[int | None, _SPLIT_SEED]
 TargetOption = Annotated[
     str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
 ]
