@@ -15,12 +15,11 @@ from tinykernel.build.harness import Given, Output, run_rows
 from tinykernel.build.program import (
     Platform,
     Program,
-    ProgramTooLarge,
     build_closest,
     build_model,
     find_platforms,
 )
-from tinykernel.build.toolchains import host_toolchain
+from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
