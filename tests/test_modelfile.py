@@ -35,12 +35,12 @@ from tests.random_models import (
     random_stage,
 )
 from tinykernel import modelfile
-from tinykernel.container import VERSION, read_container, write_container
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.permutation import Permutation
-from tinykernel.modelfile import load, save
+from tinykernel.modelfile import load, save, schema
+from tinykernel.modelfile.container import VERSION, read_container, write_container
 
 OLD = Path(__file__).with_name("modelfiles")
 SUFFIXES = ["tkm", "pkl"]
@@ -161,9 +161,9 @@ def test_a_file_states_the_oldest_version_that_can_read_it(
     assert [version(model) for model in (make_model(1), classifier, images)] == [1, 1, 2]
     assert version(dataclasses.replace(images, local=None, n_features=images.n_features)) == 2
     assert version(fit(n_components=0, linear=4)) == 2
-    known = {key for fields in modelfile._FIELDS.values() for key in fields}
-    assert modelfile._LATER.keys() <= known
-    assert max(modelfile._LATER.values()) <= VERSION
+    known = {key for fields in schema.FIELDS.values() for key in fields}
+    assert schema.LATER.keys() <= known
+    assert max(schema.LATER.values()) <= VERSION
 
 
 def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
 
 def test_schema_names_every_field() -> None:
     """A field that is added to a part of a model must be added to the schema of files, too."""
-    for name, cls in modelfile._CLASSES.items():
+    for name, cls in schema.CLASSES.items():
         fields = {field.name for field in dataclasses.fields(cls) if field.init}
-        assert modelfile._FIELDS[name].keys() == fields
+        assert schema.FIELDS[name].keys() == fields
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -268,8 +268,8 @@ def test_each_estimator_of_the_table_comes_back_as_itself(
     assert type(copy.deepcopy(made)) is Second
     with pytest.raises(TinykernelError, match="a Second is no tinykernel model"):
         save(made, tmp_path / "model.tkm")
-    monkeypatch.setitem(modelfile._CLASSIFIERS, "Second", __name__)
-    monkeypatch.setitem(modelfile._KINDS, "Second", "classifier")
+    monkeypatch.setitem(schema.CLASSIFIERS, "Second", __name__)
+    monkeypatch.setitem(schema.KINDS, "Second", "classifier")
     for suffix in SUFFIXES:
         save(made, tmp_path / f"model.{suffix}")
         assert type(load(tmp_path / f"model.{suffix}")) is Second

@@ -152,7 +152,7 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
     def fault(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.cli.train.accuracies", fault)
+    monkeypatch.setattr("tinykernel.cli.common.trained.accuracies", fault)
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130

@@ -100,7 +100,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     limit_memory()
     reader = sys.argv[1]
-    with atheris.instrument_imports(include=["tinykernel.container", "tinykernel.modelfile",
+    with atheris.instrument_imports(include=["tinykernel.modelfile",
                                              "tinykernel.data"]):  # fmt: skip
         import tinykernel.data
         import tinykernel.data.signals

@@ -17,9 +17,9 @@ from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_machine, make_model, random_raw
 from tinykernel import modelfile
 from tinykernel.codegen.sources import render_sources
-from tinykernel.container import read_container, write_container
 from tinykernel.model import as_integer_model
-from tinykernel.modelfile import _Pickled, load
+from tinykernel.modelfile import _Pickled, load, records, schema
+from tinykernel.modelfile.container import read_container, write_container
 
 
 @cache
@@ -66,7 +66,7 @@ def mutate_content(data: bytes, rng: np.random.Generator) -> bytes:
             ((_, (name, fields)),) = header["object"].items()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                obj = modelfile._decode_record(name, fields, arrays)
+                obj = records.decode_record(name, fields, arrays)
                 header["fingerprint"] = modelfile._integer_model(obj).fingerprint()
         except Exception:  # no model: the reader will say so
             pass
@@ -108,7 +108,7 @@ def run(batch: Batch, size: int) -> None:
 
 
 def _about(path: Path) -> None:
-    if not modelfile._is_plain(modelfile.about(path)):
+    if not schema.is_plain(modelfile.about(path)):
         raise ValueError("about cannot be printed")
 
 

@@ -11,9 +11,9 @@ from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.options import ForceOption, JsonOption, QuietOption, check_output_folder
 from tinykernel.cli.common.output import percent, print_json, size
 from tinykernel.cli.common.progress import showing_progress
+from tinykernel.cli.common.trained import accuracies, summary
 from tinykernel.cli.export import write_project
 from tinykernel.cli.report import print_report
-from tinykernel.cli.train import accuracies, summary
 from tinykernel.cli.verify import print_verification, verification_json
 from tinykernel.files import is_unchanged_export
 

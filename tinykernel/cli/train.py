@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tinykernel.cli.calibrate import parse_share
-from tinykernel.cli.common.judging import print_all
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
@@ -23,10 +19,19 @@ from tinykernel.cli.common.options import (
     LabelOption,
     QuietOption,
     TargetOption,
-    check_missing,
     check_output_file,
 )
-from tinykernel.cli.common.output import percent, print_json, print_pairs, size
+from tinykernel.cli.common.output import print_json
+from tinykernel.cli.common.parsing import (
+    augmentation_in,
+    columns_in,
+    image_shape_in,
+    input_bits_in,
+    quantiles_in,
+    share_in,
+    width_in,
+    window_shape_in,
+)
 from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rejecting import (
     check_held,
@@ -36,28 +41,21 @@ from tinykernel.cli.common.rejecting import (
     rows_aside,
 )
 from tinykernel.cli.common.remembered import about_training
-from tinykernel.cli.predict import in_batches
+from tinykernel.cli.common.trained import accuracies_of, judged, print_training, summary
+from tinykernel.cli.common.training_data import (
+    dataset_for,
+    selection_of,
+    shape_hint,
+    validation_rows,
+)
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
-    from tinykernel.data.recordings import Windows
-    from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Judged
     from tinykernel.measure.limits import Limits
-    from tinykernel.model import IntegerModel
 
-__all__ = [
-    "accuracies",
-    "check_method",
-    "dataset_for",
-    "model_words",
-    "options_of_the_classifier",
-    "summary",
-    "train_command",
-]
+__all__ = ["check_method", "options_of_the_classifier", "train_command"]
 
 # An option in the panel of a method is refused with the other one.
 _LEARNED = 'Method "learned"'
@@ -72,64 +70,10 @@ _OTHERS = (
 _RECORDINGS = "Recordings"
 _DECISIONS = "Decisions"
 _VALUES = "Values (--task regression)"
-_COLUMNS = ("label", "groups", "inputs", "drop")
-# What an augmentation without a number means.
-_USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
 
 
 def _option(panel: str | None, names: str, help_text: str, **settings: Any) -> Any:
     return typer.Option(*names.split(), help=help_text, rich_help_panel=panel, **settings)
-
-
-def _input_bits(text: str) -> int | str:
-    return int(text) if text in ("8", "16") else text
-
-
-def _augmentation(texts: list[str] | None) -> dict[str, float] | None:
-    found: dict[str, float] = {}
-    for text in texts or ():
-        match = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d*)?|\.\d+))?", text.strip())
-        whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
-        if match is None or match[1] not in _USUAL or whole:
-            known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
-            raise typer.BadParameter(f"{text!r}: write KIND or KIND:AMOUNT, of {known}")
-        amount = _USUAL[match[1]] if match[2] is None else float(match[2])
-        found[match[1]] = int(amount) if match[1] == "shift" else amount
-    return found or None
-
-
-def _shape(text: str, what: str, lengths: tuple[int, ...], example: str) -> tuple[int, ...]:
-    sides = re.fullmatch(r"\d+(?:[x,]\d+)*", text.strip().lower())
-    numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
-    if len(numbers) not in lengths:
-        raise typer.BadParameter(f"{text!r}: write {what}, as in {example}")
-    return numbers
-
-
-def _quantiles(text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r}: write levels, as in 0.1,0.5,0.9") from None
-
-
-def _image_shape(text: str) -> tuple[int, ...]:
-    return _shape(text, "HEIGHTxWIDTH", (2, 3), "28x28")
-
-
-def _window_shape(text: str) -> tuple[int, ...]:
-    return _shape(text, "SAMPLESxCHANNELS", (2,), "128x6")
-
-
-def _width(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
-
-
-def _columns(texts: list[str] | None) -> list[str] | None:
-    names = [name.strip() for text in texts or () for name in text.split(",")]
-    return [name for name in names if name] or None
 
 
 def train_command(
@@ -164,7 +108,7 @@ def train_command(
             None,
             "--inputs",
             "columns that are inputs, of tables and of recordings, parted by commas",
-            callback=_columns,
+            callback=columns_in,
             metavar="COLUMNS",
         ),
     ] = None,
@@ -174,7 +118,7 @@ def train_command(
             None,
             "--drop",
             "columns that are no inputs: an id, a time",
-            callback=_columns,
+            callback=columns_in,
             metavar="COLUMNS",
         ),
     ] = None,
@@ -213,7 +157,7 @@ def train_command(
             _VALUES,
             "--quantiles",
             "levels of the loss quantile, 0.1,0.5,0.9 by default",
-            callback=_quantiles,
+            callback=quantiles_in,
             metavar="LEVELS",
         ),
     ] = None,
@@ -282,7 +226,7 @@ def train_command(
             "--augment",
             "vary the rows: affine, shift:1 (images); shift, scale, noise, rotate:0.15 (signals); "
             "may be repeated",
-            callback=_augmentation,
+            callback=augmentation_in,
             metavar="KIND[:AMOUNT]",
         ),
     ] = None,
@@ -292,7 +236,7 @@ def train_command(
             _LEARNED,
             "--image-shape",
             "rows are images: height and width, e.g. 28x28, and channels, e.g. 32x32x3",
-            parser=_image_shape,
+            parser=image_shape_in,
             metavar="HxW[xC]",
         ),
     ] = None,
@@ -302,7 +246,7 @@ def train_command(
             _LEARNED,
             "--window-shape",
             "rows are windows of a signal: samples and channels, e.g. 128x6",
-            parser=_window_shape,
+            parser=window_shape_in,
             metavar="SxC",
         ),
     ] = None,
@@ -331,7 +275,7 @@ def train_command(
             _LEARNED,
             "--linear",
             "bits of a linear part: 2, 4 or 8; off for none; auto compares",
-            parser=_width,
+            parser=width_in,
             metavar="BITS",
         ),
     ] = None,
@@ -340,7 +284,7 @@ def train_command(
     ] = None,
     input_bits: Annotated[
         Any,
-        _option(_LEARNED, "--input-bits", "8, 16 or auto", parser=_input_bits, metavar="BITS"),
+        _option(_LEARNED, "--input-bits", "8, 16 or auto", parser=input_bits_in, metavar="BITS"),
     ] = None,
     class_weight: Annotated[
         str | None,
@@ -426,7 +370,7 @@ def train_command(
     on_chip = find_target(target).family != "host"
     check_method(ctx, method)
     _check_task(ctx.params)
-    share = _share(validation)
+    share = share_in(validation)
     if patience is not None and validation is None:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--patience")
     if budget is not None and not on_chip:
@@ -436,14 +380,14 @@ def train_command(
         )
     parameters = options_of_the_classifier(ctx.params) | {"validation_fraction": share}
     dataset, cut, kept = dataset_for(ctx.params, parameters)
-    hint = _shape_hint(dataset, ctx.params)
+    hint = shape_hint(dataset, ctx.params)
     if hint and not quiet:
         typer.echo(f"hint: {hint}", err=True)  # before the long training
     extra = None
     if validation is not None and share is None:
         if cut is not None:
             raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
-        extra = _validation_rows(validation, label, groups, dataset, _selection(ctx.params))
+        extra = validation_rows(validation, label, groups, dataset, selection_of(ctx.params))
     by_group = groups is not None or cut is not None
     aside: Rows | None = None
     if reject_error is not None:
@@ -468,16 +412,16 @@ def train_command(
         result = summary(trained, dataset) | _save(trained, output, about) | said
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
-        result |= _judged(trained, dataset, extra)
+        result |= judged(trained, dataset, extra)
         found = _evaluation(trained, dataset, result, class_weight)
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
-    result |= _save(trained, output, about | {"accuracy": _accuracies_of(result)})
+    result |= _save(trained, output, about | {"accuracy": accuracies_of(result)})
     if as_json:
         print_json(result | {"evaluation": None if found is None else found.to_dict()})
     elif not quiet:
-        _print(result, dataset, found)
+        print_training(result, dataset, found)
     if trained.interrupted:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "
@@ -495,206 +439,6 @@ def options_of_the_classifier(
     return found | {"random_state": options["seed"]}
 
 
-def dataset_for(
-    options: Mapping[str, Any], parameters: dict[str, Any]
-) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; also what the model is to remember of it."""
-    from tinykernel.data.load import load_data
-    from tinykernel.data.signals import is_recording, load_recordings
-
-    data = options["data"]
-    split = {"test_size": options["test_size"], "seed": options["seed"]}
-    if options["window"] is not None or is_recording(data):
-        for name in ("window_shape", "image_shape", "input_type"):
-            if options[name] is not None:
-                hint = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter("not for recordings", param_hint=hint)
-        if options.get("task") == "regression":
-            raise typer.BadParameter(
-                "takes rows with values, as in .csv or .npz; recordings have labels",
-                param_hint="--task",
-            )
-        check_missing(options["missing"], ("drop", "error"), "windows of recordings")
-        how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
-        how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
-                "missing": options["missing"] or "error"}  # fmt: skip
-        dataset, cut, kept = load_recordings(data, **how, **split)
-        parameters["hop"] = cut.hop
-        return dataset, cut, kept
-    for name in ("rate", "time", "mixed"):
-        if options[name] is not None:
-            raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
-    if options["hop"] is not None:
-        parameters["hop"] = _hop_of_rows(options)
-    selection = _selection(options)
-    dataset = load_data(
-        data, label=options["label"], groups=options["groups"], selection=selection,
-        input_type=options["input_type"], values=options.get("task") == "regression", **split,
-    )  # fmt: skip
-    inputs = dataset.columns if selection.names_columns else None
-    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
-    return dataset, None, kept
-
-
-def _hop_of_rows(options: Mapping[str, Any]) -> int:
-    """Read --hop where rows are windows, of which no rate is known."""
-    window = options["window_shape"]
-    if window is None:
-        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
-    if not options["hop"].isdigit() or not 0 < int(options["hop"]) <= window[0]:
-        raise typer.BadParameter(
-            f"{options['hop']!r}: give samples, from 1 to the window's {window[0]}",
-            param_hint="--hop",
-        )
-    return int(options["hop"])
-
-
-def _shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
-    """Say that a shape would help, where rows look like images or were windows in the file."""
-    given = (options[name] for name in ("image_shape", "window_shape", "window"))
-    if options["method"] != "learned" or any(value is not None for value in given):
-        return ""
-    if dataset.X_train.ndim > 2:
-        return ""
-    if dataset.shape is not None and len(dataset.shape) in (2, 3):
-        text = "x".join(map(str, dataset.shape))
-        window = f"--window-shape {text} (a signal) or " if len(dataset.shape) == 2 else ""
-        return f"rows have a shape; {window}--image-shape {text} would make use of it"
-    side = math.isqrt(dataset.X_train.shape[1])
-    square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
-    if square and _one_unit(dataset.X_train):
-        return f"rows look like images; --image-shape {side}x{side} would make use of it"
-    return ""
-
-
-def _one_unit(X: NDArray[Any]) -> bool:
-    """Whether all inputs are of one unit, as the trainer sees it."""
-    from tinykernel.model.scaling import choose_scope
-
-    return choose_scope(X, "auto") == "global"
-
-
-def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
-    """Return what ``train --json`` prints, but for the file and the accuracies."""
-    learned, classifier = trained.method == "learned", trained.classifier
-    test, stage = dataset.y_test, trained.model.local
-    found = {
-        "data": dataset.source,
-        "split": dataset.split,
-        "train_rows": len(dataset.y_train),
-        "test_rows": 0 if test is None else len(test),
-        "features": trained.model.n_inputs,
-        "classes": len(trained.model.classes),
-        "method": trained.method,
-        "model_kind": model_words(trained.model),
-        "compared": compared(classifier) if learned else "",
-        "search": (classifier.search_ or None) if learned else None,
-        "layout": classifier.layout_ if learned else None,
-        "components": classifier.n_components_,
-        "kernels": None if stage is None else stage.n_kernels,
-        "local": None if stage is None else "signal" if stage.is_signal else "image",
-        "sigma": classifier.sigma_,
-        "regularization": None if learned else classifier.regularization_,
-        "iterations": classifier.n_iter_,
-        "interrupted": trained.interrupted,
-        "seconds": round(trained.seconds, 3),
-    }
-    if trained.model.values is not None:
-        found["outputs"] = list(trained.model.values.names)
-    memory = trained.memory
-    if memory is None:
-        return found
-    return found | {
-        "target": memory.target,
-        "flash": memory.flash,
-        "ram": memory.ram,
-        "flash_source": memory.source,
-        "budget": trained.budget,
-        "limits": str(trained.limits) if trained.limits else None,
-        "report": memory.to_dict(),
-    }
-
-
-def model_words(model: IntegerModel) -> str:
-    """Say in words of what a model consists."""
-    n_inputs, stage = f"{model.n_inputs} inputs", model.local
-    parts = []
-    if stage is not None:
-        shape = " x ".join(map(str, stage.shape))
-        what = f"windows of {shape}" if stage.is_signal else f"images of {shape}"
-        parts.append(f"{stage.n_kernels} kernels on {what}")
-        n_inputs = f"{model.n_features} counts"
-    if model.n_components:
-        parts.append(f"{model.n_components} components of {n_inputs}")
-    if model.linear is not None:
-        from tinykernel.codegen.packing_linear import weight_bits
-
-        parts.append(f"linear part of {n_inputs}, {weight_bits(model.linear)} bits")
-    return ", ".join(parts)
-
-
-def compared(classifier: Any) -> str:
-    """Say how the kinds of models did among which the trainer chose, in short trainings."""
-    from tinykernel.training.options import form_of
-
-    best: dict[str, float] = {}
-    for trial in classifier.trials_:
-        form = form_of(trial["layout"] if trial["n_components"] else None, trial["linear_bits"])
-        best[form] = max(best.get(form, 0.0), trial["accuracy"])
-    if not any("linear" in form for form in best):
-        return ""
-    ranked = sorted(best.items(), key=lambda item: -item[1])
-    return ", ".join(f"{form} {percent(share)}" for form, share in ranked)
-
-
-def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
-    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows.
-
-    Of values they are called r2, and are that.
-    """
-    found: dict[str, float | None] = {}
-    measure = _measure(trained.model)
-    for part, X, y in (
-        ("train", dataset.X_train, dataset.y_train),
-        ("test", dataset.X_test, dataset.y_test),
-    ):
-        found[f"{part}_{measure}"] = _accuracy(trained.model, X, y)
-        found[f"{part}_{measure}_float"] = _accuracy(trained.classifier, X, y)
-    return found
-
-
-def _measure(model: IntegerModel) -> str:
-    return "accuracy" if model.values is None else "r2"
-
-
-def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
-    """Return the share of rows that a model labels right, or R2; None where there are none."""
-    if X is None or y is None:
-        return None
-    with warnings.catch_warnings():
-        # The columns of the file were checked when it was read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        found = in_batches(model.predict, X)
-    if y.dtype.kind == "f":  # values; labels are never floats
-        from sklearn.metrics import r2_score
-
-        columns = found.reshape(len(y), -1)
-        return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
-    return float((found == y).mean())
-
-
-def _judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
-    found: dict[str, Any] = dict(accuracies(trained, dataset))
-    if extra is not None:
-        found["validation"] = {
-            "data": extra.source,
-            "part": extra.part,
-            "rows": len(extra.X),
-            _measure(trained.model): _accuracy(trained.model, extra.X, extra.y),
-        }
-    return found
-
-
 def _evaluation(
     trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: str | None
 ) -> Judged | None:  # fmt: skip
@@ -709,19 +453,6 @@ def _evaluation(
         train=(dataset.X_train, dataset.y_train), class_weight=class_weight,
         float_accuracy=result.get("test_accuracy_float"),
     )  # fmt: skip
-
-
-def _print(result: Mapping[str, Any], dataset: Dataset, found: Judged | None) -> None:
-    """Print the training, and what the model gets right and wrong on the test rows."""
-    print_pairs(_in_words(result, dataset))
-    for note in dataset.notes:
-        typer.echo(f"note: {note}")
-    if dataset.medians is not None:
-        typer.echo("note: your firmware must put the same medians in the place of missing values; "
-                   "tinykernel inspect lists them")  # fmt: skip
-    if found is not None:
-        typer.echo("\nOn the test rows:")
-        print_all(found)
 
 
 def check_method(ctx: typer.Context, method: str) -> None:
@@ -754,51 +485,6 @@ def _check_task(options: Mapping[str, Any]) -> None:
         raise typer.BadParameter("only for --task classification", param_hint="--method")
 
 
-def _share(validation: str | None) -> float | None:
-    """Read --validation as a number; None where it names a file."""
-    if validation is None:
-        return None
-    try:
-        share = float(validation)
-    except ValueError:
-        return None
-    if not 0 < share < 0.5:
-        raise typer.BadParameter(
-            f"{validation!r}: write a share above 0 and below 0.5, or a file",
-            param_hint="--validation",
-        )
-    return share
-
-
-def _selection(options: Mapping[str, Any]) -> Selection:
-    """Return what is taken of a table."""
-    from tinykernel.data.selection import Selection
-
-    inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    check_missing(missing, ("drop", "median"), "rows of tables and arrays")
-    return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
-
-
-def _validation_rows(
-    file: str, label: str | None, groups: str | None, dataset: Dataset, selection: Selection
-) -> Rows:
-    from tinykernel.data.load import load_rows
-    from tinykernel.errors import TinykernelError
-
-    values = dataset.y_train.dtype.kind == "f"
-    classes = None if values else sorted(set(dataset.y_train.tolist()))
-    inputs = dataset.columns if selection.names_columns else None
-    same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
-    rows = load_rows(
-        file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
-        feature_names=dataset.columns, classes=classes,
-        selection=same, values=values,
-    )  # fmt: skip
-    if rows.y is None:
-        raise TinykernelError(f"{file}: has no labels; --validation needs them")
-    return rows
-
-
 def _train(
     dataset: Dataset, parameters: Mapping[str, Any], budget: Limits | None, target: str,
     by_group: bool, extra: Rows | None, quiet: bool,
@@ -821,12 +507,6 @@ def _train(
         )
 
 
-def _accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the accuracies (R2 of values) of the integers, for the model file."""
-    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
-    return {name: float(result[name]) for name in names if result.get(name) is not None}
-
-
 def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     """Write the model; .tkm holds what the firmware computes."""
     from tinykernel.modelfile import save
@@ -834,76 +514,3 @@ def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[
     held = trained.model if output.suffix.lower() == ".tkm" else trained.classifier
     save(held, output, about)
     return {"model": output, "bytes": output.stat().st_size}
-
-
-def _searched(found: Mapping[str, Any] | None) -> str:
-    """Say what the search chose and gained."""
-    if not found or not found["trials"]:
-        return ""
-    text = f"{found['trials']} short trainings chose {found['chosen']}"
-    if found["log_loss"] is not None:
-        gained = "" if found["log_loss"] < found["log_loss_usual"] else ": no gain"
-        text += (f"; log loss {found['log_loss_usual']:.3f} with usual values, "
-                 f"{found['log_loss']:.3f} with these{gained}")  # fmt: skip
-    return text + ("; Ctrl-C ended the search" if found["interrupted"] else "")
-
-
-def _why_left(result: Mapping[str, Any]) -> str:
-    """Say why a large budget is not used up."""
-    from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
-
-    if result["kernels"] is not None:
-        most, what, option = MOST_KERNELS[result["local"]], "kernels", "--n-kernels"
-    else:
-        most, what, option = MOST_CHOSEN, "components", "--n-components"
-    if (result["kernels"] or result["components"]) < most:
-        return ""
-    return f" ({most} {what} are the most that are chosen; {option} takes more)"
-
-
-def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
-    def both(part: str) -> str:
-        if result.get(f"{part}_{measure}") is None:
-            return ""
-        names = (f"{part}_{measure}_float", f"{part}_{measure}")
-        exact, rounded = (shown(result[name]) for name in names)
-        return f"{exact} in floats, {rounded} in integers as in the firmware"
-
-    def shown(share: float) -> str:
-        return percent(share) if measure == "accuracy" else f"R2 {share:.4f}"
-
-    measure, what = "accuracy", f"{result['classes']} classes"
-    if result.get("outputs"):
-        measure, what = "r2", f"predicts {', '.join(result['outputs'])}"
-
-    stored = f", layout {result['layout']}" if result["layout"] else ""
-    pairs = [
-        ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
-        ("split", dataset.split if result["recordings"] else ""),
-        ("model", f"{result['model_kind']}, {what}, method "
-         f"{result['method']}{stored}"),
-        ("compared", result["compared"]),
-        ("search", _searched(result["search"])),
-        ("training", both("train")),
-        ("test", both("test")),
-    ]  # fmt: skip
-    if "validation" in result:
-        extra = result["validation"]
-        where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"
-        pairs.append(("validation", f"{shown(extra[measure])} in integers ({where})"))
-    if "flash" in result:
-        flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
-        if result["budget"] is not None:
-            left = result["budget"] - result["flash"]
-            flash += f", {size(left)} of the budget of {size(result['budget'])} left"
-            flash += _why_left(result)
-        pairs.append(("flash", flash))
-        pairs.append(("RAM", size(result["ram"])))
-        speed = result["report"]["instructions"]
-        pairs.append(("instructions", "" if speed is None else f"about {speed} an inference"))
-        pairs.append(("over", "; ".join(result["report"]["problems"])))
-    if "calibration" in result:
-        pairs.append(("promise", result["calibration"]["statement"]))
-    pairs.append(("time", f"{result['seconds']:.1f} s"))
-    pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
-    return pairs

@@ -20,13 +20,9 @@ from tinykernel.cli.common.output import percent, print_json, print_pairs, print
 from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.common.shared import with_options_of
-from tinykernel.cli.train import (
-    check_method,
-    dataset_for,
-    model_words,
-    options_of_the_classifier,
-    train_command,
-)
+from tinykernel.cli.common.trained import model_words
+from tinykernel.cli.common.training_data import dataset_for
+from tinykernel.cli.train import check_method, options_of_the_classifier, train_command
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:

@@ -1,0 +1,245 @@
+"""What ``train`` says of a training: as JSON and in words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tinykernel.cli.common.judging import print_all
+from tinykernel.cli.common.output import percent, print_pairs, size
+from tinykernel.cli.predict import in_batches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.budget import TrainResult
+    from tinykernel.data.load import Dataset, Rows
+    from tinykernel.evaluation import Judged
+    from tinykernel.model import IntegerModel
+
+__all__ = [
+    "accuracies",
+    "accuracies_of",
+    "compared",
+    "judged",
+    "model_words",
+    "print_training",
+    "summary",
+]
+
+
+def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
+    """Return what ``train --json`` prints, but for the file and the accuracies."""
+    learned, classifier = trained.method == "learned", trained.classifier
+    test, stage = dataset.y_test, trained.model.local
+    found = {
+        "data": dataset.source,
+        "split": dataset.split,
+        "train_rows": len(dataset.y_train),
+        "test_rows": 0 if test is None else len(test),
+        "features": trained.model.n_inputs,
+        "classes": len(trained.model.classes),
+        "method": trained.method,
+        "model_kind": model_words(trained.model),
+        "compared": compared(classifier) if learned else "",
+        "search": (classifier.search_ or None) if learned else None,
+        "layout": classifier.layout_ if learned else None,
+        "components": classifier.n_components_,
+        "kernels": None if stage is None else stage.n_kernels,
+        "local": None if stage is None else "signal" if stage.is_signal else "image",
+        "sigma": classifier.sigma_,
+        "regularization": None if learned else classifier.regularization_,
+        "iterations": classifier.n_iter_,
+        "interrupted": trained.interrupted,
+        "seconds": round(trained.seconds, 3),
+    }
+    if trained.model.values is not None:
+        found["outputs"] = list(trained.model.values.names)
+    memory = trained.memory
+    if memory is None:
+        return found
+    return found | {
+        "target": memory.target,
+        "flash": memory.flash,
+        "ram": memory.ram,
+        "flash_source": memory.source,
+        "budget": trained.budget,
+        "limits": str(trained.limits) if trained.limits else None,
+        "report": memory.to_dict(),
+    }
+
+
+def model_words(model: IntegerModel) -> str:
+    """Say in words of what a model consists."""
+    n_inputs, stage = f"{model.n_inputs} inputs", model.local
+    parts = []
+    if stage is not None:
+        shape = " x ".join(map(str, stage.shape))
+        what = f"windows of {shape}" if stage.is_signal else f"images of {shape}"
+        parts.append(f"{stage.n_kernels} kernels on {what}")
+        n_inputs = f"{model.n_features} counts"
+    if model.n_components:
+        parts.append(f"{model.n_components} components of {n_inputs}")
+    if model.linear is not None:
+        from tinykernel.codegen.packing_linear import weight_bits
+
+        parts.append(f"linear part of {n_inputs}, {weight_bits(model.linear)} bits")
+    return ", ".join(parts)
+
+
+def compared(classifier: Any) -> str:
+    """Say how the kinds of models did among which the trainer chose, in short trainings."""
+    from tinykernel.training.options import form_of
+
+    best: dict[str, float] = {}
+    for trial in classifier.trials_:
+        form = form_of(trial["layout"] if trial["n_components"] else None, trial["linear_bits"])
+        best[form] = max(best.get(form, 0.0), trial["accuracy"])
+    if not any("linear" in form for form in best):
+        return ""
+    ranked = sorted(best.items(), key=lambda item: -item[1])
+    return ", ".join(f"{form} {percent(share)}" for form, share in ranked)
+
+
+def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
+    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows.
+
+    Of values they are called r2, and are that.
+    """
+    found: dict[str, float | None] = {}
+    measure = _measure(trained.model)
+    for part, X, y in (
+        ("train", dataset.X_train, dataset.y_train),
+        ("test", dataset.X_test, dataset.y_test),
+    ):
+        found[f"{part}_{measure}"] = _accuracy(trained.model, X, y)
+        found[f"{part}_{measure}_float"] = _accuracy(trained.classifier, X, y)
+    return found
+
+
+def _measure(model: IntegerModel) -> str:
+    return "accuracy" if model.values is None else "r2"
+
+
+def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
+    """Return the share of rows that a model labels right, or R2; None where there are none."""
+    if X is None or y is None:
+        return None
+    with warnings.catch_warnings():
+        # The columns of the file were checked when it was read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        found = in_batches(model.predict, X)
+    if y.dtype.kind == "f":  # values; labels are never floats
+        from sklearn.metrics import r2_score
+
+        columns = found.reshape(len(y), -1)
+        return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
+    return float((found == y).mean())
+
+
+def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
+    """Return the accuracies on all rows that are there."""
+    found: dict[str, Any] = dict(accuracies(trained, dataset))
+    if extra is not None:
+        found["validation"] = {
+            "data": extra.source,
+            "part": extra.part,
+            "rows": len(extra.X),
+            _measure(trained.model): _accuracy(trained.model, extra.X, extra.y),
+        }
+    return found
+
+
+def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the accuracies (R2 of values) of the integers, for the model file."""
+    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
+    return {name: float(result[name]) for name in names if result.get(name) is not None}
+
+
+def print_training(result: Mapping[str, Any], dataset: Dataset, found: Judged | None) -> None:
+    """Print the training, and what the model gets right and wrong on the test rows."""
+    print_pairs(_in_words(result, dataset))
+    for note in dataset.notes:
+        typer.echo(f"note: {note}")
+    if dataset.medians is not None:
+        typer.echo("note: your firmware must put the same medians in the place of missing values; "
+                   "tinykernel inspect lists them")  # fmt: skip
+    if found is not None:
+        typer.echo("\nOn the test rows:")
+        print_all(found)
+
+
+def _searched(found: Mapping[str, Any] | None) -> str:
+    """Say what the search chose and gained."""
+    if not found or not found["trials"]:
+        return ""
+    text = f"{found['trials']} short trainings chose {found['chosen']}"
+    if found["log_loss"] is not None:
+        gained = "" if found["log_loss"] < found["log_loss_usual"] else ": no gain"
+        text += (f"; log loss {found['log_loss_usual']:.3f} with usual values, "
+                 f"{found['log_loss']:.3f} with these{gained}")  # fmt: skip
+    return text + ("; Ctrl-C ended the search" if found["interrupted"] else "")
+
+
+def _why_left(result: Mapping[str, Any]) -> str:
+    """Say why a large budget is not used up."""
+    from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
+
+    if result["kernels"] is not None:
+        most, what, option = MOST_KERNELS[result["local"]], "kernels", "--n-kernels"
+    else:
+        most, what, option = MOST_CHOSEN, "components", "--n-components"
+    if (result["kernels"] or result["components"]) < most:
+        return ""
+    return f" ({most} {what} are the most that are chosen; {option} takes more)"
+
+
+def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
+    def both(part: str) -> str:
+        if result.get(f"{part}_{measure}") is None:
+            return ""
+        names = (f"{part}_{measure}_float", f"{part}_{measure}")
+        exact, rounded = (shown(result[name]) for name in names)
+        return f"{exact} in floats, {rounded} in integers as in the firmware"
+
+    def shown(share: float) -> str:
+        return percent(share) if measure == "accuracy" else f"R2 {share:.4f}"
+
+    measure, what = "accuracy", f"{result['classes']} classes"
+    if result.get("outputs"):
+        measure, what = "r2", f"predicts {', '.join(result['outputs'])}"
+
+    stored = f", layout {result['layout']}" if result["layout"] else ""
+    pairs = [
+        ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
+        ("split", dataset.split if result["recordings"] else ""),
+        ("model", f"{result['model_kind']}, {what}, method "
+         f"{result['method']}{stored}"),
+        ("compared", result["compared"]),
+        ("search", _searched(result["search"])),
+        ("training", both("train")),
+        ("test", both("test")),
+    ]  # fmt: skip
+    if "validation" in result:
+        extra = result["validation"]
+        where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"
+        pairs.append(("validation", f"{shown(extra[measure])} in integers ({where})"))
+    if "flash" in result:
+        flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
+        if result["budget"] is not None:
+            left = result["budget"] - result["flash"]
+            flash += f", {size(left)} of the budget of {size(result['budget'])} left"
+            flash += _why_left(result)
+        pairs.append(("flash", flash))
+        pairs.append(("RAM", size(result["ram"])))
+        speed = result["report"]["instructions"]
+        pairs.append(("instructions", "" if speed is None else f"about {speed} an inference"))
+        pairs.append(("over", "; ".join(result["report"]["problems"])))
+    if "calibration" in result:
+        pairs.append(("promise", result["calibration"]["statement"]))
+    pairs.append(("time", f"{result['seconds']:.1f} s"))
+    pairs.append(("file", f"{result['model']} ({size(result['bytes'])})"))
+    return pairs

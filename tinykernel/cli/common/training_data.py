@@ -1,0 +1,132 @@
+"""The rows that ``train`` and ``tune`` are given: read, cut, chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tinykernel.cli.common.options import check_missing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.data.load import Dataset, Rows
+    from tinykernel.data.recordings import Windows
+    from tinykernel.data.selection import Selection
+
+__all__ = ["dataset_for", "selection_of", "shape_hint", "validation_rows"]
+
+_COLUMNS = ("label", "groups", "inputs", "drop")
+
+
+def dataset_for(
+    options: Mapping[str, Any], parameters: dict[str, Any]
+) -> tuple[Dataset, Windows | None, dict[str, Any]]:
+    """Load rows, or cut recordings; also what the model is to remember of it."""
+    from tinykernel.data.load import load_data
+    from tinykernel.data.signals import is_recording, load_recordings
+
+    data = options["data"]
+    split = {"test_size": options["test_size"], "seed": options["seed"]}
+    if options["window"] is not None or is_recording(data):
+        for name in ("window_shape", "image_shape", "input_type"):
+            if options[name] is not None:
+                hint = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter("not for recordings", param_hint=hint)
+        if options.get("task") == "regression":
+            raise typer.BadParameter(
+                "takes rows with values, as in .csv or .npz; recordings have labels",
+                param_hint="--task",
+            )
+        check_missing(options["missing"], ("drop", "error"), "windows of recordings")
+        how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
+        how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
+                "missing": options["missing"] or "error"}  # fmt: skip
+        dataset, cut, kept = load_recordings(data, **how, **split)
+        parameters["hop"] = cut.hop
+        return dataset, cut, kept
+    for name in ("rate", "time", "mixed"):
+        if options[name] is not None:
+            raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
+    if options["hop"] is not None:
+        parameters["hop"] = _hop_of_rows(options)
+    selection = selection_of(options)
+    dataset = load_data(
+        data, label=options["label"], groups=options["groups"], selection=selection,
+        input_type=options["input_type"], values=options.get("task") == "regression", **split,
+    )  # fmt: skip
+    inputs = dataset.columns if selection.names_columns else None
+    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
+    return dataset, None, kept
+
+
+def _hop_of_rows(options: Mapping[str, Any]) -> int:
+    """Read --hop where rows are windows, of which no rate is known."""
+    window = options["window_shape"]
+    if window is None:
+        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+    if not options["hop"].isdigit() or not 0 < int(options["hop"]) <= window[0]:
+        raise typer.BadParameter(
+            f"{options['hop']!r}: give samples, from 1 to the window's {window[0]}",
+            param_hint="--hop",
+        )
+    return int(options["hop"])
+
+
+def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
+    """Say that a shape would help, where rows look like images or were windows in the file."""
+    given = (options[name] for name in ("image_shape", "window_shape", "window"))
+    if options["method"] != "learned" or any(value is not None for value in given):
+        return ""
+    if dataset.X_train.ndim > 2:
+        return ""
+    if dataset.shape is not None and len(dataset.shape) in (2, 3):
+        text = "x".join(map(str, dataset.shape))
+        window = f"--window-shape {text} (a signal) or " if len(dataset.shape) == 2 else ""
+        return f"rows have a shape; {window}--image-shape {text} would make use of it"
+    side = math.isqrt(dataset.X_train.shape[1])
+    square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
+    if square and _one_unit(dataset.X_train):
+        return f"rows look like images; --image-shape {side}x{side} would make use of it"
+    return ""
+
+
+def _one_unit(X: NDArray[Any]) -> bool:
+    """Whether all inputs are of one unit, as the trainer sees it."""
+    from tinykernel.model.scaling import choose_scope
+
+    return choose_scope(X, "auto") == "global"
+
+
+def selection_of(options: Mapping[str, Any]) -> Selection:
+    """Return what is taken of a table."""
+    from tinykernel.data.selection import Selection
+
+    inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
+    check_missing(missing, ("drop", "median"), "rows of tables and arrays")
+    return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
+
+
+def validation_rows(
+    file: str, label: str | None, groups: str | None, dataset: Dataset, selection: Selection
+) -> Rows:
+    """Load the rows of --validation FILE as those of the training."""
+    from tinykernel.data.load import load_rows
+    from tinykernel.errors import TinykernelError
+
+    values = dataset.y_train.dtype.kind == "f"
+    classes = None if values else sorted(set(dataset.y_train.tolist()))
+    inputs = dataset.columns if selection.names_columns else None
+    same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
+    rows = load_rows(
+        file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
+        feature_names=dataset.columns, classes=classes,
+        selection=same, values=values,
+    )  # fmt: skip
+    if rows.y is None:
+        raise TinykernelError(f"{file}: has no labels; --validation needs them")
+    return rows

@@ -1,0 +1,274 @@
+"""Saving and loading models: ``.tkm``, which cannot hold code, and ``.pkl``, which is one inside.
+
+A model is written as its fields: arrays in a container (`tinykernel.modelfile.container`), the rest
+as JSON (`tinykernel.modelfile.records`). It is read through one schema
+(`tinykernel.modelfile.schema`), which says what every field must be, and then through the
+constructors, which check the fields against each other and prove that nothing overflows.
+
+A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm, see `ModelFileMixin`. So the
+reader of .pkl files needs no unpickler: it takes a pickle of exactly this form, nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
+from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.modelfile.container import LARGEST, read_container, write_container
+from tinykernel.modelfile.pickles import bytes_in_pickle
+from tinykernel.modelfile.records import decode_record, encode_record, name_of, version_of
+from tinykernel.modelfile.schema import CLASSES, KINDS, Arrays, is_plain, is_text
+
+__all__ = ["ModelFileMixin", "about", "load", "save", "written_by"]
+
+_PROTOCOL = 4  # the default of Python 3.8 to 3.13
+_HEADER_DAMAGED = "its header is damaged; save the model again"
+
+
+def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:
+    """Save a model.
+
+    The bytes depend on the arguments and the version of this package only. They are read back
+    before the file takes its name, so that what is saved can be loaded.
+
+    Parameters
+    ----------
+    obj : IntegerModel, KernelMachine or fitted classifier
+    path : path-like
+        Ends in ``.tkm`` (recommended: cannot hold code) or ``.pkl``. Its folder must exist.
+    about : mapping of str to JSON types, optional
+        How the model came about. Information only: it takes no part in the fingerprint, and the
+        function `about` gives it back.
+
+    Raises
+    ------
+    TinykernelError
+        If `obj` is no model or holds what the format cannot, `about` is no JSON, they take more
+        than 64 MiB, or the file cannot be written.
+
+    Examples
+    --------
+    >>> save("a string", "model.tkm")
+    Traceback (most recent call last):
+        ...
+    tinykernel.errors.TinykernelError: model.tkm: a str is no tinykernel model; save an \
+IntegerModel or a fitted classifier
+    """
+    target = Path(path)
+    try:
+        is_container = _is_container(target)
+        data = _to_bytes(obj, about)
+        _from_bytes(data)  # compares the fingerprint
+    except TinykernelError as error:
+        raise TinykernelError(f"{target}: {error}") from None
+    if not is_container:
+        data = pickle.dumps(_Pickled(data), protocol=_PROTOCOL)
+    write_bytes_atomically(target, data)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model, running nothing that the file brings along.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.tkm`` or ``.pkl`` file of at most 64 MiB.
+
+    Returns
+    -------
+    IntegerModel, KernelMachine or fitted classifier
+        What was saved. Every field has been checked and the absence of overflow proved again.
+
+    Raises
+    ------
+    TinykernelError
+        If there is no such file, or it is damaged, is no model, is of another version, or asks for
+        anything that a model does not need.
+
+    Warns
+    -----
+    UserWarning
+        If an older version trained the classifier with parameters that this one does not have.
+
+    Examples
+    --------
+    >>> load("nowhere.tkm")
+    Traceback (most recent call last):
+        ...
+    tinykernel.errors.TinykernelError: nowhere.tkm: no such file; make one with 'tinykernel train'
+    """
+    source = Path(path)
+    try:
+        return _from_bytes(_container_in(source))
+    except TinykernelError as error:
+        raise TinykernelError(f"{source}: {error}") from None
+
+
+def about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says of how the model came about.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.tkm`` or ``.pkl`` file.
+
+    Returns
+    -------
+    dict of str to JSON types
+        What was given to `save`; empty where nothing was. Nobody has checked the values.
+
+    Raises
+    ------
+    TinykernelError
+        If there is no such file, or it is damaged or no model.
+    """
+    source = Path(path)
+    try:
+        header, _ = read_container(_container_in(source))
+        found = header.get("about", {})
+        if not isinstance(found, dict) or not is_plain(found):
+            raise TinykernelError(_HEADER_DAMAGED)
+        return found
+    except TinykernelError as error:
+        raise TinykernelError(f"{source}: {error}") from None
+
+
+def written_by(path: str | os.PathLike[str]) -> str:
+    """Return the version of this package that wrote a model file; empty where it does not say.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Raises
+    ------
+    TinykernelError
+        As `about`.
+    """
+    source = Path(path)
+    try:
+        header, _ = read_container(_container_in(source))
+    except TinykernelError as error:
+        raise TinykernelError(f"{source}: {error}") from None
+    version = header.get("package_version", "")
+    return version if isinstance(version, str) and is_text(version) else ""
+
+
+def _container_in(path: Path) -> bytes:
+    """Return the bytes of the .tkm that a model file is or holds."""
+    is_container = _is_container(path)
+    data = _read_file(path)
+    return data if is_container else bytes_in_pickle(data)
+
+
+def _is_container(path: Path) -> bool:
+    if path.suffix.lower() not in (".tkm", ".pkl"):
+        raise TinykernelError("unknown kind of model file; use a name that ends in .tkm or .pkl")
+    return path.suffix.lower() == ".tkm"
+
+
+def _read_file(path: Path) -> bytes:
+    """Read a regular file that is not too long; others are not even opened."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise TinykernelError("cannot be read (it is no regular file)")
+        if status.st_size > LARGEST:
+            raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
+        with path.open("rb") as stream:
+            return stream.read(LARGEST + 1)  # it may have grown
+    except FileNotFoundError:
+        raise TinykernelError("no such file; make one with 'tinykernel train'") from None
+    except OSError as error:
+        raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
+
+
+def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
+    """Return the .tkm of a model; TinykernelError where it cannot hold it."""
+    import tinykernel
+
+    name, arrays = name_of(obj), Arrays()
+    if name not in KINDS:
+        what = "a part of a model; save the whole model" if name in CLASSES else (
+            "no tinykernel model; save an IntegerModel or a fitted classifier"
+        )  # fmt: skip
+        raise TinykernelError(f"a {name} is {what}")
+    record = encode_record(obj, "model", arrays)
+    header = {
+        "kind": KINDS[name],
+        "version": version_of(record),
+        "package_version": tinykernel.__version__,
+        "fingerprint": _integer_model(obj).fingerprint(),
+        "object": record,
+    }
+    if about:
+        if not is_plain(dict(about)):
+            raise TinykernelError("about: give text, finite numbers, lists and dicts of them only")
+        header["about"] = dict(about)
+    return write_container(header, arrays)
+
+
+def _from_bytes(data: bytes) -> Any:
+    """Make the model of the bytes of a .tkm. Pickles call this by name: it must stay here."""
+    header, arrays = read_container(data)
+    try:
+        ((kind, (name, fields)),) = header["object"].items()
+        if kind != "record" or KINDS[name] != header["kind"]:
+            raise ValueError("no record of a model")
+        obj = decode_record(name, fields, arrays)
+    except TinykernelError:
+        raise
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
+        raise TinykernelError(_HEADER_DAMAGED) from None
+    if _integer_model(obj).fingerprint() != header.get("fingerprint"):
+        raise TinykernelError(
+            "gives another integer model than when it was saved (fingerprint differs): the file is "
+            "damaged, or this version of tinykernel quantizes differently; train or save it again"
+        )
+    return obj
+
+
+def _integer_model(obj: object) -> IntegerModel:
+    """Quantize what may be of any size: the fields have been checked one by one only."""
+    try:
+        with np.errstate(all="ignore"):
+            return as_integer_model(obj)
+    except TinykernelError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise TinykernelError("damaged: its machine cannot be quantized; train it again") from None
+
+
+class ModelFileMixin:
+    """Pickles a fitted estimator as the bytes of a .tkm, so that `load` can read it.
+
+    An estimator that is not fitted, or that holds what a .tkm cannot (a random generator, an
+    attribute of a user), is pickled in Python's own way: copies lose nothing, but `load` refuses
+    the file.
+    """
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return the call that makes the estimator again."""
+        try:
+            return _from_bytes, (_to_bytes(self),)
+        except TinykernelError:
+            return super().__reduce_ex__(protocol)
+
+
+class _Pickled:
+    """Pickles as a model of these bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __reduce__(self) -> Any:
+        return _from_bytes, (self.data,)
