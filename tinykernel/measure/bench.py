@@ -198,6 +198,7 @@ def bench(
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
+    as_data: bool = False,
 ) -> BenchResult:
     """Count the instructions of one inference.
 
@@ -221,6 +222,8 @@ def bench(
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
     flags : sequence of str, default=("-Os",)
         Optimisation and macros for the compiler.
+    as_data : bool, default=False
+        Count the code that `export` writes with the same option.
 
     Returns
     -------
@@ -245,7 +248,7 @@ def bench(
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with temporary_folder() as folder:
         platforms = find_platforms(row, back_end)
-        program = build_closest(integer_model, platforms, Path(folder), flags)
+        program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
         counts = []
         for index in range(min(3, len(rows))):
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})

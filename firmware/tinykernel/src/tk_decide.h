@@ -44,7 +44,7 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 }
 
 /* The label, or TK_UNKNOWN where its margin is below the threshold. */
-TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
+TK_SHARED int tk_decide_scores(TK_GIVEN const int32_t *scores, uint32_t *margin)
 {
     const int best = tk_margin(scores, margin);
 #if defined(TK_THRESHOLD)
@@ -55,7 +55,7 @@ TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
     return best;
 }
 
-TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
+TK_INLINE uint8_t tk_confidence_of(TK_GIVEN const int32_t *scores)
 {
     uint32_t margin;
     (void)tk_margin(scores, &margin);
@@ -72,7 +72,7 @@ TK_INLINE int32_t tk_novelty_of(const int32_t *scores)
     return -1 - scores[tk_largest(scores)];
 }
 
-TK_INLINE int tk_is_novel(const int32_t *scores)
+TK_INLINE int tk_is_novel(TK_GIVEN const int32_t *scores)
 {
     return tk_novelty_of(scores) > TK_NOVELTY_THRESHOLD;
 }
@@ -85,17 +85,17 @@ typedef tk_sensor_t tk_given_t;
 typedef tk_raw_t tk_given_t;
 #endif
 
-TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_decide(TK_GIVEN const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
 {
-    tk_scores(input, scratch, tk_score_words(scratch));
-    return tk_decide_scores(tk_score_words(scratch), margin);
+    tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
+    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
 }
 
 #if TK_LOCAL == 2
-TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_stream_decide(TK_GIVEN uint32_t *state, uint32_t *scratch, uint32_t *margin)
 {
-    tk_stream_scores(state, scratch, tk_score_words(scratch));
-    return tk_decide_scores(tk_score_words(scratch), margin);
+    tk_stream_scores(TK_GIVE state, scratch, tk_score_words(scratch));
+    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
 }
 #endif
 
