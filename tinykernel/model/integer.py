@@ -393,8 +393,7 @@ class IntegerModel:
     def _check_rows(self, rows: NDArray[Any]) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise TinykernelError(
-                f"inputs: shape {rows.shape}, but the model takes rows of {self.n_features} "
-                f"features"
+                f"inputs: shape {rows.shape}, but the model takes rows of {self.n_features} inputs"
             )
 
     def _quantized(self, Q: ArrayLike) -> NDArray[Any]:
