@@ -49,7 +49,7 @@ from tinykernel.codegen.tables import (
 )
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["FORMAT", "PackedModel", "pack"]
+__all__ = ["FORMAT", "PackedModel", "block_scales", "pack"]
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -326,7 +326,7 @@ def _layout(model: IntegerModel, compacted: bool, share_width: bool) -> _Layout:
         else:
             n_planes = 2
     return _Layout(
-        place, n_words, blocks, kept if compacted else None, _block_scales(model),
+        place, n_words, blocks, kept if compacted else None, block_scales(model),
         _parity_starts(model, place), width, n_planes, tails,
     )  # fmt: skip
 
@@ -379,7 +379,7 @@ def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment:
     ]
 
 
-def _block_scales(model: IntegerModel) -> NDArray[np.uint8] | None:
+def block_scales(model: IntegerModel) -> NDArray[np.uint8] | None:
     """Return the scale of each stored block, or None where the rows of a block differ."""
     block_of = np.nonzero(model.row_kept)[0]
     _, first, block = np.unique(block_of, return_index=True, return_inverse=True)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.prototypes import most_steps
 
 __all__ = ["pack_decision", "pack_prototypes"]
 
@@ -45,6 +46,7 @@ def pack_decision(model: IntegerModel) -> Parts:
             Definition("TK_NOVELTY_BIAS", str(bias), "what a margin of 0 is worth as a distance"),
             Definition("TK_NOVELTY_GAIN", f"{gain}u", "and what a step of it takes off"),
             Definition("TK_NOVELTY_STEPS", str(steps)),
+            Definition("TK_NOVELTY_TOP", f"{most_steps(gain)}u", "steps that count at most"),
         ]
     thresholds = decision.thresholds
     if decision.rejects and np.ptp(thresholds) == 0:

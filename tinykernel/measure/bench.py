@@ -199,6 +199,7 @@ def bench(
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
     function: str = "predict",
+    as_data: bool = False,
 ) -> BenchResult:
     """Count the instructions of one inference.
 
@@ -225,6 +226,8 @@ def bench(
     function : str, default="predict"
         What is counted: of a model that decides also "decide", "confidence" or "is_novel", and with
         prototypes "decide_novelty".
+    as_data : bool, default=False
+        Count the code that `export` writes with the same option.
 
     Returns
     -------
@@ -249,7 +252,7 @@ def bench(
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with temporary_folder() as folder:
         platforms = find_platforms(row, back_end)
-        program = build_closest(integer_model, platforms, Path(folder), flags)
+        program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
         counts = []
         for index in range(min(3, len(rows))):
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})

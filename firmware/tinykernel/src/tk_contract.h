@@ -89,6 +89,10 @@
  *   TK_LOCAL_KERNELS       kernels
  *   TK_LOCAL_CELLS         cells above one another
  *   TK_LOCAL_WIDE_COUNTS   1: counts are uint16_t, else uint8_t
+ * A model as data: its tables are members of a structure, and functions that read them are given it
+ *   TK_GIVEN               declares the parameter, with a comma after it; not defined where tables
+ *                          are arrays of their own
+ *   TK_GIVE                hands it on, with a comma after it
  */
 /* clang-format on */
 #ifndef TK_CONTRACT_H
@@ -105,6 +109,10 @@
     "model and runtime are of different formats: export the model again, and take both from there"
 #endif
 
+#ifndef TK_GIVEN
+#define TK_GIVEN
+#define TK_GIVE
+#endif
 #ifndef TK_LINEAR_BITS
 #define TK_LINEAR_BITS 0
 #endif

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+import tempfile
 import time
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = ["FAILED", "INTERRUPTED", "USAGE", "ErrorGroup", "fail", "hear_interru
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ErrorGroup(TyperGroup):
@@ -105,6 +107,12 @@ def _explain(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory; use fewer rows or a smaller --n-components"
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        # A file that is asked for has its name in the message; what has none is built or printed.
+        return (
+            f"{tempfile.gettempdir()}: a temporary file or the output cannot be written "
+            f"({error.strerror}); make room, or set TMPDIR to another folder"
+        )
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
         return f"{error.filename or 'output'}: {error.strerror or error}"
     if isinstance(error, ValueError) and _raised_in(error.__traceback__).startswith("sklearn."):
