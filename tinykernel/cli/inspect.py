@@ -14,6 +14,7 @@ from tinykernel.cli.common.trained import model_words
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
+    from tinykernel.model.decision import Decision
     from tinykernel.model.proof import Range
 
 __all__ = ["inspect_command"]
@@ -140,6 +141,7 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
             "temperature": found.temperature,
             "statement": found.statement,
             "novelty_threshold": found.novelty_threshold,
+            "prototypes": 0 if found.prototypes is None else len(found.prototypes),
         }
     }
 
@@ -185,6 +187,16 @@ def _components_in_words(integer: IntegerModel, zeros: float) -> list[tuple[str,
     ]
 
 
+def _novel_words(decision: Decision) -> str:
+    """Say above which novelty a row looks like no class, and by what that is told."""
+    if decision.novelty_threshold is None:
+        return ""
+    by = "" if decision.prototypes is None else (
+        f", by the distance to {len(decision.prototypes)} prototypes and the margin"
+    )  # fmt: skip
+    return f"{decision.novelty_threshold}{by}"
+
+
 def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
     found = integer.decision
     if found is None:
@@ -195,7 +207,7 @@ def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
         ("least margin", least if found.rejects else "none: every row is answered"),
         ("confidence", f"{found.table[0]} to {found.table[-1]}, a step every "
          f"{1 << found.shift} of the margin"),
-        ("novel above", "" if found.novelty_threshold is None else str(found.novelty_threshold)),
+        ("novel above", _novel_words(found)),
         ("promise", found.statement),
     ]  # fmt: skip
 

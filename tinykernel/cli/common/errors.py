@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -35,6 +36,7 @@ _SECONDS = 1.0
 _VALUES = r"\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
 # Parameters that have another name in Python.
 _OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ErrorGroup(TyperGroup):
@@ -165,6 +167,12 @@ def _explain(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory; use fewer rows or a smaller --n-components"
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        # A file that is asked for has its name in the message; what has none is built or printed.
+        return (
+            f"{tempfile.gettempdir()}: a temporary file or the output cannot be written "
+            f"({error.strerror}); make room, or set TMPDIR to another folder"
+        )
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
         return f"{error.filename or 'output'}: {error.strerror or error}"
     if isinstance(error, ValueError) and _raised_in(error.__traceback__).startswith("sklearn."):
