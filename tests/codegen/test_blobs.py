@@ -54,12 +54,14 @@ def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
 
 
 def decided(seed: int) -> IntegerModel:
-    """Return a model with margins by label and a linear part."""
+    """Return a model with margins by label, prototypes and a linear part."""
     model = random_model(seed, n_features=30, n_classes=3, shared_scaler=True, kept="tail")
     least = np.array([seed, 100 * seed, 7], np.uint32)
     decision = Decision(
         least, np.arange(64, dtype=np.uint8), 5 + seed % 3, 1.0, np.zeros(1, np.uint32),
         np.full(1, 0.5), novelty_threshold=400 * seed,
+        prototypes=np.random.default_rng(seed).integers(-8, 8, (2, 30)).astype(np.int8),
+        margin_line=(1000 * seed, 3, seed % 32),
     )  # fmt: skip
     return replace(with_linear(model, seed, 4), decision=decision)
 

@@ -238,6 +238,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "decision": model.decision,
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
+        "prototypes": model.decision is not None and model.decision.prototypes is not None,
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,

@@ -16,8 +16,9 @@ from tinykernel.evaluation import Evaluation
 from tinykernel.measure.report import format_kb
 from tinykernel.reporting import drawing
 from tinykernel.reporting.costs import Cost, Supply, format_clock
-from tinykernel.reporting.facts import input_ranges, training_in_words, tuning_points
+from tinykernel.reporting.facts import input_ranges, tuning_points
 from tinykernel.reporting.page import ReportPage
+from tinykernel.reporting.training import training_in_words
 from tinykernel.text import visible
 
 __all__ = ["html_page", "markdown_page"]
@@ -67,7 +68,7 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "classes": [] if judged is None else _classes(judged),
         "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
         "answered": [] if page.coverage is None else _answered(page),
-        "training": training_in_words(page.about),
+        "training": training_in_words(page.about, whole=False),
         "trained_rows": _trained_rows(page),
         "inputs": input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,

@@ -178,15 +178,21 @@ TK_INLINE void tk_load(TK_GIVEN const void *input, uint32_t *words, int raw)
 
 #endif
 
+/* -1, or 0 where input i is a constant one. */
+TK_INLINE int32_t tk_varying(TK_GIVEN uint32_t i)
+{
+    const uint32_t pair = i % 32u / 2u;
+    const uint32_t constant = TK_CONSTANT_WORD(i) << ((i & 1u) != 0u ? pair : pair + 16u);
+    return ~(int32_t)tk_top_mask(constant);
+}
+
 /* input[n] to output[n]; constant inputs give 0. */
 TK_INLINE void tk_quantize(TK_GIVEN const tk_raw_t *input, tk_quantized_t *output)
 {
     uint32_t i;
     for (i = 0u; i < TK_FEATURES; ++i) {
-        const uint32_t pair = i % 32u / 2u;
-        const uint32_t constant = TK_CONSTANT_WORD(i) << ((i & 1u) != 0u ? pair : pair + 16u);
         const int32_t value = tk_quantize_value(TK_GIVE input[i], i);
-        output[i] = (tk_quantized_t)(value & ~(int32_t)tk_top_mask(constant));
+        output[i] = (tk_quantized_t)(value & tk_varying(TK_GIVE i));
     }
 }
 

@@ -33,6 +33,9 @@
 #if TK_LINEAR_BITS
 #include "tk_linear.h"
 #endif
+#if TK_ONE_CLASS
+#include "tk_prototypes.h"
+#endif
 
 #if TK_BLOCKS
 #define TK_MACHINE_WORDS (TK_DIMENSION + TK_BITS_WORDS)
@@ -125,12 +128,16 @@ TK_INLINE void tk_components(TK_GIVEN uint32_t *scratch, int32_t *counts)
 
 #endif
 
-#if TK_LINEAR_BITS
+#if TK_LINEAR_BITS || TK_ONE_CLASS
 
 /* scores[TK_CLASSES] from quantized inputs, which both parts read. */
 TK_SHARED void tk_run(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {
-#if TK_BLOCKS
+#if TK_ONE_CLASS
+    (void)scratch;
+    scores[1] = tk_distance(TK_GIVE input) + tk_biases[0];
+    scores[0] = -scores[1];
+#elif TK_BLOCKS
     int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
     tk_dots(TK_GIVE input, dots);
     tk_load(TK_GIVE input, tk_loaded(scratch), 0);

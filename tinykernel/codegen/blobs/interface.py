@@ -86,7 +86,15 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
         found.append(Function(name, "uint8_t", "confidence", (vector,), ("scores",),
                               "tk_confidence_of", ("scores",)))  # fmt: skip
         assert model.decision is not None
-        if model.decision.novelty_threshold is not None:
+        if model.decision.prototypes is not None:
+            found += _novelty_forms(name, "", (raw, words), ("input", "scratch"))
+            if stage is None:
+                quantized = f"const {name}_quantized_t *input"
+                found.append(Function(
+                    name, "int32_t", "novelty_quantized", (quantized, vector), ("input", "scores"),
+                    "tk_novelty_quantized", ("(const tk_quantized_t *)input", "scores"),
+                ))  # fmt: skip
+        elif model.decision.novelty_threshold is not None:
             found.append(Function(name, "int32_t", "novelty", (vector,), ("scores",),
                                   "tk_novelty_of", ("scores",), reads=False))  # fmt: skip
             found.append(Function(name, "int", "is_novel", (vector,), ("scores",),
@@ -101,6 +109,8 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
         ]  # fmt: skip
         least = f"uint32_t scratch[{upper}_STREAM_LEAST]"
         found += _forms(name, "stream_", (state, least), ("state", "scratch"), classifies, decides)
+        if model.decision is not None and model.decision.prototypes is not None:
+            found += _novelty_forms(name, "stream_", (state, least), ("state", "scratch"))
     if stage is None:
         kept = f"const {name}_quantized_t *input"
         whole = ("(const tk_quantized_t *)input", "scratch")
@@ -115,6 +125,19 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
                      ("input", "(tk_quantized_t *)output")),
         ]  # fmt: skip
     return found
+
+
+def _novelty_forms(
+    name: str, kind: str, parameters: tuple[str, ...], arguments: tuple[str, ...]
+) -> list[Function]:
+    """List what decides and tells novelty by prototypes, of inputs or of a stream."""
+    given = tuple("state->words" if name == "state" else name for name in arguments)
+    found = ("margin", "novelty")
+    return [
+        Function(name, "int", f"{kind}decide_novelty",
+                 (*parameters, "uint32_t *margin", "int32_t *novelty"), (*arguments, *found),
+                 f"tk_{kind}decide_novelty", (*given, *found)),
+    ]  # fmt: skip
 
 
 def _forms(

@@ -20,6 +20,7 @@ from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model.prototypes import most_steps
 
 __all__ = ["difference", "pack_as_data", "shape_lines", "shape_number", "tables_of"]
 
@@ -138,6 +139,15 @@ def _decision(model: IntegerModel) -> Parts:
             Table("tk_novelty_threshold", "int32_t", least, "decision",
                   "Largest novelty of a class."),
         ]  # fmt: skip
+    if decision.margin_line is not None:
+        bias, gain, steps = decision.margin_line
+        line = np.array([bias, gain, steps, most_steps(gain)])
+        names = ("BIAS", "GAIN", "STEPS", "TOP")
+        uses = ("(int32_t)tk_novelty_line[0]", *(f"tk_novelty_line[{i}]" for i in (1, 2, 3)))
+        parts += [Definition(f"TK_NOVELTY_{name}", f"({use})")
+                  for name, use in zip(names, uses, strict=True)]  # fmt: skip
+        parts.append(Table("tk_novelty_line", "uint32_t", line, "decision",
+                           "What a margin is worth as a distance."))  # fmt: skip
     if decision.rejects:
         margins = np.broadcast_to(decision.thresholds, (model.n_classes,))
         parts += [
