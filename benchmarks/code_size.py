@@ -145,8 +145,11 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     penalty = RIDGE * np.eye(len(names))
     solved = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ goal)
     error = float(np.abs(matrix @ solved - goal).max())
+    # That small code was measured is told even where it makes no difference.
     kept = {
-        name: round(float(x), 1) for name, x in zip(names, solved, strict=True) if abs(x) > 0.05
+        name: round(float(x), 1)
+        for name, x in zip(names, solved, strict=True)
+        if abs(x) > 0.05 or name == "small code"
     }
     return kept, error
 
@@ -159,6 +162,7 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     stack = {"float": 0, "integer": 0}
     models = [sample(index) for index in range(count)]
     models += [shaped_sample(index) for index in range(count)]
+    models += [replace(m, small_code=True) for m in models if m.n_blocks]
     # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
     models += [decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)]
     if TARGETS[name].family == "avr":

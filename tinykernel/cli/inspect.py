@@ -120,6 +120,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "diagonal": integer.diagonal_kind,
         "halvings_first": [int(halve) for halve in integer.halve_first],
         "halvings_second": [int(halve) for halve in integer.halve_second],
+        "small_code": integer.small_code,
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
@@ -159,6 +160,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("values", _values(integer)),
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
+        ("code", "small" if integer.small_code else ""),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
         ("permutation P", integer.permutation.kind),
         (

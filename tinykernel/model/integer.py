@@ -139,6 +139,9 @@ class IntegerModel:
         What the scores of a regressor mean.
     decision : Decision, optional
         When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
+    small_code : bool
+        Whether the firmware is to have little code rather than few instructions. Scores are the
+        same. For models with components only.
     feature_names : tuple of str, optional
         What the inputs are, in their order, without spaces around them. Information only: models
         that differ in nothing else are equal.
@@ -179,6 +182,7 @@ class IntegerModel:
     local: LocalStage | None = None
     values: FixedPoint | None = None
     decision: Decision | None = None
+    small_code: bool = False
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -272,6 +276,8 @@ class IntegerModel:
             own["values"] = {"names": list(self.values.names), "shift": self.values.shift}
         if self.local is not None:
             own["local"] = self.local.header()
+        if self.small_code:
+            own["small_code"] = True
         return own if self.decision is None else own | {"decision": self.decision.header()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:

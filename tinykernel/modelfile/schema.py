@@ -136,7 +136,8 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
 LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
-          "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2}  # fmt: skip
+          "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2,
+          "small_code": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 FIELDS: dict[str, dict[str, _Check]] = {
@@ -159,6 +160,7 @@ FIELDS: dict[str, dict[str, _Check]] = {
         **_each("local", _or_none(_part(LocalStage))),
         **_each("values", _or_none(_part(FixedPoint))),
         **_each("decision", _or_none(_part(Decision))),
+        **_each("small_code", _scalar(bool)),
     },
     "Decision": {
         **_each("thresholds set_deficits", _array(1, "uint32")),
@@ -207,6 +209,7 @@ FIELDS: dict[str, dict[str, _Check]] = {
         **_each("linear", _or_none(_array(2, "int8"))),
         **_each("linear_scale", _scalar(float)),
         **_each("units", _or_none(_part(ValueUnits))),
+        **_each("small_code", _scalar(bool)),
     },
 }
 
