@@ -57,7 +57,7 @@ _A_BYTE, _A_POSITION = 84.0, 11.5
 # Options that only components have.
 _OF_COMPONENTS = ("layout", "sigma", "noise")
 # Code of models with components is small where fast code would fill more than this of the flash.
-_CODE_SHARE = 1 / 3
+_CODE_SHARE = 0.3
 
 
 def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -167,7 +167,8 @@ def _code(
     if asked != "auto":
         return asked
     first = _layouts(given, rows.shape[1])[0]
-    fast = quantize(untrained(rows, labels, {**given, "code": "fast"}, first, _WORD))
+    several = 2 * padded_dimension(rows.shape[1])  # blocks, as trained models have
+    fast = quantize(untrained(rows, labels, {**given, "code": "fast"}, first, several))
     with suppress(TinykernelError):
         code = decisive_report(fast, target).flash_parts["code"]
         return "small" if code > limit * _CODE_SHARE else "fast"

@@ -269,7 +269,7 @@ class TrainerOptions:
         "auto", _one_of("auto", "fast", "small"), '{"auto", "fast", "small"}',
         'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
-        '"small" where fast code would fill more than a third of the budget of flash.',
+        '"small" where fast code would fill more than 30 % of the budget of flash.',
     )  # fmt: skip
     local: str = _option(
         "auto", _one_of("auto", "off"), '{"auto", "off"}',
