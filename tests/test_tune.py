@@ -157,6 +157,18 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
     assert len(found.points[0].folds) == 2
 
 
+def test_trials_are_not_linked(monkeypatch, no_tools):
+    """The estimate decides sizes, so nobody waits for a compiler that is there."""
+
+    def link(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: object())
+    monkeypatch.setattr("tinykernel.measure.report.measure_footprint", link)
+    found = tune(*data(3), sizes=["3KB"], n_jobs=1, **QUICK)
+    assert [point.measured for point in found.points] == ["estimate"]
+
+
 def test_the_journal_is_continued(trained, tmp_path):
     """What is finished is not trained again, also with other sizes; the result is the same."""
     X, y = data()

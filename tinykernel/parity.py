@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.build.field import run_steps
 from tinykernel.build.harness import Given, Output, run_rows
 from tinykernel.build.program import (
     Platform,
@@ -18,8 +19,9 @@ from tinykernel.build.program import (
     build_model,
     find_platforms,
 )
-from tinykernel.build.toolchains import host_toolchain
+from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
+from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
@@ -38,14 +40,15 @@ class Difference:
 
     Parameters
     ----------
-    entry : {"raw", "quantized", "quantize", "stream"}
+    entry : {"raw", "quantized", "quantize", "stream", "sequence"}
         Through which function of the C: scores and label from raw inputs, from quantized inputs,
-        the quantization of inputs, or decisions of a stream.
+        the quantization of inputs, decisions of a stream, or counters and class offsets.
     row : int
-        Row of the data, from 0; of a stream the decision.
+        Row of the data, from 0; of a stream the decision, of a sequence the step.
     what : str
         ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"``,
-        ``"novelty"``, ``"whether it is novel"`` or ``"input 3"``.
+        ``"novelty"``, ``"whether it is novel"`` or ``"input 3"``; of a sequence one of
+        `tinykernel.decisions.sequence.COLUMNS`.
     expected, got : int
         Python's value and the C's.
     """
@@ -58,10 +61,10 @@ class Difference:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        return (
-            f"row {self.row}, {self.entry} inputs, {self.what}: "
-            f"Python {self.expected}, C {self.got}"
-        )
+        where = f"row {self.row}, {self.entry} inputs"
+        if self.entry == "sequence":
+            where = f"step {self.row} of the sequence"
+        return f"{where}, {self.what}: Python {self.expected}, C {self.got}"
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ class VerifyResult:
         compared twice, from raw and from quantized inputs; with a local stage once.
     hops : int
         Decisions of a stream, whose scores were compared beside these.
+    steps, refusals : int
+        Steps of counters and class offsets that were compared beside these, and how many of them
+        were no answer.
     differences : int
         How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
@@ -105,6 +111,8 @@ class VerifyResult:
     note: str = ""
     hops: int = 0
     r2: float | None = None
+    steps: int = 0
+    refusals: int = 0
 
     @property
     def ok(self) -> bool:
@@ -121,6 +129,7 @@ def verify(
     compiler: str | Sequence[str] | None = None,
     flags: Sequence[str] | None = None,
     recordings: Sequence[ArrayLike] | None = None,
+    steps: int = 0,
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
@@ -148,6 +157,10 @@ def verify(
     recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
         For a model with a hop: samples without gaps, to be pushed from a fresh state each. By
         default the rows of X one after the other are one long recording.
+    steps : int, default=0
+        Of classifiers also compare counters and class offsets (``NAME_field.h``) over so many
+        decisions and labels, for which the rows come again and again: some decisions are refusals,
+        some labels no class, and offsets are saved and restored. The command takes 10,000.
 
     Returns
     -------
@@ -171,13 +184,53 @@ def verify(
     platforms = _platforms(row, compiler)
     rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
+    sequence = _sequence(integer, raw, steps)
     results = []
     with temporary_folder() as folder:
         for program in _build(integer, row, platforms, Path(folder), flags):
             outputs = run_rows(program, integer, rows)
             found = compare(integer, expected, outputs, labels)
+            if sequence is not None:
+                found = _with_steps(found, integer, program, sequence, flags)
             results.append(_at(found, row, program.platform))
     return _merge(results)
+
+
+def _sequence(
+    model: IntegerModel, raw: NDArray[Any], n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    """Return the steps and what Python makes of them; a regressor has no counters."""
+    if model.values is not None or not n:
+        return None
+    given = given_steps(model, raw, n)
+    return given, expected_steps(model, given)
+
+
+def _with_steps(
+    result: VerifyResult, model: IntegerModel, program: Program,
+    sequence: tuple[NDArray[np.int32], NDArray[np.int32]], flags: Sequence[str] | None,
+) -> VerifyResult:  # fmt: skip
+    """Run the sequence, too, where the program did, and add what it found."""
+    given, wanted = sequence
+    folder = program.path.parent / "field"
+    try:
+        got = run_steps(model, program.platform, folder, given, flags)
+    except ProgramTooLarge:
+        note = f"counters and offsets of {model.n_classes} classes do not fit on this board"
+        return replace(result, note="; ".join(filter(None, (result.note, note))))
+    places = np.argwhere(wanted != got)
+    first = result.first_difference
+    if len(places) and first is None:
+        step, column = (int(index) for index in places[0])
+        values = int(wanted[step, column]), int(got[step, column])
+        first = Difference("sequence", step, COLUMNS[column], *values)
+    return replace(
+        result,
+        steps=len(given),
+        refusals=int(np.sum(wanted[:, 0] < 0)),
+        differences=result.differences + len(places),
+        first_difference=first,
+    )
 
 
 def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Platform]:

@@ -68,18 +68,22 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
     assert not (tuned / "x.tkm").exists()
 
 
+def kill_when(child, reached):
+    """Send SIGKILL to a command as soon as it is so far."""
+    deadline = time.monotonic() + 300
+    while not reached():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+
+
 @pytest.mark.slow
 def test_killed_and_started_again(work, tuned, tmp_path):
     """After SIGKILL what was finished stays, and the end is that of an undisturbed run."""
     command = ("tune", work / "data.npz", *OPTIONS, "-o", tmp_path / "best.tkm", "-q", "-j", 1)
-    child = process(*command)
-    deadline = time.monotonic() + 300
-    while not list(tmp_path.glob("data.tune/trial-*")):
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.kill(child.pid, signal.SIGKILL)
-    child.communicate()
+    kill_when(process(*command), lambda: bool(list(tmp_path.glob("data.tune/trial-*"))))
     before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("data.tune/trial-*")}
     assert len(before) < 6
     assert not (tmp_path / "best.tkm").exists()
@@ -87,6 +91,32 @@ def test_killed_and_started_again(work, tuned, tmp_path):
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert len(list(tmp_path.glob("data.tune/trial-*"))) == 6
     assert (tmp_path / "best.tkm").read_bytes() == (tuned / "best.tkm").read_bytes()
+
+
+@pytest.mark.slow
+def test_killed_on_a_dask_cluster_and_started_again(work, tmp_path, require_tool):
+    """Two worker processes, SIGKILL in the middle, and the same bytes as threads without it."""
+    distributed = require_tool("distributed")
+    options = ("tune", work / "data.npz", *OPTIONS, "--folds", 3, "--epochs", 40, "-q")
+    command = (*options, "-o", tmp_path / "best.tkm", "--csv", tmp_path / "curve.csv")
+    kept = tmp_path / "data.tune"
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        command += ("--backend", "dask", "--scheduler", cluster.scheduler_address)
+        child = process(*command)
+        # The first trial runs before the others, and not on the cluster.
+        kill_when(child, lambda: len(list(kept.glob("trial-*"))) >= 2)
+        before = {file: file.read_bytes() for file in kept.glob("trial-*")}
+        assert 2 <= len(before) < 8
+        assert not (tmp_path / "best.tkm").exists()
+        assert run(*command).exit_code == 0
+    assert {file: file.read_bytes() for file in before} == before
+    assert len(list(kept.glob("trial-*"))) == 8
+    other = ("-o", tmp_path / "other.tkm", "--csv", tmp_path / "other.csv")
+    assert run(*options, *other, "--journal", tmp_path / "j").exit_code == 0
+    assert (tmp_path / "best.tkm").read_bytes() == (tmp_path / "other.tkm").read_bytes()
+    assert (tmp_path / "curve.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
 
 
 def test_groups_of_a_table(tmp_path):

@@ -34,6 +34,7 @@ def test_verify(work):
     assert (found["rows"], found["scores"], found["differences"]) == (30, 90, 0)
     assert 0.5 < found["accuracy"] <= 1
     assert found["compiler"]
+    assert (found["steps"], found["refusals"] > 500) == (10000, True)
     text = run("verify", work / "gesture.tkm", "--data", work / "data.npz").stdout
     assert "agree on every score (the test part of data.npz)" in text
 

@@ -43,10 +43,11 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
     """Draw a model: components, with or without a linear part, or behind a local stage."""
     kind, seed = rng.random(), int(rng.integers(2**32))
     if kind < 0.2:
+        average = int(rng.integers(1, 3))  # of which windows and hops are multiples
         stage = random_signal_stage(
-            seed, height=int(rng.integers(34, 90)), hop=2 * int(rng.integers(1, 17)),
-            channels=int(rng.integers(1, 4)), raw_dtype=str(rng.choice(_RAW)),
-            n_kernels=int(rng.integers(1, 12)),
+            seed, average=average, height=average * int(rng.integers(34 // average, 90 // average)),
+            hop=average * int(rng.integers(1, 17)), channels=int(rng.integers(1, 4)),
+            raw_dtype=str(rng.choice(_RAW)), n_kernels=int(rng.integers(1, 12)),
         )  # fmt: skip
         return local_model(stage, seed, components=bool(rng.integers(2)))
     if kind < 0.35:

@@ -58,6 +58,9 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         X = np.clip(X * 30, max(limits.min, -(2**31)), min(limits.max, 2**31 - 1))
     X = (X > 0) if dtype.kind == "b" else X.astype(dtype)
     X[:, rng.random(X.shape[1]) < 0.1] = X[0, 0]
+    channels = X.reshape(-1, shape[-1] if "window_shape" in options else 1)
+    if kind < 0.3 and np.any(np.all(channels == channels[0], axis=0)):
+        return any_rows(rng)  # a channel that never varies is refused
     return X, np.array(list(labels)[:n_classes])[y], options
 
 

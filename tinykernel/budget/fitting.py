@@ -47,7 +47,7 @@ class TrainResult:
         Fitted; the float machine, and how it came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
-        compiler for it, otherwise estimated. None for the target "host".
+        compiler for it and `link` was not False, otherwise estimated. None for the target "host".
     sizes : Report or None
         The estimate, by which the budget was kept with a margin for compilers: the same whatever
         compiler is installed. The linked program where the estimate does not know the code.
@@ -92,6 +92,7 @@ def train(
     task: str = "classification",
     feature_names: Sequence[str] | None = None,
     value_name: str | None = None,
+    link: bool = True,
     **parameters: Any,
 ) -> TrainResult:
     """Train the best model that fits a budget of flash.
@@ -127,6 +128,9 @@ def train(
         Names of the inputs, where `X` is no DataFrame that has them.
     value_name : str, optional
         Of the task "regression": what `y` is, where it is no Series that has a name.
+    link : bool, default=True
+        With a budget: whether to link the trained model where there is a compiler, so that `memory`
+        is not an estimate. The model is the same without.
     **parameters
         Of the classifier; those that are None have its defaults. Without ``n_components`` the
         largest number that keeps to the budget is found, for each of several layouts where
@@ -201,7 +205,10 @@ def train(
         sizes = _decisive(model, target)
         over, words = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
         if over <= 0:
-            memory = _measured(model, target, limits)
+            if link or sizes is None:
+                memory = _measured(model, target, limits)
+            else:
+                memory = _estimated(model, target, limits) or sizes
             seconds = time.perf_counter() - started
             return TrainResult(
                 model, classifier, memory, sizes, limit, method, trainings, seconds, limits

@@ -35,6 +35,7 @@ __all__ = [
     "find_platform",
     "find_platforms",
     "has_memory_for",
+    "optimisation",
     "write_sources",
 ]
 
@@ -239,13 +240,17 @@ def _linker_script(machine: Machine, folder: Path) -> Path:
     return script
 
 
+def optimisation(platform: Platform, flags: Sequence[str] | None) -> Sequence[str]:
+    """Return these flags: by default -O2 on this computer, and on boards -Os, as frameworks do."""
+    return flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)
+
+
 def build_model(
     model: IntegerModel, platform: Platform, folder: Path, flags: Sequence[str] | None = None
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder.
 
-    `flags` are optimisation and macros: by default -O2 on this computer, and -Os on boards, as
-    PlatformIO's frameworks build.
+    `flags` are optimisation and macros, by default those of `optimisation`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     include = write_sources(folder, render_sources(model, MODEL))
@@ -263,13 +268,12 @@ def build_model(
             names.append("-DNOVELTY=1")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
-    chosen = flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)
     return build(
         platform,
         [harness, folder / "src" / f"{MODEL}.c"],
         folder,
         include=include,
-        flags=[*WARNING_FLAGS, *chosen, *names, *special],
+        flags=[*WARNING_FLAGS, *optimisation(platform, flags), *names, *special],
     )
 
 

@@ -80,7 +80,11 @@ def calibrate_command(
         ),
     ] = None,
     per_class: Annotated[
-        bool, typer.Option("--per-class", metavar="", help="a threshold and a promise a class")
+        bool,
+        typer.Option(
+            "--per-class", metavar="",
+            help="a least margin of its own for each class; the promise then holds for each class",
+        ),
     ] = False,
     confidence: Annotated[
         Any,

@@ -9,6 +9,7 @@ for the name of the model. Nothing here knows any format, framework or build sys
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -197,8 +198,9 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
     }
 
 
-def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str, bytes]:
-    """Render the template folders that make up a project."""
+@functools.cache
+def _template(text: str) -> jinja2.Template:
+    """Compile a template, once in a process."""
     engine = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -206,6 +208,11 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
         keep_trailing_newline=True,
         autoescape=False,
     )
+    return engine.from_string(text)
+
+
+def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str, bytes]:
+    """Render the template folders that make up a project."""
     files: dict[str, bytes] = {}
     for part in parts:
         for path, source in _templates(folder / part):
@@ -213,8 +220,7 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
             path = _named(path, context["name"])
             if path.endswith(".j2"):
                 path = path.removesuffix(".j2")
-                text = engine.from_string(data.decode()).render(context)
-                data = text.encode()
+                data = _template(data.decode()).render(context).encode()
             files[path] = data
     return files
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from pathlib import Path, PurePosixPath
@@ -199,8 +200,10 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
     return {f"single/{name}.c": _INCLUDE.sub(inlined, files[f"src/{name}.c"])}
 
 
-def _render(template: str, context: dict[str, Any]) -> bytes:
-    environment = jinja2.Environment(
+@functools.cache
+def _templates() -> jinja2.Environment:
+    """Return the templates, each of which is compiled once in a process."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder("templates") / "model"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -208,8 +211,10 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    text = environment.get_template(f"{template}.j2").render(context)
-    return text.encode("ascii")
+
+
+def _render(template: str, context: dict[str, Any]) -> bytes:
+    return _templates().get_template(f"{template}.j2").render(context).encode("ascii")
 
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.counters import FORMAT, fingerprint_word
+from tinykernel.decisions.counters import FORMAT, fingerprint_word, words_of
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 
@@ -189,17 +189,17 @@ class Adaptation:
             If they are no offsets, damaged, cut off, or of another model.
         """
         found = cls(model)
-        words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
         n = found.model.n_classes
-        if len(words) <= _WORDS or words[:2] != [OFFSETS_MAGIC, FORMAT]:
-            raise TinykernelError("these are no offsets: give the bytes that NAME_adapt_save wrote")
-        if words[2:4] != [fingerprint_word(found.model), n]:
-            raise TinykernelError(
-                f"offsets of model {words[2]:08x}, but this one is "
-                f"{fingerprint_word(found.model):08x}"
-            )
+        words = words_of(
+            found.model, data, "offsets", OFFSETS_MAGIC, _WORDS + 1,
+            "the bytes that NAME_adapt_save wrote",
+        )  # fmt: skip
         offsets = [word - (word >> 31 << 32) for word in words[_WORDS:-1]]
-        whole = len(data) == 4 * (_WORDS + n + 1) and words[-1] == zlib.crc32(data[:-4])
+        whole = (
+            len(data) == 4 * (_WORDS + n + 1)
+            and words[3] == n
+            and words[-1] == zlib.crc32(data[:-4])
+        )
         if not whole or any(abs(offset) > found.largest for offset in offsets):
             raise TinykernelError("the offsets are damaged; restore an earlier copy, or reset them")
         found.updates, found.offsets = words[4], offsets

@@ -15,6 +15,7 @@ __all__ = ["RAW_DTYPES", "InputScaler"]
 
 #: Types of raw input that the firmware can take.
 RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
+_VALUES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +140,14 @@ class InputScaler:
         -------
         ndarray of int8 or int16, shape (n_rows, n_features)
         """
+        out = np.empty(raw.shape, dtype=self.input_dtype)
+        # A few rows at a time: what is between takes 64 bits a value.
+        at_once = max(1, _VALUES_AT_ONCE * len(raw) // max(1, raw.size))
+        for first in range(0, len(raw), at_once):
+            out[first : first + at_once] = self._quantized(raw[first : first + at_once])
+        return out
+
+    def _quantized(self, raw: NDArray[Any]) -> NDArray[np.int32]:
         half = 1 << (self.bits - 1)
         if self.is_float:
             level = self._float_level(raw)
@@ -149,8 +158,7 @@ class InputScaler:
             level = ((clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier) >> np.uint64(
                 16
             )
-        quantized = level.astype(np.int32) - half
-        return np.where(self.multiplier == 0, 0, quantized).astype(self.input_dtype)
+        return np.where(self.multiplier == 0, 0, level.astype(np.int32) - half)
 
     def _float_level(self, raw: NDArray[Any]) -> NDArray[np.float32]:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):

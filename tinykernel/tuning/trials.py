@@ -121,7 +121,7 @@ def _trained(work: Work, trial: Trial) -> TrainResult:
     inside = work.folds != trial.fold
     found = train(
         work.X[inside], work.y[inside], budget=replace(work.limits, flash=trial.size),
-        target=work.target, groups=_several(work.groups, inside), **work.parameters,
+        target=work.target, groups=_several(work.groups, inside), link=False, **work.parameters,
     )  # fmt: skip
     if found.interrupted or (_search(found) or {}).get("interrupted"):
         raise KeyboardInterrupt  # half a training is no measure of a size

@@ -50,6 +50,7 @@ SLOTS = 4
 # Step of the levels over the root mean square of the weights: least squares for a normal law.
 _STEPS = {2: 1.22, 4: 0.36}
 _LARGEST_OFFSET = 2**30
+_ROWS_AT_ONCE = 8192
 
 _Floats = NDArray[np.float32]
 
@@ -113,8 +114,10 @@ def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, np.float32]:
 def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], np.float32]:
     """Return mean and deviation of each input, and the unit in which they have a variance of 1."""
     # Sums of integers do not depend on their order.
-    wide = inputs.astype(np.int64)
-    total, squares = wide.sum(axis=0), np.square(wide).sum(axis=0)
+    total = inputs.sum(axis=0, dtype=np.int64)
+    squares = np.zeros_like(total)
+    for first in range(0, len(inputs), _ROWS_AT_ONCE):
+        squares += np.square(inputs[first : first + _ROWS_AT_ONCE].astype(np.int64)).sum(axis=0)
     mean = total / len(inputs)
     variance = np.maximum(squares / len(inputs) - np.square(mean), 0.0)
     unit = np.float32(1 / np.sqrt(max(float(variance.mean()), 1e-6)))

@@ -1,0 +1,61 @@
+"""Counters and class offsets of the generated C over a sequence, with firmware/boards/field.c."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import resources
+from tinykernel.build.program import (
+    MODEL,
+    WARNING_FLAGS,
+    Platform,
+    build,
+    optimisation,
+    write_sources,
+)
+from tinykernel.codegen.sources import render_sources
+from tinykernel.decisions.sequence import COLUMNS, KEPT_EVERY
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+__all__ = ["run_steps"]
+
+
+def run_steps(
+    model: IntegerModel, platform: Platform, folder: Path, steps: NDArray[np.int32],
+    flags: Sequence[str] | None = None,
+) -> NDArray[np.int32]:  # fmt: skip
+    """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
+    folder.mkdir()
+    include = write_sources(folder, render_sources(model, MODEL))
+    names = [
+        f"-DFIELD_HEADER={MODEL}_field.h",
+        f"-DMODEL={MODEL}",
+        f"-DMODEL_UPPER={MODEL.upper()}",
+    ]
+    if model.decision is not None:
+        names.append("-DDECISIONS=1")
+    program = build(
+        platform,
+        [resources.folder("firmware") / "boards" / "field.c", folder / "src" / f"{MODEL}.c"],
+        folder,
+        include=include,
+        flags=[*WARNING_FLAGS, *optimisation(platform, flags), *names],
+    )
+    (folder / "in.bin").write_bytes(steps.astype("<i4").tobytes())
+    program.run()
+    return _columns((folder / "out.bin").read_bytes(), len(steps))
+
+
+def _columns(data: bytes, n: int) -> NDArray[np.int32]:
+    """Put the numbers of steps of two lengths under one another."""
+    lengths = np.where(np.arange(n) % KEPT_EVERY == 0, len(COLUMNS), len(COLUMNS) - 2)
+    if len(data) != 4 * lengths.sum():
+        raise TinykernelError(f"the program wrote {len(data)} bytes instead of {4 * lengths.sum()}")
+    found = np.zeros((n, len(COLUMNS)), dtype=np.int32)
+    found[np.arange(len(COLUMNS)) < lengths[:, np.newaxis]] = np.frombuffer(data, dtype="<i4")
+    return found
