@@ -115,13 +115,19 @@ def shaped_sample(index: int) -> IntegerModel:
 
 
 def decided(model: IntegerModel, index: int) -> IntegerModel:
-    """Give a model decisions: no margin, one, or one a class; half of them with novelty."""
+    """Give a model decisions: no margin, one, or one a class; half of them with novelty.
+
+    Half of these have prototypes.
+    """
     margins = ([0], [1000 + index], list(range(1000, 1000 + model.n_classes)))[index % 3]
     none = np.zeros(1)
     decision = Decision(
         np.array(margins, np.uint32), np.arange(64, dtype=np.uint8), 1 + index % 12, 1.0,
         none.astype(np.uint32), none + 0.5, novelty_threshold=(None, 5000)[index % 2],
     )  # fmt: skip
+    if index % 4 == 3:
+        levels = np.random.default_rng(index).integers(-8, 8, (2, model.n_features))
+        decision = replace(decision, prototypes=levels.astype(np.int8), margin_line=(1000, 300, 2))
     return replace(model, decision=decision)
 
 

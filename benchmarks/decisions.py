@@ -189,9 +189,9 @@ def costs(case: Case) -> Iterator[str]:
             ("decide and confidence", both, ("decide", "confidence")),
         ):
             found = measure_footprint(model, name, chain, entries)
-            count = ""
-            if len(entries) == 2:
-                count = f"+{tinykernel.bench(model, name, X=few).instructions - without}"
+            calls = [tinykernel.bench(model, name, X=few, function=each).instructions
+                     for each in entries]  # fmt: skip
+            count = f"+{sum(calls) - without}"
             more = found.static + found.scratch - base.static - base.scratch
             yield (f"| | {words} | +{found.flash - base.flash} | +{more} "
                    f"| {found.stack - base.stack:+d} | {count} |")  # fmt: skip

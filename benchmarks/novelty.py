@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import IsolationForest
@@ -29,9 +29,11 @@ import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data import load_data
+from tinykernel.decisions.novelty import fit_novelty
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.decision import margins
+from tinykernel.model.prototypes import distances
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 FALSE_ALARMS = 0.02
@@ -86,34 +88,33 @@ def _windows(split: Split) -> tinykernel.IntegerModel:
                             epochs=4, groups=split.groups, random_state=0).model  # fmt: skip
 
 
-def ours(model: tinykernel.IntegerModel, rows: Rows) -> dict[str, Rows]:
-    """Return what the model can tell by its scores; the first one is `IntegerModel.novelty`."""
-    scores = model.scores(rows)
+def ours(model: tinykernel.IntegerModel, split: Split) -> dict[str, Rows]:
+    """Return what the model can tell; the first two are `IntegerModel.novelty`."""
+    scores = model.scores(split.rows)
+    watching = with_prototypes(model, split)
+    assert watching.decision is not None
+    assert watching.decision.prototypes is not None
+    inputs = model.quantize_inputs(split.rows)
     return {
-        "novelty (largest score)": model.novelty(rows),
-        "margin": -margins(scores)[1].astype(float),
+        "novelty with prototypes": watching.novelty(split.rows),
+        "novelty of the scores": model.novelty(split.rows),
+        "tried: the margin alone": -margins(scores)[1].astype(float),
+        "tried: the distance alone": distances(inputs, model.sign, watching.decision.prototypes),
     }
 
 
-def prototypes(split: Split, a_class: int) -> Rows:
-    """Return squared distances to the nearest of some means a class, of 4 bits, inputs of 8 bits.
+def with_prototypes(model: tinykernel.IntegerModel, split: Split) -> tinykernel.IntegerModel:
+    """Return the model with prototypes of the training rows and any threshold.
 
-    What was tried beside: more flash, one table of half a byte an input and mean.
+    Thresholds need more rows than some sets have; the order of rows does not depend on them.
     """
-    low, high = split.X.min(axis=0), split.X.max(axis=0)
-    span = np.where(high > low, high - low, np.inf)
-
-    def levels(X: Rows) -> Rows:
-        return np.floor(np.clip((X - low) / span, 0, 1) * 255).astype(int)
-
-    known, rows = levels(split.X), levels(split.rows)
-    least = np.full(len(rows), np.iinfo(np.int64).max)
-    for label in np.unique(split.y):
-        own = known[split.y == label]
-        found = KMeans(min(a_class, len(own)), n_init=1, random_state=0).fit(own)
-        for centre in found.cluster_centers_.astype(int) // 16 * 16 + 8:
-            least = np.minimum(least, ((rows - centre) ** 2).sum(axis=1))
-    return least
+    scores = model.scores(split.X_keep)
+    fit = fit_novelty(model, split.X_keep, scores, (split.X, split.y))
+    decision = tinykernel.calibrate(model, split.X_keep, split.y_keep).model.decision
+    assert decision is not None
+    decision = replace(decision, novelty_threshold=int(np.median(fit.novelty)),
+                       prototypes=fit.prototypes, margin_line=fit.margin_line)  # fmt: skip
+    return replace(model, decision=decision)
 
 
 def detectors(split: Split) -> dict[str, Rows]:
@@ -135,7 +136,8 @@ def detectors(split: Split) -> dict[str, Rows]:
 def alarms(model: tinykernel.IntegerModel, split: Split) -> tuple[str, tuple[float, float] | None]:
     """Return what became of a promised rate of false alarms: of known rows, and what is found."""
     try:
-        found = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=FALSE_ALARMS)
+        found = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=FALSE_ALARMS,
+                                     known=(split.X, split.y))  # fmt: skip
     except TinykernelError as error:
         return str(error).removeprefix("calibrate: "), None
     novel = found.model.is_novel(split.rows)
@@ -153,9 +155,7 @@ def section(
     for out in np.unique(y):
         split = Split(X, y, groups, out)
         model = train(split)
-        scores = ours(model, split.rows) | detectors(split)
-        for number in (1, 3):
-            scores[f"tried: {number} prototypes a class"] = prototypes(split, number)
+        scores = ours(model, split) | detectors(split)
         for kind, values in scores.items():
             found.setdefault(kind, []).append(roc_auc_score(split.is_new, values))
         refused, rate = alarms(model, split)
@@ -185,19 +185,32 @@ def section(
 
 def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
     """Yield what novelty adds on each core, and whether C and Python agree."""
-    sure = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=0.2).model
+    sure = with_prototypes(model, split)
+    decision = sure.decision
+    assert decision is not None
+    assert decision.prototypes is not None
+    plain = replace(decision, prototypes=None, margin_line=None)
+    scores, few = replace(model, decision=plain), split.rows[:3]
+    bare = replace(model, decision=replace(plain, novelty_threshold=None))
     yield ""
-    yield "| core | flash before | with is_novel | RAM | C and Python |"
-    yield "|---|---|---|---|---|"
+    yield f"{decision.prototypes.shape[0]} prototypes of {model.n_features} inputs or counts."
+    yield ""
+    yield ("| core | flash before | with that of the scores | with prototypes | RAM "
+           "| instructions before | more with prototypes | C and Python |")  # fmt: skip
+    yield "|---" * 8 + "|"
     for target in TARGETS:
         chain = find_toolchain(find_target(target))
         if chain is None:
             continue
-        one = measure_footprint(sure, target, chain, ("decide", "confidence"))
-        two = measure_footprint(sure, target, chain, ("decide", "confidence", "is_novel"))
-        ram = two.static + two.scratch - one.static - one.scratch
+        one = measure_footprint(bare, target, chain)
+        two, three = (measure_footprint(other, target, chain) for other in (scores, sure))
+        ram = three.static + three.scratch - one.static - one.scratch
         result = tinykernel.verify(sure, split.rows[-100:], target=target)
-        yield (f"| {target} | {one.flash} | +{two.flash - one.flash} | +{ram} "
+        pairs = ((bare, "decide"), (sure, "decide_novelty"))
+        before, after = (tinykernel.bench(other, target, X=few, function=name).instructions
+                         for other, name in pairs)  # fmt: skip
+        yield (f"| {target} | {one.flash} | +{two.flash - one.flash} | +{three.flash - one.flash} "
+               f"| +{ram} | {before} | +{after - before} "
                f"| {result.differences} differences in {result.rows} rows |")  # fmt: skip
 
 

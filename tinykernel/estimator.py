@@ -339,6 +339,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         confidence: float = 0.95,
         groups: ArrayLike | None = None,
         false_alarms: float | None = None,
+        known: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> Calibration:
         """Fit probabilities, and when to answer, to rows that were not trained on.
 
@@ -346,7 +347,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
 
         Parameters
         ----------
-        X, y, max_error, coverage, per_class, confidence, groups, false_alarms
+        X, y, max_error, coverage, per_class, confidence, groups, false_alarms, known
             As for `tinykernel.calibrate`.
 
         Returns
@@ -363,6 +364,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         found = calibrate(
             self.quantize(), flat(X)[0], y, max_error=max_error, coverage=coverage,
             per_class=per_class, confidence=confidence, groups=groups, false_alarms=false_alarms,
+            known=None if known is None else (flat(known[0])[0], known[1]),
         )  # fmt: skip
         assert found.model.decision is not None
         self.decision_ = found.model.decision

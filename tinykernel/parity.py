@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import margins, novelties
+from tinykernel.model.decision import margins
 
 __all__ = ["Difference", "VerifyResult", "verify"]
 
-_HOPS_AT_ONCE = 1024
+_ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 # What follows the scores, as far as a model has it.
 _COLUMNS = ("label", "decision", "margin", "confidence", "novelty", "whether it is novel")
 
@@ -283,25 +283,29 @@ def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
     return stage.scaler.as_raw(given)
 
 
-def expected_values(model: IntegerModel, rows: Given) -> dict[str, NDArray[Any]]:
+def expected_values(model: IntegerModel, entries: Given) -> dict[str, NDArray[Any]]:
     """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
     expected = {}
-    for entry, given in rows.items():
+    for entry, given in entries.items():
         if entry == "quantize":
-            expected[entry] = np.asarray(rows["quantized"])
+            expected[entry] = np.asarray(entries["quantized"])
         elif entry == "quantized":
-            expected[entry] = _with_labels(model, model.scores_quantized(np.asarray(given)))
+            expected[entry] = _with_labels(model, np.asarray(given))
         elif entry == "stream":
-            none = np.zeros((0, model.n_scores), dtype=np.int32)
-            parts = [_stream_scores(model, samples) for samples in given]
-            expected[entry] = _with_labels(model, np.concatenate([none, *parts]))
+            none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
+            parts = [part for samples in given for part in _of_stream(model, samples)]
+            expected[entry] = np.concatenate([none, *parts])
         else:
-            expected[entry] = _with_labels(model, model.scores(np.asarray(given)))
+            rows = np.asarray(given)
+            parts = [_with_labels(model, model.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
+                     for first in range(0, len(rows), _ROWS_AT_ONCE)]  # fmt: skip
+            expected[entry] = np.concatenate(parts)
     return expected
 
 
-def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return scores and labels, and what a model that decides says of them."""
+def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
+    """Return scores and labels of quantized inputs, and what a model that decides says of them."""
+    scores = model.scores_quantized(Q)
     if model.values is not None:  # and whether a second call gives others
         return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
     columns = [scores, scores.argmax(axis=1)]
@@ -309,24 +313,23 @@ def _with_labels(model: IntegerModel, scores: NDArray[np.int32]) -> NDArray[np.i
         decision, (_, margin) = model.decision, margins(scores)
         columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
         if decision.novelty_threshold is not None:
-            columns += [novelties(scores), decision.is_novel(scores)]
+            novelty = model.novelty_quantized(Q, scores)
+            columns += [novelty, decision.is_novel(novelty)]
     return np.column_stack(columns).astype(np.int32)
 
 
-def _stream_scores(model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the scores of the windows of a recording, one every hop.
+def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
+    """Yield what Python makes of the windows of a recording, one every hop.
 
     Few windows are made at a time: of a long recording with a short hop all would fill the memory.
     """
     stage = model.local
     assert stage is not None
-    scores = [np.zeros((0, model.n_scores), dtype=np.int32)]
     if len(samples) >= stage.height:
         view = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)[:: stage.hop]
         for first in range(0, len(view), _HOPS_AT_ONCE):
             windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-            scores.append(model.scores(windows.reshape(-1, stage.n_inputs)))
-    return np.concatenate(scores)
+            yield _with_labels(model, model.quantize_inputs(windows.reshape(-1, stage.n_inputs)))
 
 
 def compare(

@@ -11,7 +11,8 @@
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
  * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
  * measured are the functions of decision and confidence. With -DNOVELTY=1 novelty and whether it is
- * novel follow these, and the latter is measured, too.
+ * novel follow these, and the latter is measured, too; with -DNOVELTY=2, by prototypes, as one
+ * function with the decision.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -52,7 +53,7 @@ static int32_t result[CLASSES + 4];
 #endif
 static uint32_t margin;
 static volatile uint8_t sure;
-#ifdef NOVELTY
+#if defined(NOVELTY) && NOVELTY == 1
 static volatile int novel;
 #endif
 #else
@@ -79,11 +80,25 @@ static int32_t differs(void)
 static void judge_scores(void)
 {
     result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
-#ifdef NOVELTY
+#if defined(NOVELTY) && NOVELTY == 1
     result[CLASSES + 4] = JOIN(MODEL, _novelty)(result);
     result[CLASSES + 5] = JOIN(MODEL, _is_novel)(result);
 #endif
 }
+
+#if defined(NOVELTY) && NOVELTY == 2
+static int32_t far;
+
+/* Novelty by prototypes, and a decision unlike any other where it differs from the one before. */
+static void judge_far(int label)
+{
+    if (label != (int)result[CLASSES + 1] || (int32_t)margin != result[CLASSES + 2]) {
+        result[CLASSES + 1] = -77;
+    }
+    result[CLASSES + 4] = far;
+    result[CLASSES + 5] = far > JOIN(MODEL_UPPER, _NOVELTY_THRESHOLD);
+}
+#endif
 #endif
 
 /* One inference, apart so that its instructions can be told from those of the harness. */
@@ -109,10 +124,14 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     (void)entry;
 #ifdef DECISIONS
     sure = JOIN(MODEL, _confidence)(result);
+#if defined(NOVELTY) && NOVELTY == 2
+    return JOIN(MODEL, _decide_novelty)(raw, scratch, &margin, &far);
+#else
 #ifdef NOVELTY
     novel = JOIN(MODEL, _is_novel)(result);
 #endif
     return JOIN(MODEL, _decide)(raw, scratch, &margin);
+#endif
 #else
     return JOIN(MODEL, _predict)(raw, scratch);
 #endif
@@ -150,6 +169,17 @@ static void run_row(uint32_t entry)
     }
     result[CLASSES + 2] = (int32_t)margin;
     judge_scores();
+#if defined(NOVELTY) && NOVELTY == 2
+#ifdef QUANTIZED_ENTRIES
+    if (entry == QUANTIZED) {
+        far = JOIN(MODEL, _novelty_quantized)(quantized, result);
+        judge_far((int)result[CLASSES + 1]);
+        return;
+    }
+#endif
+    fill_scratch();
+    judge_far(JOIN(MODEL, _decide)(raw, scratch, &margin));
+#endif
 #else
     result[CLASSES] = tk_measured(entry);
 #ifdef VALUES
@@ -229,6 +259,10 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             result[CLASSES + 1] = JOIN(MODEL, _stream_decide)(&state, scratch, &margin);
             result[CLASSES + 2] = (int32_t)margin;
             judge_scores();
+#if defined(NOVELTY) && NOVELTY == 2
+            fill_scratch();
+            judge_far(JOIN(MODEL, _stream_decide_novelty)(&state, scratch, &margin, &far));
+#endif
 #endif
 #endif
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {

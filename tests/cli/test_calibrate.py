@@ -64,6 +64,26 @@ def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert not output.exists()
 
 
+def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """--known keeps prototypes of the training rows, by which far rows are novel; C agrees."""
+    output, rows = tmp_path / "m.tkm", arrays(fresh)
+    given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms", "5%")
+    assert "rows are among those" in failed(*given, "--known", fresh)
+    assert not output.exists()
+    result = run(*given, "--known", work / "data.npz")
+    assert result.exit_code == 0, result.output
+    model = load(output)
+    assert model.decision.prototypes.shape[1] == rows["X"].shape[1]
+    assert model.is_novel(rows["X"]).mean() < 0.08
+    far = rows["X"].copy()
+    far[:, ::2] = rows["X"].max()
+    far[:, 1::2] = rows["X"].min()
+    assert model.is_novel(far).mean() > 0.9
+    assert json.loads(run("inspect", output, "--json").stdout)["decision"]["prototypes"] > 0
+    result = run("verify", output, "--data", fresh, "--json")
+    assert json.loads(result.stdout)["differences"] == 0
+
+
 def test_rows_of_the_training_are_refused(work: Path, tmp_path: Path) -> None:
     """A model is too sure of the rows it learned from: they promise nothing, unless forced."""
     data, output = arrays(work / "data.npz"), tmp_path / "m.tkm"

@@ -25,6 +25,7 @@ NOT_RUN = {
     "zephyr": {"west"},
     "platformio": {"tinykernel", "cd", "pio"},
     "cmake": set(),
+    "model-as-data": set(),
 }
 
 
@@ -38,7 +39,8 @@ def file_of(block: Block) -> str | None:
 
 def follow(page: str, folder: Path) -> None:
     """Do what a page says, block by block: write its files and run its console sessions."""
-    save(random_model(1, **MODELS["gesture"]), folder / "gesture.tkm")
+    for seed, name in ((1, "gesture"), (2, "newer")):
+        save(random_model(seed, **MODELS["gesture"]), folder / f"{name}.tkm")
     for block in blocks(PAGES / f"{page}.md"):
         name = file_of(block)
         if block.language == "console":
@@ -83,6 +85,12 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     require_tool("cmake")
     require_tool("arm-none-eabi-gcc")
     follow("cmake", tmp_path)
+
+
+def test_model_as_data_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """A program opens the model that was exported as data, as the page says."""
+    require_tool("cmake")
+    follow("model-as-data", tmp_path)
 
 
 def test_platformio_page(

@@ -17,13 +17,18 @@ from tinykernel.build.program import WARNING_FLAGS, find_platforms
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.codegen.targets import find_target
-from tinykernel.model.decision import Decision, margins, novelties
+from tinykernel.decisions.prototypes import as_levels, fit_margin_line
+from tinykernel.model.decision import Decision, margins, nearer, novelties
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.prototypes import coarse, distances
 from tinykernel.parity import verify
 
 
 def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> IntegerModel:
-    """Return a model that refuses about half of these rows, and finds half of them novel."""
+    """Return a model that refuses about half of these rows, and finds half of them novel.
+
+    With thresholds of each class novelty is that of three prototypes and the margin.
+    """
     scores = model.scores(X)
     labels, margin = margins(scores)
     thresholds = [int(np.median(margin))]
@@ -39,6 +44,15 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
         none.astype(np.uint32), none + 0.5, "a promise with */ in it",
         int(np.median(novelties(scores))),
     )  # fmt: skip
+    if per_class:
+        inputs = model.quantize_inputs(X)
+        prototypes = as_levels(coarse(inputs, model.sign)[:3])
+        distance = distances(inputs, model.sign, prototypes)
+        line, _ = fit_margin_line(scores, distance)
+        threshold = int(np.median(nearer(distance, margin, line)))
+        decision = dataclasses.replace(
+            decision, novelty_threshold=threshold, prototypes=prototypes, margin_line=line
+        )
     return dataclasses.replace(model, decision=decision)
 
 
@@ -86,6 +100,8 @@ def test_decisions_on_emulated_cores(
         ("TK_THRESHOLD(i)", "decision"),
         ("tk_confidence", "confidence"),
         ("TK_NOVELTY_THRESHOLD", "whether it is novel"),
+        ("tk_prototypes", "novelty"),
+        ("TK_NOVELTY_STEPS", "novelty"),
     ],
 )
 def test_a_wrong_decision_is_found(
@@ -95,7 +111,8 @@ def test_a_wrong_decision_is_found(
     require_tool("gcc")
     model = random_model(1)
     X = random_raw(model, 1, 60)
-    found, true_pack = deciding(model, X), sources.pack
+    by_prototypes = place in ("tk_prototypes", "TK_NOVELTY_STEPS")
+    found, true_pack = deciding(model, X, by_prototypes), sources.pack
 
     def wrong_pack(given: IntegerModel):
         packed = true_pack(given)

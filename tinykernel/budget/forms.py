@@ -37,6 +37,7 @@ from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
 from tinykernel.training.quantity import RegressorOptions, strata
+from tinykernel.training.trainer import check_width
 
 __all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
 
@@ -70,6 +71,8 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
     n_dimensions = getattr(X, "ndim", 2)
     shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
     options.check_for(shape)
+    if n_dimensions == 2 and (options.image_shape or options.window_shape):
+        check_width(options, np.shape(X)[1])
     return shape
 
 

@@ -246,14 +246,20 @@ def optimisation(platform: Platform, flags: Sequence[str] | None) -> Sequence[st
 
 
 def build_model(
-    model: IntegerModel, platform: Platform, folder: Path, flags: Sequence[str] | None = None
+    model: IntegerModel,
+    platform: Platform,
+    folder: Path,
+    flags: Sequence[str] | None = None,
+    *,
+    as_data: bool = False,
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder.
 
-    `flags` are optimisation and macros, by default those of `optimisation`.
+    `flags` are optimisation and macros, by default those of `optimisation`; `as_data` is that of
+    `render_sources`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    include = write_sources(folder, render_sources(model, MODEL))
+    include = write_sources(folder, render_sources(model, MODEL, as_data=as_data))
     harness = resources.folder("firmware") / "boards" / "harness.c"
     names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
     if model.local is None:
@@ -265,7 +271,7 @@ def build_model(
     if model.decision is not None:
         names.append("-DDECISIONS=1")
         if model.decision.novelty_threshold is not None:
-            names.append("-DNOVELTY=1")
+            names.append(f"-DNOVELTY={1 if model.decision.prototypes is None else 2}")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     return build(
@@ -282,11 +288,13 @@ def build_closest(
     platforms: Sequence[Platform],
     folder: Path,
     flags: Sequence[str] | None = None,
+    *,
+    as_data: bool = False,
 ) -> Program:
     """Build a model for the first of these platforms that is large enough for it."""
     for platform in platforms[:-1]:
         try:
-            return build_model(model, platform, folder, flags)
+            return build_model(model, platform, folder, flags, as_data=as_data)
         except ProgramTooLarge:
             continue
-    return build_model(model, platforms[-1], folder, flags)
+    return build_model(model, platforms[-1], folder, flags, as_data=as_data)

@@ -19,14 +19,19 @@ from tinykernel.cli.common.options import (
     SplitSeedOption,
     TestSizeOption,
     check_output_file,
+    recordings_for,
     rows_for,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.remembered import Remembered, remembered
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tinykernel.data.load import Rows
+    from tinykernel.data.selection import Selection
     from tinykernel.decisions import Calibration
+    from tinykernel.model import IntegerModel
 
 __all__ = ["calibrate_command", "calibration_in_words", "parse_share"]
 
@@ -79,6 +84,15 @@ def calibrate_command(
             "these for it, e.g. 1%",
         ),
     ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            "--known", metavar="DATA",
+            help="with --false-alarms: rows of the training, or others of known classes; what is "
+            "far from all of them is novel, too. Of a file with a test part the other one; with "
+            "--test-size what train does not keep aside",
+        ),
+    ] = None,
     per_class: Annotated[
         bool,
         typer.Option(
@@ -128,6 +142,8 @@ def calibrate_command(
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     names = memory.names(data, label, groups)
     rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
+    if known is not None and false_alarms is None:
+        raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
     if rows.y is None:
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
     _refuse_seen(memory, rows, force)
@@ -135,6 +151,10 @@ def calibrate_command(
         integer, rows.X, rows.y, max_error=max_error, coverage=coverage, per_class=per_class,
         confidence=confidence, groups=None if same_groups else rows.group,
         false_alarms=false_alarms,
+        known=None if known is None else _known_rows(
+            model, integer, known, rows, **memory.names(known, label, groups),
+            test_size=test_size, seed=seed,
+        ),
     )  # fmt: skip
     save(found.model, output, memory.everything | about_calibration(rows, found))
     if as_json:
@@ -154,6 +174,36 @@ def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
             f"{rows.source}: {seen_in_words(share)}; what they promise would not hold for new "
             "ones. Give others (--test-size takes those that train kept aside), or --force"
         )
+
+
+def _known_rows(
+    model: Path, integer: IntegerModel, data: str, others: Rows, *, label: str | None,
+    groups: str | None, selection: Selection, test_size: float | None, seed: int,
+) -> tuple[NDArray[Any], NDArray[Any]]:  # fmt: skip
+    """Load the training part of DATA, or what is left without the rows that are kept aside.
+
+    Refuses rows that are among those of the calibration, which would be nearer than new ones.
+    """
+    from tinykernel.data.load import load_data
+    from tinykernel.data.seen import record_of, seen_before
+    from tinykernel.data.splits import as_dataset
+    from tinykernel.errors import TinykernelError
+
+    size = test_size or 0.0
+    cut = recordings_for(model, integer, data, label=label, groups=groups)
+    if cut is None:
+        found = load_data(data, label=label, groups=groups, test_size=size, seed=seed,
+                          selection=selection)  # fmt: skip
+    else:
+        found = as_dataset(cut, size, seed)
+    share = seen_before(found.X_train.reshape(len(found.X_train), -1),
+                        record_of(others.X.reshape(len(others.X), -1)))  # fmt: skip
+    if share:
+        raise TinykernelError(
+            f"{data}: {100 * share:.3g} % of its rows are among those to calibrate with; give the "
+            "rows of the training (with --test-size of both what train keeps aside)"
+        )
+    return found.X_train, found.y_train
 
 
 def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:

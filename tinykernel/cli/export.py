@@ -59,8 +59,15 @@ def export_command(
         typer.Option("--platform", help="PlatformIO platform, for a board that is not listed"),
     ] = None,
     project_format: Annotated[
-        str, typer.Option("--format", help="platformio, library or single")
+        str, typer.Option("--format", help="platformio, library, single or blob")
     ] = "platformio",
+    as_data: Annotated[
+        bool,
+        typer.Option(
+            "--as-data",
+            help="let the program load models of the same shape, which --format blob writes",
+        ),
+    ] = False,
     data: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +93,7 @@ def export_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write C99: a PlatformIO project, a library for any build system, or a single source.
+    """Write C99: a PlatformIO project, a library for any build system, or a single source; or data.
 
     Target, label and groups are those of the training unless given, and so is the budget that the
     workflow of --ci checks.
@@ -139,6 +146,7 @@ def export_command(
         ci=ci,
         budget=None if ci is None else _budget(budget, memory, row),
         about=memory.everything,
+        as_data=as_data,
     )
     if as_json:
         print_json(result)
@@ -151,7 +159,7 @@ def export_command(
             [
                 ("project", f"{folder} ({len(result['files'])} files, {size(result['bytes'])})"),
                 ("target", processor),
-                ("header", f'#include "{prefix}.h"'),
+                ("header", "" if project_format == "blob" else f'#include "{prefix}.h"'),
                 ("build", next_step(project_format, prefix, folder)),
                 ("flash", flashed),
             ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tinykernel
+from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.packing import FORMAT
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.errors import TinykernelError
@@ -25,7 +26,7 @@ _TRAINING = ("data", "label", "groups", "split", "test_size", "seed", "task", "m
              "budget", "limits", "accuracy", "sizes")  # fmt: skip
 
 
-def provenance(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -> dict[str, Any]:
     """Return what a manifest says besides tool, model and files; JSON types.
 
     `sizes` names the compiler that measured them: that of the table which comes with the package.
@@ -36,7 +37,8 @@ def provenance(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
         # The digests of single rows stay in the model file.
         kept = {key: rows[key] for key in ("rows", "sha256") if key in rows}
         training["training_rows"] = kept
-    return {"name": name, "contract": FORMAT, "training": training}
+    said = {"name": name, "contract": FORMAT, "training": training}
+    return said | {"as_data": True} if as_data else said
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,13 @@ def _not_generated(
     name = found.get("name")
     if found.get("tool") != f"tinykernel {tinykernel.__version__}" or not isinstance(name, str):
         return None
-    sources = render_sources(model, name)
+    blob = render_blob(model, name)
+    is_blob = f"{name}.bin" in there
+    sources = blob if is_blob else render_sources(model, name, as_data=bool(found.get("as_data")))
+    single = {} if is_blob else render_single(sources, name)
     allowed: dict[str, set[bytes]] = {}
-    for path, data in (*sources.items(), *render_single(sources, name).items()):
-        if path.endswith((".c", ".h")):
+    for path, data in (*sources.items(), *single.items()):
+        if path.endswith((".c", ".h", ".bin")):
             allowed.setdefault(path.rpartition("/")[2], set()).add(data)
     differ = [
         path for path in there
@@ -149,5 +154,6 @@ def _not_generated(
         and (folder / path).read_bytes() not in allowed[base]
     ]  # fmt: skip
     seen = {path.rpartition("/")[2] for path in there}
-    missing = {f"{name}.c", f"{name}.h"} - seen
+    missing = {f"{name}.bin"} if is_blob else {f"{name}.c", f"{name}.h"}
+    missing -= seen
     return tuple(sorted([*differ, *missing]))

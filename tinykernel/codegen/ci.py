@@ -29,6 +29,7 @@ _DEFAULT_TARGET = "cortex-m4"
 def render_ci(
     service: str, model: IntegerModel, files: Iterable[str], rows: ArrayLike, *, name: str,
     target: str | None, budget: str | int | None, options: Mapping[str, str | None],
+    as_data: bool = False,
 ) -> dict[str, bytes]:  # fmt: skip
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
@@ -48,6 +49,8 @@ def render_ci(
         As `tinykernel.report` takes it; None for what the chip has.
     options : mapping of str to str or None
         Those of the export, by their names on the command line.
+    as_data : bool, default=False
+        Another one, without a value.
 
     Returns
     -------
@@ -59,13 +62,14 @@ def render_ci(
     # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.
     emulated = on_chip and row.zig is not None and bool(row.machines)
     given = {"target": target, **options}
+    words = [f"--{key} {shlex.quote(value)}" for key, value in given.items() if value]
     text = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
         undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True,
         autoescape=False,
     ).get_template(f"{service}.yml.j2").render(
         version=tinykernel.__version__, name=name,
-        options=" ".join(f"--{key} {shlex.quote(value)}" for key, value in given.items() if value),
+        options=" ".join([*words, *(["--as-data"] if as_data else [])]),
         compared=_generated(files, name),
         verified=f"host,{row.name}" if emulated else "host",
         reported=row.name if on_chip else "", budget=shlex.quote(str(budget)) if budget else "",

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.packing_decision import pack_decision
+from tinykernel.codegen.packing_decision import pack_decision, pack_prototypes
 from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
 from tinykernel.codegen.packing_linear import pack_linear
 from tinykernel.codegen.packing_local import pack_local, sort_kernels
@@ -49,7 +49,7 @@ from tinykernel.codegen.tables import (
 )
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["FORMAT", "PackedModel", "pack"]
+__all__ = ["FORMAT", "PackedModel", "block_scales", "pack"]
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -196,8 +196,6 @@ def _machine_words(model: IntegerModel, layout: _Layout | None) -> int:
     """Return the words of scratch in which the machine computes."""
     if layout is not None:
         return model.dimension + layout.bit_words
-    if model.local is None and model.linear is None:
-        return 0
     return -(-model.n_features * model.scaler.bits // WORD)
 
 
@@ -225,9 +223,14 @@ def _pack_components(model: IntegerModel, layout: _Layout) -> Parts:
 
 def _pack_offsets(model: IntegerModel) -> Parts:
     """Store what is left of a machine without components."""
+    what, parts = "Score of inputs that are all 0.", []
+    if model.prototypes is not None:
+        what = "Score of an input that is a prototype."
+        parts = [Definition("TK_ONE_CLASS", "1"), *pack_prototypes(model.prototypes, "weights")]
     return [
         Definition("TK_BLOCKS", "0", "no components"),
-        Table("tk_biases", "int32_t", model.offset, "weights", "Score of inputs that are all 0."),
+        Table("tk_biases", "int32_t", model.offset, "weights", what),
+        *parts,
     ]
 
 
@@ -323,7 +326,7 @@ def _layout(model: IntegerModel, compacted: bool, share_width: bool) -> _Layout:
         else:
             n_planes = 2
     return _Layout(
-        place, n_words, blocks, kept if compacted else None, _block_scales(model),
+        place, n_words, blocks, kept if compacted else None, block_scales(model),
         _parity_starts(model, place), width, n_planes, tails,
     )  # fmt: skip
 
@@ -376,7 +379,7 @@ def _per_block(macro: str, table: str, values: NDArray[Any], part: str, comment:
     ]
 
 
-def _block_scales(model: IntegerModel) -> NDArray[np.uint8] | None:
+def block_scales(model: IntegerModel) -> NDArray[np.uint8] | None:
     """Return the scale of each stored block, or None where the rows of a block differ."""
     block_of = np.nonzero(model.row_kept)[0]
     _, first, block = np.unique(block_of, return_index=True, return_inverse=True)

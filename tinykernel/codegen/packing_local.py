@@ -181,7 +181,7 @@ def _sorted_stage(stage: LocalStage) -> LocalStage:
 def sort_kernels(model: IntegerModel) -> IntegerModel:
     """Return a model of the same scores whose kernels are sorted, if it has no components."""
     stage = model.local
-    if stage is None or not stage.is_signal or model.n_blocks or model.linear is None:
+    if stage is None or not stage.is_signal or model.n_blocks:
         return model
     order = _count_order(stage)
     if np.array_equal(order, np.arange(order.size)):
@@ -192,8 +192,15 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
         return array if array.size == 1 else array[order]
 
     fields = {name: ordered(array) for name, array in scaler.arrays.items()}
+    decision = model.decision
+    if decision is not None and decision.prototypes is not None:
+        decision = replace(decision, prototypes=decision.prototypes[:, order])
+    linear, prototypes = (
+        None if array is None else array[:, order] for array in (model.linear, model.prototypes)
+    )
     return replace(
-        model, local=_sorted_stage(stage), sign=model.sign[order], linear=model.linear[:, order],
+        model, local=_sorted_stage(stage), sign=model.sign[order], decision=decision,
+        linear=linear, prototypes=prototypes,
         scaler=InputScaler(scaler.raw_dtype, scaler.bits, **fields),
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 import tinykernel
 from tinykernel import resources
 from tinykernel.codegen.audit import provenance
+from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
 from tinykernel.codegen.packing import FORMAT
@@ -31,6 +32,7 @@ from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.text import in_code_span
 
 __all__ = [
     "default_folder",
@@ -101,6 +103,11 @@ def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:
 def is_for_boards(format: str) -> bool:
     """Say whether a project format is for one target and its boards, or for every target."""
     return "frameworks" in _format_folder(format)[1]
+
+
+def _is_data(format: str) -> bool:
+    """Say whether a project format is a model without code."""
+    return bool(_format_folder(format)[1].get("is_data", False))
 
 
 def default_folder(format: str, name: str, target: str | None) -> str:
@@ -195,6 +202,7 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "contract": FORMAT,
         "version": tinykernel.__version__,
         "n_vectors": n_vectors,
+        "as_data": False,
     }
 
 
@@ -208,6 +216,7 @@ def _template(text: str) -> jinja2.Template:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    engine.filters["code"] = in_code_span
     return engine.from_string(text)
 
 
@@ -285,6 +294,7 @@ def render_project(
     platform: str | None = None,
     format: str = "platformio",
     vectors: ArrayLike | None = None,
+    as_data: bool = False,
 ) -> dict[str, bytes]:
     """Render all files of a project.
 
@@ -302,6 +312,8 @@ def render_project(
         One of `formats`.
     vectors : array-like, shape (n_rows, n_features), optional
         Raw inputs for the self-test; by default `generated_inputs`.
+    as_data : bool, default=False
+        Put the tables behind a pointer, so that the program can load models of the same shape.
 
     Returns
     -------
@@ -315,12 +327,20 @@ def render_project(
     """
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
+    if _is_data(format):
+        if as_data or vectors is not None:
+            what = "--as-data" if as_data else "rows for a self-test"
+            raise TinykernelError(
+                f"project format {format!r} is data without code: leave {what} out"
+            )
+        context = _context(integer_model, name, 0)
+        return _render_format(format, render_blob(integer_model, name), context, chosen)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    sources = render_sources(integer_model, name)
+    sources = render_sources(integer_model, name, as_data=as_data)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
-    context = _context(integer_model, name, int(rows.shape[0]))
+    context = _context(integer_model, name, int(rows.shape[0])) | {"as_data": as_data}
     return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
@@ -339,6 +359,7 @@ def export(
     ci: str | None = None,
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
+    as_data: bool = False,
 ) -> list[Path]:
     """Write a model as a complete project.
 
@@ -347,7 +368,7 @@ def export(
     model : IntegerModel, KernelMachine or fitted classifier
     target : str, Target or None
         A name from `tinykernel.codegen.targets.TARGETS`; None for the formats that are the same for
-        every target, ``"library"`` and ``"single"``.
+        every target, ``"library"``, ``"single"`` and ``"blob"``.
     folder : path-like
         The folder to create.
     name : str, optional
@@ -363,6 +384,8 @@ def export(
         What the workflow checks, as `tinykernel.report` takes it; by default what the chip has.
     about : mapping, optional
         What a model file says of its training; the manifest repeats it.
+    as_data : bool, default=False
+        See `render_project`.
 
     Returns
     -------
@@ -385,14 +408,17 @@ def export(
         platform=platform,
         format=format,
         vectors=vectors,
+        as_data=as_data,
     )
+    if ci is not None and _is_data(format):
+        raise TinykernelError(f"project format {format!r} has nothing to build: leave --ci out")
     if ci is not None:
         rows = generated_inputs(integer_model) if vectors is None else vectors
         options = {"format": format, "board": board, "framework": framework, "platform": platform}
         files |= render_ci(
             ci, integer_model, files, rows, name="model" if name is None else name,
             target=None if target is None else find_target(target).name, budget=budget,
-            options=options,
+            options=options, as_data=as_data,
         )  # fmt: skip
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
@@ -401,7 +427,7 @@ def export(
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
         target=None if target is None else find_target(target).name,
-        **provenance("model" if name is None else name, about or {}),
+        **provenance("model" if name is None else name, about or {}, as_data=as_data),
     )
     replace_folder_atomically(folder, files, force=force)
     return [Path(folder, *path.split("/")) for path in files]

@@ -12,6 +12,8 @@ import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.codegen.blobs.blob import data_context
+from tinykernel.codegen.blobs.layout import pack_as_data
 from tinykernel.codegen.literals import (
     check_name,
     integer_literal,
@@ -61,7 +63,7 @@ def _posix(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
+def render_sources(model: IntegerModel, name: str, *, as_data: bool = False) -> dict[str, bytes]:
     """Render the C of a model, with the runtime that it includes.
 
     Parameters
@@ -70,6 +72,9 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
     name : str
         Prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and stem of the
         files; see `tinykernel.codegen.literals.check_name`.
+    as_data : bool, default=False
+        Put the tables behind a pointer: the functions also have forms that take a model, which may
+        be one that the program loads (`tinykernel.codegen.blobs`).
 
     Returns
     -------
@@ -84,8 +89,12 @@ def render_sources(model: IntegerModel, name: str) -> dict[str, bytes]:
         If `name` cannot be the prefix of C identifiers.
     """
     check_name(name)
-    packed = pack(model)
+    packed = pack_as_data(model) if as_data else pack(model)
     context = _context(model, packed, name)
+    if as_data:
+        # The scores are those of any model.
+        context |= {"tables": [], "data": True, "score_low": "-2^31", "score_high": "2^31 - 1"}
+        context |= data_context(model, packed, name)
     files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
@@ -229,6 +238,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "decision": model.decision,
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
+        "prototypes": model.decision is not None and model.decision.prototypes is not None,
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,
@@ -257,6 +267,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
+        "data": False,
     }
 
 

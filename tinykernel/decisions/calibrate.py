@@ -20,11 +20,11 @@ from tinykernel.decisions.confidence import (
     fit_temperature,
     softmax,
 )
-from tinykernel.decisions.novelty import Alarms, alarms
+from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import Decision, deficits, margins, novelties
+from tinykernel.model.decision import Decision, deficits, margins
 
 __all__ = ["Calibration", "calibrate", "error_by_coverage"]
 
@@ -125,6 +125,7 @@ def calibrate(
     confidence: float = 0.95,
     groups: ArrayLike | None = None,
     false_alarms: float | None = None,
+    known: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Calibration:
     """Fit probabilities, and a threshold below which the model says that it does not know.
 
@@ -150,6 +151,10 @@ def calibrate(
     false_alarms : float, optional
         Share of rows of known classes that may be taken for novel, at most: the threshold of
         novelty is the lowest for which that can be promised. Without, there is none.
+    known : (X, y), optional
+        Rows of known classes, best those of the training, with `false_alarms`: novelty is then also
+        the distance to prototypes of them, see `Decision`. A fifth of the rows to calibrate, at
+        least 50, then tells what a margin is worth as a distance, and the others promise.
 
     Returns
     -------
@@ -186,6 +191,8 @@ def calibrate(
         raise TinykernelError(
             f"calibrate: the share of false alarms must be above 0 and below 1; got {false_alarms}"
         )
+    if known is not None and false_alarms is None:
+        raise TinykernelError("calibrate: known rows go with a share of false alarms")
     integer = as_integer_model(model)
     if integer.values is not None:
         raise TinykernelError("calibrate: the model predicts values, not classes")
@@ -195,9 +202,14 @@ def calibrate(
     choices = _choices(rows, wish, independent / len(rows.labels))
     thresholds = np.array([choice.threshold for choice in choices], dtype=np.uint32)
     bound = max(choice.bound for choice in choices)
-    found = None if false_alarms is None else alarms(
-        novelties(rows.scores), rows.groups, false_alarms, 1 - confidence
-    )  # fmt: skip
+    found = fit = None
+    if false_alarms is not None:
+        fit = fit_novelty(integer, X, rows.scores, known)
+        left = ~fit.used
+        groups_left = None if rows.groups is None else rows.groups[left]
+        found = alarms(
+            fit.novelty[left], groups_left, false_alarms, 1 - confidence, int(fit.used.sum())
+        )
     table, shift = confidence_table(margins(rows.scores)[1], rows.right)
     set_deficits, set_levels = _set_levels(rows)
     floats = rows.scores.astype(np.float64) * integer.decision_scale
@@ -205,6 +217,7 @@ def calibrate(
         thresholds, table, shift, fit_temperature(floats, rows.labels), set_deficits, set_levels,
         _statement(rows, wish, bound) + ("" if found is None else found.statement),
         None if found is None else found.threshold,
+        None if fit is None else fit.prototypes, None if fit is None else fit.margin_line,
     )  # fmt: skip
     answers = decision.decide(rows.scores)
     before, after = _errors(floats, rows)

@@ -6,12 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.bounds import effective_rows, rows_needed, upper_bound
+from tinykernel.decisions.prototypes import fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+from tinykernel.model.decision import margins, nearer, novelties
+from tinykernel.model.prototypes import distances
 
-__all__ = ["Alarms", "alarms"]
+__all__ = ["Alarms", "FittedNovelty", "alarms", "fit_novelty"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,59 @@ class Alarms:
         return asdict(self)
 
 
+@dataclass(frozen=True, eq=False)
+class FittedNovelty:
+    """Novelty of rows that calibrate, and what it was fitted to.
+
+    Parameters
+    ----------
+    novelty : ndarray of int32, shape (n,)
+    used : ndarray of bool, shape (n,)
+        Rows that the margin line was fitted to, so that they cannot promise anything of it.
+    prototypes, margin_line
+        As in `tinykernel.model.decision.Decision`; None for the novelty of scores.
+    """
+
+    novelty: NDArray[np.int32]
+    used: NDArray[np.bool_]
+    prototypes: NDArray[np.int8] | None = None
+    margin_line: tuple[int, int, int] | None = None
+
+
+def fit_novelty(
+    model: IntegerModel, X: ArrayLike, scores: NDArray[np.int32],
+    known: tuple[ArrayLike, ArrayLike] | None,
+) -> FittedNovelty:  # fmt: skip
+    """Fit prototypes to known rows, and the worth of a margin to some of the rows X.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    X : array-like
+        Rows that the model was not trained on.
+    scores : ndarray of int32, shape (n, n_classes)
+        Of these rows.
+    known : (X, y) or None
+        Without, novelty is that of the scores.
+
+    Returns
+    -------
+    FittedNovelty
+    """
+    if known is None:
+        return FittedNovelty(novelties(scores), np.zeros(len(scores), dtype=np.bool_))
+    prototypes = fit_prototypes(model, *known)
+    distance = distances(model.quantize_inputs(X), model.sign, prototypes)
+    line, used = fit_margin_line(scores, distance)
+    return FittedNovelty(nearer(distance, margins(scores)[1], line), used, prototypes, line)
+
+
 def alarms(
-    novelty: NDArray[np.int32], groups: NDArray[Any] | None, wished: float, risk: float
+    novelty: NDArray[np.int32],
+    groups: NDArray[Any] | None,
+    wished: float,
+    risk: float,
+    beside: int = 0,
 ) -> Alarms:
     """Choose the lowest threshold whose rate of false alarms is at most `wished`, but for `risk`.
 
@@ -61,6 +116,8 @@ def alarms(
     novelty : ndarray of int32, shape (n,)
     groups : ndarray, shape (n,), or None
     wished, risk : float
+    beside : int
+        Further rows that something was fitted to; only told where the rows are too few.
 
     Raises
     ------
@@ -74,6 +131,8 @@ def alarms(
     (995, 4, True)
     """
     values, n = np.sort(novelty)[::-1], len(novelty)
+    if not n:
+        raise TinykernelError(_too_few(n, 1.0, None, wished, risk, beside))
     share = 1.0
     if groups is not None:
         beyond = novelty > values[min(n - 1, int(wished * n))]
@@ -85,17 +144,19 @@ def alarms(
             break
         count += 1
     if count < 0:
-        raise TinykernelError(_too_few(n, share, groups, wished, risk))
+        raise TinykernelError(_too_few(n, share, groups, wished, risk, beside))
     threshold = int(values[count])
     return Alarms(threshold, int(np.sum(novelty > threshold)), wished,
                   upper_bound(share * count, share * n, risk), 1 - risk)  # fmt: skip
 
 
 def _too_few(
-    n: int, share: float, groups: NDArray[Any] | None, wished: float, risk: float
+    n: int, share: float, groups: NDArray[Any] | None, wished: float, risk: float, beside: int
 ) -> str:  # fmt: skip
     """Say how many rows can promise a rate of false alarms."""
     have, rest = f"{n} rows", ""
+    if beside:
+        have += f" beside {beside} that tell what a margin is worth as a distance"
     if groups is not None:
         have += (f", of {len(np.unique(groups))} groups, tell as much of new groups as "
                  f"{max(1, int(share * n))} independent ones and")  # fmt: skip

@@ -32,7 +32,7 @@ __all__ = [
 
 _HARNESS = (
     "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch",
-    "judge_scores", "main",
+    "judge_scores", "judge_far", "main",
 )  # fmt: skip
 _AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
 _VOLTS = {"mv": 1e-3, "v": 1.0}
@@ -198,6 +198,8 @@ def bench(
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
+    function: str = "predict",
+    as_data: bool = False,
 ) -> BenchResult:
     """Count the instructions of one inference.
 
@@ -221,6 +223,11 @@ def bench(
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
     flags : sequence of str, default=("-Os",)
         Optimisation and macros for the compiler.
+    function : str, default="predict"
+        What is counted: of a model that decides also "decide", "confidence" or "is_novel", and with
+        prototypes "decide_novelty".
+    as_data : bool, default=False
+        Count the code that `export` writes with the same option.
 
     Returns
     -------
@@ -245,11 +252,11 @@ def bench(
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with temporary_folder() as folder:
         platforms = find_platforms(row, back_end)
-        program = build_closest(integer_model, platforms, Path(folder), flags)
+        program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
         counts = []
         for index in range(min(3, len(rows))):
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})
-            counts.append(_count(program))
+            counts.append(_count(program, function))
         stream = _stream_cost(program, integer_model)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
@@ -302,11 +309,13 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     )
 
 
-def _count(program: Program) -> dict[str, int]:
-    """Run a program and count the instructions of its first inference, by stage."""
+def _count(program: Program, function: str) -> dict[str, int]:
+    """Run a program and count the instructions of the first call of a function, by stage."""
     functions = function_ranges(program.path)
     stages = stage_map(program.path)
-    begin = functions[f"{MODEL}_predict"].start
+    if f"{MODEL}_{function}" not in functions:
+        raise TinykernelError(f"bench: the model has no function {function}")
+    begin = functions[f"{MODEL}_{function}"].start
     outside = [functions[name] for name in _HARNESS if name in functions]
     counts: Counter[str] = Counter()
     stage = "other"

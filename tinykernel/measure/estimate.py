@@ -103,7 +103,8 @@ def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str
         "decides among more": model.n_classes > 2,
         "refuses by one margin": least.endswith("u"),
         "refuses by a margin a class": least.startswith("tk_"),
-        "tells what is novel": "TK_NOVELTY_THRESHOLD" in value,
+        "tells what is novel": "TK_NOVELTY_THRESHOLD" in value and "TK_PROTOTYPES" not in value,
+        "tells what is novel, by prototypes": "TK_PROTOTYPES" in value,
     }
     return {name: 1.0 for name, has in properties.items() if has}
 

@@ -86,7 +86,7 @@ def measure_footprint(
     """Build a program with the model and one without it, and compare the two.
 
     `entries` are the functions of it that are called: by default predict, or decide, confidence and
-    is_novel where it has them.
+    is_novel where it has them; with prototypes decide_novelty and confidence.
 
     What does not compile, and a stack without a bound, is an error.
     """
@@ -151,6 +151,8 @@ def _entries(model: IntegerModel) -> tuple[str, ...]:
     """Return the functions that an application of the model calls."""
     if model.decision is None:
         return ("predict",)
+    if model.decision.prototypes is not None:
+        return ("decide_novelty", "confidence")
     novelty = () if model.decision.novelty_threshold is None else ("is_novel",)
     return ("decide", "confidence", *novelty)
 
@@ -160,6 +162,7 @@ _CALLS = {
     "decide": f"{MODEL}_decide(input, scratch, &margin)",
     "confidence": f"{MODEL}_confidence((const int32_t *)scratch)",
     "is_novel": f"{MODEL}_is_novel((const int32_t *)scratch)",
+    "decide_novelty": f"{MODEL}_decide_novelty(input, scratch, &margin, (int32_t *)scratch)",
 }
 
 

@@ -14,6 +14,7 @@ from tinykernel.model.decision import Decision
 from tinykernel.model.diagonals import LARGEST
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.prototypes import checked_prototypes
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.values import FixedPoint
 
@@ -120,7 +121,8 @@ def _check_blocks(model: IntegerModel) -> dict[str, Any]:
             f"-{largest}..{largest} are allowed"
         )
     kept = checked_array("row_kept", model.row_kept, "bool", diagonal.shape)
-    if not kept.any() and (diagonal.size or model.linear is None):
+    parts = (model.linear, model.prototypes)
+    if not kept.any() and (diagonal.size or all(part is None for part in parts)):
         raise TinykernelError("integer model: no row is kept; at least one is needed")
     if not isinstance(model.permutation, Permutation):
         raise TinykernelError("integer model: permutation is not a Permutation")
@@ -161,6 +163,19 @@ def _check_linear(model: IntegerModel) -> dict[str, Any]:
     return {"linear": linear, "linear_multiplier": multiplier}
 
 
+def _check_prototypes(model: IntegerModel) -> dict[str, Any]:
+    """Check the prototypes of a model of one class, which has nothing else."""
+    if model.prototypes is None:
+        return {}
+    if model.linear is not None or model.diagonal.size:
+        raise TinykernelError("integer model: prototypes go with no components and no linear part")
+    if model.values is not None or len(model.classes) != 2:
+        raise TinykernelError("integer model: prototypes need two classes, the known one first")
+    if model.decision is not None:
+        raise TinykernelError("integer model: a model of one class has no decision part")
+    return {"prototypes": checked_prototypes(model.prototypes, model.n_features)}
+
+
 def _check_decision(model: IntegerModel) -> dict[str, Any]:
     """Check that the thresholds are those of the classes."""
     if model.decision is None:
@@ -173,6 +188,11 @@ def _check_decision(model: IntegerModel) -> dict[str, Any]:
         raise TinykernelError(
             f"integer model: decision has {model.decision.thresholds.size} thresholds for "
             f"{model.n_classes} classes"
+        )
+    prototypes = model.decision.prototypes
+    if prototypes is not None and prototypes.shape[1] != model.n_features:
+        raise TinykernelError(
+            f"integer model: prototypes of {prototypes.shape[1]} inputs for {model.n_features}"
         )
     return {}
 
@@ -231,5 +251,6 @@ CHECKS: tuple[Callable[[IntegerModel], dict[str, Any]], ...] = (
     _check_components,
     _check_outputs,
     _check_linear,
+    _check_prototypes,
     _check_decision,
 )

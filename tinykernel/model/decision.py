@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
+from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
 
-__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins", "novelties"]
+__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins", "nearer", "novelties"]
 
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
@@ -54,6 +55,33 @@ def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.asarray(~scores.max(axis=1), dtype=np.int32)
 
 
+def nearer(
+    distance: NDArray[np.int32], margin: NDArray[np.uint32], line: tuple[int, int, int]
+) -> NDArray[np.int32]:
+    """Return the larger of a distance and of what a margin lacks, as a distance; see `Decision`.
+
+    Examples
+    --------
+    >>> distance, margin = np.array([50, 50], dtype=np.int32), np.array([1, 90], dtype=np.uint32)
+    >>> nearer(distance, margin, (100, 3, 0)).tolist()
+    [97, 50]
+    """
+    bias, gain, steps = line
+    counted = np.minimum((margin >> np.uint32(steps)).astype(np.int64), most_steps(gain))
+    return np.asarray(np.maximum(distance, bias - gain * counted), dtype=np.int32)
+
+
+def _is_margin_line(line: object) -> bool:
+    """Whether these are three integers in their ranges."""
+    if not isinstance(line, tuple) or len(line) != 3:
+        return False
+    ranges = ((0, LARGEST_MARGIN_LINE), (1, LARGEST_MARGIN_LINE), (0, 31))
+    return all(
+        isinstance(number, int) and not isinstance(number, bool) and low <= number <= high
+        for number, (low, high) in zip(line, ranges, strict=True)
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision:
     """How sure a model is of a label, and when it does not answer.
@@ -63,8 +91,16 @@ class Decision:
 
         decision   = label if margin >= thresholds[label] else -1
         confidence = table[min(margin >> shift, 63)]
-        novel      = -1 - largest score > novelty_threshold
+        novel      = novelty > novelty_threshold
+        novelty    = -1 - largest score                                       without prototypes
+        novelty    = max(distance, bias - min(margin >> steps, top) * gain)   with prototypes
 
+    where ``bias, gain, steps = margin_line``, ``top = (2**31 - 1) // gain``, and the distance is
+    that to the nearest prototype, proved to fit int32::
+
+        distance = min over k of sum over i of (b_i - (16 * prototypes_ki + 8))**2
+
+    b_i is the quantized input: q_i of 8 bits, ``q_i >> 8`` of 16 bits, 0 of a constant input. And
     where ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence
     c says that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
 
@@ -86,6 +122,10 @@ class Decision:
         What was promised, and on which rows. Information only.
     novelty_threshold : int or None
         The largest novelty of what looks like a class, an int32; None where that was not asked for.
+    prototypes : ndarray of int8, shape (k, n_features), or None
+        Rows of inputs that are known, -8..7; they go with a threshold of novelty and a margin line.
+    margin_line : tuple of int or None
+        Bias 0..2**31 - 1, gain 1..2**31 - 1 and steps 0..31: what a margin is worth as a distance.
 
     Raises
     ------
@@ -101,6 +141,8 @@ class Decision:
     set_levels: NDArray[np.float64]
     statement: str = ""
     novelty_threshold: int | None = None
+    prototypes: NDArray[np.int8] | None = None
+    margin_line: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
         """Check every field and make the arrays read-only."""
@@ -110,6 +152,8 @@ class Decision:
             "set_deficits": checked_array("deficits", self.set_deficits, "uint32", (None,)),
             "set_levels": checked_array("levels", self.set_levels, "float64", (None,)),
         }
+        if self.prototypes is not None:
+            checked["prototypes"] = checked_prototypes(self.prototypes, None)
         for name, array in checked.items():
             object.__setattr__(self, name, array)
         levels = self.set_levels
@@ -120,6 +164,9 @@ class Decision:
                 isinstance(self.novelty_threshold, bool)
                 or not -(2**31) <= self.novelty_threshold < 2**31
             ),
+            "prototypes": len({self.prototypes is None, self.margin_line is None}) > 1
+            or (self.prototypes is not None and self.novelty_threshold is None),
+            "margin line": self.margin_line is not None and not _is_margin_line(self.margin_line),
             "temperature": not (np.isfinite(self.temperature) and self.temperature > 0),
             "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
             "deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
@@ -134,14 +181,15 @@ class Decision:
         own = {"shift": int(self.shift), "temperature": float(self.temperature).hex()}
         if self.novelty_threshold is not None:
             own["novelty_threshold"] = int(self.novelty_threshold)
+        if self.margin_line is not None:
+            own["margin_line"] = list(map(int, self.margin_line))
         return own
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
-        return {
-            name: getattr(self, name) for name in ("thresholds", "table", "set_deficits",
-                                                   "set_levels")
-        }  # fmt: skip
+        names = ("thresholds", "table", "set_deficits", "set_levels", "prototypes")
+        found = {name: getattr(self, name) for name in names}
+        return {name: array for name, array in found.items() if array is not None}
 
     @property
     def rejects(self) -> bool:
@@ -160,13 +208,21 @@ class Decision:
         found: NDArray[np.uint8] = self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)]
         return found
 
-    def is_novel(self, scores: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether each row looks like no class."""
+    def novelty(
+        self, scores: NDArray[np.int32], distance: NDArray[np.int32] | None
+    ) -> NDArray[np.int32]:
+        """Return how little each row looks like any class; distances where there are prototypes."""
+        if distance is None or self.margin_line is None:
+            return novelties(scores)
+        return nearer(distance, margins(scores)[1], self.margin_line)
+
+    def is_novel(self, novelty: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:
             raise TinykernelError(
                 "the model has no threshold of novelty; tinykernel calibrate --false-alarms sets it"
             )
-        return np.asarray(novelties(scores) > self.novelty_threshold)
+        return np.asarray(novelty > self.novelty_threshold)
 
     def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes; `decisions` has one column a class."""

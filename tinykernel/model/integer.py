@@ -20,6 +20,7 @@ from tinykernel.model.decision import Decision, novelties
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, prove
+from tinykernel.model.prototypes import distances
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 from tinykernel.model.values import FixedPoint
 
@@ -94,6 +95,11 @@ class IntegerModel:
     there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
     the largest score.
 
+    A model of one class has prototypes, and neither components nor a linear part. Its two classes
+    are what is known and what is not, and the distance is that of `Decision`::
+
+        total_0 = distance + offset_0
+
     **6. Values.** Of a regressor `values` says what the scores mean, and there are no classes:
     there is one output a value, ``scores = total`` however many there are, and a value is
     ``score / 2**values.shift``.
@@ -142,6 +148,8 @@ class IntegerModel:
     small_code : bool
         Whether the firmware is to have little code rather than few instructions. Scores are the
         same. For models with components only.
+    prototypes : ndarray of int8, shape (k, n_features), optional
+        Of a model of one class: rows that are known, -8..7.
     feature_names : tuple of str, optional
         What the inputs are, in their order, without spaces around them. Information only: models
         that differ in nothing else are equal.
@@ -183,6 +191,7 @@ class IntegerModel:
     values: FixedPoint | None = None
     decision: Decision | None = None
     small_code: bool = False
+    prototypes: NDArray[np.int8] | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -196,7 +205,7 @@ class IntegerModel:
             halve_first=self.halve_first, halve_second=self.halve_second,
             row_kept=self.row_kept, scale=self.scale, weights=self.weights,
             multiplier=self.multiplier, offset=self.offset, linear=self.linear,
-            linear_multiplier=self.linear_multiplier,
+            linear_multiplier=self.linear_multiplier, prototypes=self.prototypes,
         )  # fmt: skip
         if self.local is not None:
             ranges = self.local.ranges() + ranges
@@ -289,6 +298,8 @@ class IntegerModel:
             named["permutation_table"] = self.permutation.table
         if self.linear is not None and self.linear_multiplier is not None:
             named |= {"linear": self.linear, "linear_multiplier": self.linear_multiplier}
+        if self.prototypes is not None:
+            named["prototypes"] = self.prototypes
         if self.local is not None:
             named |= {f"local_{name}": array for name, array in self.local.arrays().items()}
         if self.decision is not None:
@@ -399,8 +410,7 @@ class IntegerModel:
     def _check_rows(self, rows: NDArray[Any]) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise TinykernelError(
-                f"inputs: shape {rows.shape}, but the model takes rows of {self.n_features} "
-                f"features"
+                f"inputs: shape {rows.shape}, but the model takes rows of {self.n_features} inputs"
             )
 
     def _quantized(self, Q: ArrayLike) -> NDArray[Any]:
@@ -470,6 +480,8 @@ class IntegerModel:
         totals = sums * self.multiplier + self.offset
         if self.linear is not None and self.linear_multiplier is not None:
             totals += reference.dots(inputs, self.linear) * self.linear_multiplier
+        if self.prototypes is not None:
+            totals += distances(inputs, self.sign, self.prototypes)[:, np.newaxis]
         return np.hstack([-totals, totals]) if self.n_classes == 2 else totals
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -609,7 +621,7 @@ class IntegerModel:
         Returns
         -------
         ndarray of int32, shape (n_rows,)
-            -1 less the largest score.
+            -1 less the largest score; with prototypes see `Decision`.
 
         Raises
         ------
@@ -618,10 +630,38 @@ class IntegerModel:
         """
         if self.values is not None:
             raise TinykernelError("novelty: the model predicts values, not classes")
-        return novelties(self.scores(X))
+        if self.decision is None or self.decision.prototypes is None:
+            return novelties(self.scores(X))
+        return self.novelty_quantized(self.quantize_inputs(X))
+
+    def novelty_quantized(
+        self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the same from quantized inputs, and from their scores where they are known.
+
+        Parameters
+        ----------
+        Q : array-like of integers, shape (n_rows, n_features)
+        scores : ndarray of int32, shape (n_rows, n_classes), optional
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows,)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        decision, inputs = self._decides(), self._quantized(Q)
+        found = self.scores_quantized(inputs) if scores is None else scores
+        distance = None
+        if decision.prototypes is not None:
+            distance = distances(inputs, self.sign, decision.prototypes)
+        return decision.novelty(found, distance)
 
     def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return which rows look like no class: ``<name>_is_novel`` of the C code.
+        """Return which rows look like no class.
 
         Parameters
         ----------
@@ -637,7 +677,7 @@ class IntegerModel:
         TinykernelError
             If the model was not calibrated with a rate of false alarms.
         """
-        return self._decides().is_novel(self.scores(X))
+        return self._decides().is_novel(self.novelty(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return calibrated probabilities of the classes.

@@ -21,6 +21,7 @@ from tinykernel.model.bounds import (
 )
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.prototypes import farthest
 
 __all__ = [
     "Range",
@@ -160,7 +161,7 @@ def prove(
     diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
     row_kept: NDArray[np.bool_], scale: NDArray[Any], weights: NDArray[Any],
     multiplier: NDArray[Any], offset: NDArray[Any], linear: NDArray[Any] | None = None,
-    linear_multiplier: NDArray[Any] | None = None,
+    linear_multiplier: NDArray[Any] | None = None, prototypes: NDArray[Any] | None = None,
 ) -> tuple[Range, ...]:  # fmt: skip
     """Bound every stage of an integer model, whose fields these are, over every possible input.
 
@@ -182,7 +183,10 @@ def prove(
             bits, sign, permutation, diagonal, diagonal_kind, halve_first, halve_second, row_kept,
             scale,
         )  # fmt: skip
-    ranges += _output_ranges(half, weights, multiplier, offset, linear, linear_multiplier)
+    if prototypes is None:
+        ranges += _output_ranges(half, weights, multiplier, offset, linear, linear_multiplier)
+    else:
+        ranges += _distance_ranges(prototypes, offset)
     for stage in ranges:
         if not stage.fits:
             raise TinykernelError(
@@ -223,6 +227,16 @@ def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -
             f"{name}, stage {k}{' (halved)' if halve else ''}", values.low, values.high, INT16_LIMIT
         )
         for k, (values, halve) in enumerate(zip(stages, schedule, strict=True))
+    ]
+
+
+def _distance_ranges(prototypes: NDArray[Any], offset: NDArray[Any]) -> list[Range]:
+    """Bound the distance to a prototype and the scores of a model of one class."""
+    most, least = farthest(prototypes), int(offset[0])
+    end = max(abs(least), abs(least + most))
+    return [
+        Range("distance", 0, most, 0, _INT32_LIMIT),
+        Range("score", -end, end, -_INT32_LIMIT, _INT32_LIMIT),
     ]
 
 

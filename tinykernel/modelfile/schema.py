@@ -137,7 +137,7 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
 LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
           "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2,
-          "small_code": 2}  # fmt: skip
+          "prototypes": 2, "margin_line": 2, "small_code": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 FIELDS: dict[str, dict[str, _Check]] = {
@@ -161,6 +161,7 @@ FIELDS: dict[str, dict[str, _Check]] = {
         **_each("values", _or_none(_part(FixedPoint))),
         **_each("decision", _or_none(_part(Decision))),
         **_each("small_code", _scalar(bool)),
+        **_each("prototypes", _or_none(_array(2, "int8"))),
     },
     "Decision": {
         **_each("thresholds set_deficits", _array(1, "uint32")),
@@ -168,6 +169,8 @@ FIELDS: dict[str, dict[str, _Check]] = {
         **_each("set_levels", _array(1, "float64")),
         **_each("shift", _scalar(int)),
         **_each("novelty_threshold", _or_none(_scalar(int))),
+        **_each("prototypes", _or_none(_array(2, "int8"))),
+        **_each("margin_line", _or_none(_all(_scalar(int)))),
         **_each("temperature", _scalar(float)),
         **_each("statement", _scalar(str)),
     },

@@ -9,8 +9,9 @@
  * Shape
  *   TK_FEATURES            n, inputs, 1..65536
  *   TK_LOG2_DIMENSION      log2 d, 5..16; d = n padded to a power of two, at least 32
- *   TK_BLOCKS              blocks that take part; 0: no components, only a linear part. Then what
- *                          transforms, windows and weights need is not defined
+ *   TK_BLOCKS              blocks that take part; 0: no components, only a linear part, or only
+ *                          prototypes. Then what transforms, windows and weights need is not
+ *                          defined
  *   TK_CLASSES             classes, 2 or more; of a regressor its values, 1 or more
  *   TK_OUTPUTS             1 for two classes, else TK_CLASSES
  * Arithmetic
@@ -63,6 +64,12 @@
  *   tk_linear[]            for each output its weights, the first one at the top of a word; rows
  *                          begin with a word
  *   tk_linear_gains[]      int32_t: score per unit of the dot product with the quantized inputs
+ * Prototypes, of a model of one class, and of one that tells by them what is new
+ *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0],
+ *                          and there is neither a component nor a linear part
+ *   TK_PROTOTYPES          number of prototypes
+ *   tk_prototypes[]        for each its inputs, -8..7 in 4 bits, the first one at the top of a word;
+ *                          it begins with a word
  * Local stage, if there is one: inputs are images or signals, and the counts of type tk_raw_t that
  * it makes of them are what is called inputs above
  *   TK_LOCAL               1: images, see tk_local_image.h; 2: signals, see tk_local_signal.h
@@ -82,6 +89,10 @@
  *   TK_LOCAL_KERNELS       kernels
  *   TK_LOCAL_CELLS         cells above one another
  *   TK_LOCAL_WIDE_COUNTS   1: counts are uint16_t, else uint8_t
+ * A model as data: its tables are members of a structure, and functions that read them are given it
+ *   TK_GIVEN               declares the parameter, with a comma after it; not defined where tables
+ *                          are arrays of their own
+ *   TK_GIVE                hands it on, with a comma after it
  */
 /* clang-format on */
 #ifndef TK_CONTRACT_H
@@ -98,8 +109,15 @@
     "model and runtime are of different formats: export the model again, and take both from there"
 #endif
 
+#ifndef TK_GIVEN
+#define TK_GIVEN
+#define TK_GIVE
+#endif
 #ifndef TK_LINEAR_BITS
 #define TK_LINEAR_BITS 0
+#endif
+#ifndef TK_ONE_CLASS
+#define TK_ONE_CLASS 0
 #endif
 #ifndef TK_LOCAL
 #define TK_LOCAL 0

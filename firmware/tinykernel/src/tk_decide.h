@@ -8,12 +8,21 @@
  *   tk_confidence[64]      uint8_t, ascending
  *   TK_NOVELTY_THRESHOLD   int32_t, the largest novelty of what looks like a class; not defined
  *                          where nobody asks for it
+ *   TK_PROTOTYPES          number of rows in tk_prototypes[], see tk_contract.h; not defined where
+ * novelty is that of the scores. Then also TK_NOVELTY_BIAS        int32_t, 0 or more: what a margin
+ * of 0 is worth as a distance TK_NOVELTY_GAIN        uint32_t, 1..2^31 - 1: what a step of the
+ * margin takes off that TK_NOVELTY_STEPS       0..31: a step is 2 to this power TK_NOVELTY_TOP
+ * (2^31 - 1) / gain: no more steps count, so that none leaves int32_t
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H
 #define TK_DECIDE_H
 
 #include "tk_predict.h"
+
+#if defined(TK_PROTOTYPES)
+#include "tk_prototypes.h"
+#endif
 
 #define TK_UNKNOWN (-1)
 
@@ -44,7 +53,7 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 }
 
 /* The label, or TK_UNKNOWN where its margin is below the threshold. */
-TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
+TK_SHARED int tk_decide_scores(TK_GIVEN const int32_t *scores, uint32_t *margin)
 {
     const int best = tk_margin(scores, margin);
 #if defined(TK_THRESHOLD)
@@ -55,7 +64,7 @@ TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
     return best;
 }
 
-TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
+TK_INLINE uint8_t tk_confidence_of(TK_GIVEN const int32_t *scores)
 {
     uint32_t margin;
     (void)tk_margin(scores, &margin);
@@ -63,7 +72,7 @@ TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
     return tk_confidence[margin < 63u ? margin : 63u];
 }
 
-#if defined(TK_NOVELTY_THRESHOLD)
+#if defined(TK_NOVELTY_THRESHOLD) && !defined(TK_PROTOTYPES)
 
 /* How little the scores look like any class: -1 less the largest one, which no int32_t overflows.
  */
@@ -72,7 +81,7 @@ TK_INLINE int32_t tk_novelty_of(const int32_t *scores)
     return -1 - scores[tk_largest(scores)];
 }
 
-TK_INLINE int tk_is_novel(const int32_t *scores)
+TK_INLINE int tk_is_novel(TK_GIVEN const int32_t *scores)
 {
     return tk_novelty_of(scores) > TK_NOVELTY_THRESHOLD;
 }
@@ -85,17 +94,73 @@ typedef tk_sensor_t tk_given_t;
 typedef tk_raw_t tk_given_t;
 #endif
 
-TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+#if defined(TK_PROTOTYPES)
+
+/* The larger of the distance to what is known and of what the margin lacks, as a distance. */
+TK_INLINE int32_t tk_novelty(TK_GIVEN int32_t distance, uint32_t margin)
 {
-    tk_scores(input, scratch, tk_score_words(scratch));
-    return tk_decide_scores(tk_score_words(scratch), margin);
+    const uint32_t steps = margin >> TK_NOVELTY_STEPS;
+    const uint32_t counted = steps < TK_NOVELTY_TOP ? steps : TK_NOVELTY_TOP;
+    const int32_t lack = TK_NOVELTY_BIAS - (int32_t)(counted * TK_NOVELTY_GAIN);
+    return distance > lack ? distance : lack;
+}
+
+TK_INLINE int32_t tk_novelty_quantized(TK_GIVEN const tk_quantized_t *input, const int32_t *scores)
+{
+    uint32_t margin;
+    (void)tk_margin(scores, &margin);
+    return tk_novelty(TK_GIVE tk_distance(TK_GIVE input), margin);
+}
+
+/* Decision and novelty. The quantized inputs are where the machine computes after them. */
+TK_SHARED int tk_judge(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, uint32_t *margin,
+                       int32_t *novelty)
+{
+    tk_quantized_t *const quantized = (tk_quantized_t *)scratch;
+    int32_t distance;
+    int label;
+    tk_quantize(TK_GIVE input, quantized);
+    distance = tk_distance(TK_GIVE quantized);
+    tk_scores_raw(TK_GIVE input, scratch, tk_score_words(scratch));
+    label = tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
+    *novelty = tk_novelty(TK_GIVE distance, *margin);
+    return label;
+}
+
+TK_INLINE int tk_decide_novelty(TK_GIVEN const tk_given_t *input, uint32_t *scratch,
+                                uint32_t *margin, int32_t *novelty)
+{
+#if TK_LOCAL
+    const tk_count_t *const counts =
+        tk_local_counts(TK_GIVE input, scratch, tk_local_words(scratch));
+    return tk_judge(TK_GIVE(const tk_raw_t *) counts, scratch, margin, novelty);
+#else
+    return tk_judge(TK_GIVE input, scratch, margin, novelty);
+#endif
 }
 
 #if TK_LOCAL == 2
-TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_stream_decide_novelty(TK_GIVEN uint32_t *state, uint32_t *scratch,
+                                       uint32_t *margin, int32_t *novelty)
 {
-    tk_stream_scores(state, scratch, tk_score_words(scratch));
-    return tk_decide_scores(tk_score_words(scratch), margin);
+    const tk_count_t *const counts = tk_local_finished(TK_GIVE state, tk_local_words(scratch));
+    return tk_judge(TK_GIVE(const tk_raw_t *) counts, scratch, margin, novelty);
+}
+#endif
+
+#endif
+
+TK_INLINE int tk_decide(TK_GIVEN const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+{
+    tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
+    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
+}
+
+#if TK_LOCAL == 2
+TK_INLINE int tk_stream_decide(TK_GIVEN uint32_t *state, uint32_t *scratch, uint32_t *margin)
+{
+    tk_stream_scores(TK_GIVE state, scratch, tk_score_words(scratch));
+    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
 }
 #endif
 

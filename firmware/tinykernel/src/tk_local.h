@@ -18,7 +18,7 @@ typedef uint8_t tk_count_t;
 
 /* Level of a raw value of channel c, 0..TK_LOCAL_TOP; any raw value is allowed, NaN counts as minus
  * infinity. */
-TK_INLINE uint32_t tk_level(tk_sensor_t raw, uint32_t c)
+TK_INLINE uint32_t tk_level(TK_GIVEN tk_sensor_t raw, uint32_t c)
 {
 #if TK_LOCAL_RAW_FLOAT
     const float top = (float)((1ul << TK_LOCAL_BITS) - 1u);
@@ -52,42 +52,44 @@ TK_INLINE uint32_t tk_level(tk_sensor_t raw, uint32_t c)
 #if TK_LOCAL == 1
 typedef tk_sensor_t tk_source_t;
 
-TK_INLINE uint32_t tk_averaged(const tk_source_t *pixel, uint32_t c)
+TK_INLINE uint32_t tk_averaged(TK_GIVEN const tk_source_t *pixel, uint32_t c)
 {
 #if TK_LOCAL_AVERAGE == 2
     const tk_source_t *const below = pixel + TK_LOCAL_WIDTH * TK_LOCAL_CHANNELS;
-    return (tk_level(pixel[c], c) + tk_level(pixel[c + TK_LOCAL_CHANNELS], c) +
-            tk_level(below[c], c) + tk_level(below[c + TK_LOCAL_CHANNELS], c)) >>
+    return (tk_level(TK_GIVE pixel[c], c) + tk_level(TK_GIVE pixel[c + TK_LOCAL_CHANNELS], c) +
+            tk_level(TK_GIVE below[c], c) + tk_level(TK_GIVE below[c + TK_LOCAL_CHANNELS], c)) >>
            2;
 #else
-    return tk_level(pixel[c], c);
+    return tk_level(TK_GIVE pixel[c], c);
 #endif
 }
 #else
 typedef tk_u16 tk_source_t;
 
-TK_INLINE uint32_t tk_averaged(const tk_source_t *levels, uint32_t c)
+TK_INLINE uint32_t tk_averaged(TK_GIVEN const tk_source_t *levels, uint32_t c)
 {
     return levels[c];
 }
 #endif
 
 /* A channel or its complement, as a byte of tk_channels says. */
-TK_INLINE uint32_t tk_term(const tk_source_t *source, uint32_t code)
+TK_INLINE uint32_t tk_term(TK_GIVEN const tk_source_t *source, uint32_t code)
 {
-    const uint32_t level = tk_averaged(source, code & 63u);
+    const uint32_t level = tk_averaged(TK_GIVE source, code & 63u);
     return (code & 64u) != 0u ? TK_LOCAL_TOP - level : level;
 }
 
 /* Mixed channel m. */
-TK_INLINE uint32_t tk_mixed(const tk_source_t *source, uint32_t m)
+TK_INLINE uint32_t tk_mixed(TK_GIVEN const tk_source_t *source, uint32_t m)
 {
 #if TK_LOCAL_TERMS == 0
-    return tk_averaged(source, m);
+    return tk_averaged(TK_GIVE source, m);
 #elif TK_LOCAL_TERMS == 1
-    return tk_term(source, tk_channels[m]);
+    return tk_term(TK_GIVE source, tk_channels[m]);
 #else
-    return (tk_term(source, tk_channels[2u * m]) + tk_term(source, tk_channels[2u * m + 1u])) >> 1;
+    return (tk_term(TK_GIVE source, tk_channels[2u * m]) +
+            tk_term(TK_GIVE source, tk_channels[2u * m + 1u])) >>
+           1;
 #endif
 }
 

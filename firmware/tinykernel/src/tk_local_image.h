@@ -115,13 +115,13 @@ TK_INLINE uint32_t tk_lane_mask(uint32_t x, uint32_t ones)
 }
 
 /* Row of mixed channel m from its pixels; column x is in lane x / s of word x % s. */
-TK_INLINE void tk_local_load_row(const tk_sensor_t *pixel, uint32_t m, uint32_t *row)
+TK_INLINE void tk_local_load_row(TK_GIVEN const tk_sensor_t *pixel, uint32_t m, uint32_t *row)
 {
     tk_lane_t *lane = (tk_lane_t *)(row + TK_LOCAL_HALO);
     uint32_t word = 0u;
     uint32_t column;
     for (column = 0u; column < TK_LOCAL_COLUMNS; ++column) {
-        lane[word] = (tk_lane_t)tk_mixed(pixel, m);
+        lane[word] = (tk_lane_t)tk_mixed(TK_GIVE pixel, m);
         pixel += TK_LOCAL_AVERAGE * TK_LOCAL_CHANNELS;
         word += TK_LOCAL_LANES;
         if (word == TK_LOCAL_STRIP * TK_LOCAL_LANES) {
@@ -141,7 +141,7 @@ TK_INLINE void tk_local_load_row(const tk_sensor_t *pixel, uint32_t m, uint32_t 
 }
 
 /* All mixed channels, one after the other. */
-TK_SHARED void tk_local_load(const tk_sensor_t *input, uint32_t *image)
+TK_SHARED void tk_local_load(TK_GIVEN const tk_sensor_t *input, uint32_t *image)
 {
     uint32_t *const end = image + TK_LOCAL_MIXED * TK_LOCAL_PLANE;
     uint32_t *word = image;
@@ -155,7 +155,7 @@ TK_SHARED void tk_local_load(const tk_sensor_t *input, uint32_t *image)
         uint32_t *row = image + m * TK_LOCAL_PLANE + TK_LOCAL_PADDING * TK_LOCAL_STRIDE;
         uint32_t y;
         for (y = 0u; y < TK_LOCAL_ROWS; ++y) {
-            tk_local_load_row(pixel, m, row);
+            tk_local_load_row(TK_GIVE pixel, m, row);
             pixel += TK_LOCAL_AVERAGE * TK_LOCAL_WIDTH * TK_LOCAL_CHANNELS;
             row += TK_LOCAL_STRIDE;
         }
@@ -296,14 +296,14 @@ TK_INLINE tk_count_t *tk_local_store(tk_count_t *counts, uint32_t even, uint32_t
 }
 
 /* Counts of all cells, in words that follow those of the machine; returns them. */
-TK_SHARED const tk_count_t *tk_local_counts(const tk_sensor_t *input, uint32_t *image,
+TK_SHARED const tk_count_t *tk_local_counts(TK_GIVEN const tk_sensor_t *input, uint32_t *image,
                                             uint32_t *counts)
 {
     uint32_t *const places = image + TK_LOCAL_MIXED * TK_LOCAL_PLANE;
     const TK_FLASH uint8_t *code = tk_kernels;
     tk_count_t *out = (tk_count_t *)counts;
     uint32_t left = TK_LOCAL_KERNELS;
-    tk_local_load(input, image);
+    tk_local_load(TK_GIVE input, image);
     do {
         tk_local_kernel_t kernel;
         const uint32_t *row;

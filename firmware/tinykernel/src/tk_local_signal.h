@@ -103,7 +103,7 @@ TK_INLINE void tk_local_rows(uint32_t *rows, uint32_t at, uint32_t dilation)
 }
 
 /* Count the newest responses of the kernels of a dilation; returns the end of these. */
-TK_SHARED const TK_FLASH uint32_t *tk_local_respond(const TK_FLASH uint32_t *kernel,
+TK_SHARED const TK_FLASH uint32_t *tk_local_respond(TK_GIVEN const TK_FLASH uint32_t *kernel,
                                                     tk_count_t *running, const uint32_t *state,
                                                     uint32_t d)
 {
@@ -140,7 +140,7 @@ TK_SHARED const TK_FLASH uint32_t *tk_local_respond(const TK_FLASH uint32_t *ker
 /* Begin cells of a window that has `age` rows now, and end those before them; for kernels
  * running[0] to end[-1], of which the first has counts[0]. The last cells end when they are asked
  * for, so that no sample takes that long. */
-TK_INLINE void tk_local_cells(uint32_t d, uint32_t age, const tk_count_t *running,
+TK_INLINE void tk_local_cells(TK_GIVEN uint32_t d, uint32_t age, const tk_count_t *running,
                               const tk_count_t *end, tk_count_t *counts)
 {
     uint32_t cell;
@@ -182,7 +182,7 @@ TK_INLINE void tk_local_end(const uint32_t *state, tk_count_t *counts)
 #else
 #define TK_LOCAL_SPLIT TK_LOCAL_DILATIONS
 #endif
-TK_SHARED void tk_local_count(uint32_t *state, uint32_t later)
+TK_SHARED void tk_local_count(TK_GIVEN uint32_t *state, uint32_t later)
 {
     tk_count_t *running = (tk_count_t *)(state + TK_STATE_RUNNING);
     const TK_FLASH uint32_t *kernel = tk_kernels;
@@ -196,11 +196,11 @@ TK_SHARED void tk_local_count(uint32_t *state, uint32_t later)
             running += kernel - first;
             continue;
         }
-        kernel = tk_local_respond(kernel, running, state, d);
+        kernel = tk_local_respond(TK_GIVE kernel, running, state, d);
         running += kernel - first;
         for (window = 0u; window < TK_LOCAL_WINDOWS; ++window) {
             tk_count_t *const counts = tk_local_window_counts(state, window);
-            tk_local_cells(d, state[TK_STATE_AGES + window], end, running,
+            tk_local_cells(TK_GIVE d, state[TK_STATE_AGES + window], end, running,
                            counts + (uint32_t)(first - tk_kernels) * TK_LOCAL_CELLS);
         }
     }
@@ -208,11 +208,11 @@ TK_SHARED void tk_local_count(uint32_t *state, uint32_t later)
 }
 
 /* The dilations that are still to be counted. */
-TK_INLINE void tk_local_rest(uint32_t *state)
+TK_INLINE void tk_local_rest(TK_GIVEN uint32_t *state)
 {
 #if TK_LOCAL_AVERAGE == 2
     if (state[TK_STATE_LATER] != 0u) {
-        tk_local_count(state, 1u);
+        tk_local_count(TK_GIVE state, 1u);
     }
 #else
     (void)state;
@@ -220,20 +220,20 @@ TK_INLINE void tk_local_rest(uint32_t *state)
 }
 
 /* The next sample; 1: a window ends with it. */
-TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
+TK_SHARED int tk_local_push(TK_GIVEN uint32_t *state, const tk_sensor_t *sample)
 {
     tk_u16 *const levels = (tk_u16 *)(state + TK_STATE_LEVELS);
     tk_u16 *row = (tk_u16 *)(state + TK_STATE_RING);
     int finished = 0;
     uint32_t i;
     for (i = 0u; i < TK_LOCAL_CHANNELS; ++i) {
-        const uint32_t level = tk_level(sample[i], i);
+        const uint32_t level = tk_level(TK_GIVE sample[i], i);
         levels[i] = (tk_u16)(state[TK_STATE_ODD] != 0u ? (levels[i] + level) >> 1 : level);
     }
 #if TK_LOCAL_AVERAGE == 2
     state[TK_STATE_ODD] ^= 1u;
     if (state[TK_STATE_ODD] != 0u) {
-        tk_local_rest(state);
+        tk_local_rest(TK_GIVE state);
         return 0;
     }
 #endif
@@ -245,7 +245,7 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
     }
     row += state[TK_STATE_AT] * TK_LOCAL_MIXED;
     for (i = 0u; i < TK_LOCAL_MIXED; ++i) {
-        row[i] = (tk_u16)tk_mixed(levels, i);
+        row[i] = (tk_u16)tk_mixed(TK_GIVE levels, i);
     }
     if (state[TK_STATE_WAIT] == 0u) {
         state[TK_STATE_WAIT] = TK_LOCAL_HOP;
@@ -262,12 +262,12 @@ TK_SHARED int tk_local_push(uint32_t *state, const tk_sensor_t *sample)
             finished = 1;
         }
     }
-    tk_local_count(state, 0u);
+    tk_local_count(TK_GIVE state, 0u);
     return finished;
 }
 
 /* The counts of the window that is done, in the order of the model; `ordered` may take them. */
-TK_INLINE const tk_count_t *tk_local_finished(uint32_t *state, uint32_t *ordered)
+TK_INLINE const tk_count_t *tk_local_finished(TK_GIVEN uint32_t *state, uint32_t *ordered)
 {
     tk_count_t *const counts = tk_local_window_counts(state, state[TK_STATE_FINISHED]);
 #if TK_LOCAL_ORDER
@@ -276,7 +276,7 @@ TK_INLINE const tk_count_t *tk_local_finished(uint32_t *state, uint32_t *ordered
 #endif
     if (state[TK_STATE_PENDING] != 0u) {
         state[TK_STATE_PENDING] = 0u;
-        tk_local_rest(state);
+        tk_local_rest(TK_GIVE state);
         tk_local_end(state, counts);
     }
 #if TK_LOCAL_ORDER
@@ -291,17 +291,17 @@ TK_INLINE const tk_count_t *tk_local_finished(uint32_t *state, uint32_t *ordered
 }
 
 /* Counts of a window: a stream of that length. */
-TK_INLINE const tk_count_t *tk_local_counts(const tk_sensor_t *input, uint32_t *first,
+TK_INLINE const tk_count_t *tk_local_counts(TK_GIVEN const tk_sensor_t *input, uint32_t *first,
                                             uint32_t *state)
 {
     uint32_t left = TK_LOCAL_HEIGHT;
     (void)first;
     tk_local_init(state);
     do {
-        (void)tk_local_push(state, input);
+        (void)tk_local_push(TK_GIVE state, input);
         input += TK_LOCAL_CHANNELS;
     } while (--left != 0u);
-    return tk_local_finished(state, state + TK_STATE_WORDS);
+    return tk_local_finished(TK_GIVE state, state + TK_STATE_WORDS);
 }
 
 #endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Distance to the nearest of some rows that are known. */
+#ifndef TK_PROTOTYPES_H
+#define TK_PROTOTYPES_H
+
+#include "tk_contract.h"
+
+#include "tk_input.h"
+
+/* The top 8 bits of quantized input i, -128 to 127; 0 of a constant one. */
+TK_INLINE int32_t tk_coarse(TK_GIVEN const tk_quantized_t *input, uint32_t i)
+{
+    return ((int32_t)input[i] >> (TK_INPUT_BITS - 8)) & tk_varying(TK_GIVE i);
+}
+
+/* Squared distance of input[TK_FEATURES] to the nearest prototype; proved to fit int32. */
+TK_SHARED int32_t tk_distance(TK_GIVEN const tk_quantized_t *input)
+{
+    const TK_FLASH uint32_t *words = tk_prototypes;
+    int32_t least = INT32_MAX;
+    uint32_t left = TK_PROTOTYPES;
+    do {
+        int32_t distance = 0;
+        uint32_t word = 0u;
+        uint32_t i = 0u;
+        do {
+            int32_t apart;
+            if (i % 8u == 0u) {
+                word = *words++;
+            }
+            /* 16 times the level at the top of the word, and 8 */
+            apart = tk_coarse(TK_GIVE input, i) - (((int32_t)word >> 28) * 16 + 8);
+            distance += apart * apart;
+            word <<= 4;
+        } while (++i != TK_FEATURES);
+        if (distance < least) {
+            least = distance;
+        }
+    } while (--left != 0u);
+    return least;
+}
+
+#endif

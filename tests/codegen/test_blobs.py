@@ -1,0 +1,311 @@
+"""A model as data: it replaces another one of its shape, and nothing else is opened."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import (
+    local_model,
+    random_model,
+    random_raw,
+    random_signal_stage,
+    random_stage,
+    with_linear,
+)
+from tinykernel.build.harness import run_rows
+from tinykernel.build.program import (
+    WARNING_FLAGS,
+    Platform,
+    build,
+    build_model,
+    find_platforms,
+    write_sources,
+)
+from tinykernel.build.toolchains import host_toolchain
+from tinykernel.codegen.audit import audit
+from tinykernel.codegen.blobs.blob import blob_bytes, render_blob
+from tinykernel.codegen.blobs.layout import difference
+from tinykernel.codegen.literals import table_rows
+from tinykernel.codegen.projects import export
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import Decision
+from tinykernel.model.integer import IntegerModel
+
+
+def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
+    """Return what training makes by default."""
+    model = random_model(
+        seed, n_features=40, diagonal_kind="int4", windows="half turns", one_scale=True,
+        zero_weights=False, n_blocks=n_blocks, n_classes=3, permutation="orbit", raw_dtype="int16",
+    )  # fmt: skip
+    starts = np.where(np.nonzero(model.row_kept)[1] % 2 == 0, 64, 128)
+    return replace(model, start=starts.astype(np.uint8))
+
+
+def decided(seed: int) -> IntegerModel:
+    """Return a model with margins by label, prototypes and a linear part."""
+    model = random_model(seed, n_features=30, n_classes=3, shared_scaler=True, kept="tail")
+    least = np.array([seed, 100 * seed, 7], np.uint32)
+    decision = Decision(
+        least, np.arange(64, dtype=np.uint8), 5 + seed % 3, 1.0, np.zeros(1, np.uint32),
+        np.full(1, 0.5), novelty_threshold=400 * seed,
+        prototypes=np.random.default_rng(seed).integers(-8, 8, (2, 30)).astype(np.int8),
+        margin_line=(1000 * seed, 3, seed % 32),
+    )  # fmt: skip
+    return replace(with_linear(model, seed, 4), decision=decision)
+
+
+def signal(seed: int) -> IntegerModel:
+    """Return a model of windows of a signal, which also streams."""
+    return local_model(random_signal_stage(seed, hop=16), seed, weight_bits=4)
+
+
+def image(seed: int) -> IntegerModel:
+    """Return a model of images."""
+    stage = random_stage(seed, height=8, width=8, average=1, size=(3, 3), padding=1, n_kernels=8,
+                         cells=(2, 4), level_bits=3)  # fmt: skip
+    return local_model(stage, seed, weight_bits=4, n_classes=3)
+
+
+KINDS: dict[str, Callable[[int], IntegerModel]] = {
+    "compact": compact, "decided": decided, "signal": signal, "image": image,
+}  # fmt: skip
+
+
+def pair(kind: str) -> tuple[IntegerModel, IntegerModel]:
+    """Return two models of the same shape, which hold different numbers."""
+    first = KINDS[kind](1)
+    others = (KINDS[kind](seed) for seed in itertools.count(2))
+    second = next(model for model in itertools.islice(others, 60) if not difference(first, model))
+    assert blob_bytes(first)[24:] != blob_bytes(second)[24:]
+    return first, second
+
+
+MAIN = """\
+#include <stdlib.h>
+#include <string.h>
+#include "first.h"
+#include "second_blob.h"
+#include "third_blob.h"
+#define ROWS {rows}
+static const first_input_t inputs[ROWS][FIRST_FEATURES] = {{
+{inputs}
+}};
+static const int32_t built_in[ROWS][FIRST_CLASSES] = {{
+{first}
+}};
+static const int32_t loaded[ROWS][FIRST_CLASSES] = {{
+{second}
+}};
+static first_scratch_t scratch;
+static int wrong(const first_model_t *model, const int32_t expected[][FIRST_CLASSES])
+{{
+    int32_t scores[FIRST_CLASSES];
+    int row, count = 0;
+    for (row = 0; row < ROWS; row++) {{
+        first_scores_with(model, inputs[row], scratch, scores);
+        count += memcmp(scores, expected[row], sizeof scores) != 0;
+    }}
+    return count;
+}}
+/* Open `size` bytes, of which not one more may be read. */
+static int status(const void *bytes, uint32_t size)
+{{
+    const first_model_t *model = NULL;
+    void *copy = malloc(size);
+    int found;
+    if (size != 0u) {{
+        memcpy(copy, bytes, size);
+    }}
+    found = (int)first_open(&model, copy, size);
+    if ((found == FIRST_OPENED) != (model != NULL)) {{
+        exit(10);
+    }}
+    free(copy);
+    return found;
+}}
+int main(void)
+{{
+    static uint32_t changed[SECOND_BLOB_BYTES / 4 + 1];
+    unsigned char *const bytes = (unsigned char *)changed;
+    const first_model_t *model = NULL;
+    uint32_t i;
+    if (first_open(&model, second_blob, SECOND_BLOB_BYTES + 4096u) != FIRST_OPENED) {{
+        return 1;
+    }}
+    if (wrong(&first_builtin, built_in) != 0 || wrong(model, loaded) != 0) {{
+        return 2;
+    }}
+    if (first_check() != 0 || first_fingerprint(model) == FIRST_FINGERPRINT) {{
+        return 3;
+    }}
+    for (i = 0u; i < SECOND_BLOB_BYTES; i++) {{
+        if (status(second_blob, i) != FIRST_TRUNCATED) {{
+            return 4;
+        }}
+        memcpy(bytes, second_blob, SECOND_BLOB_BYTES);
+        bytes[i] ^= (unsigned char)(1u << (i + i / 8u) % 8u);
+        if (status(bytes, SECOND_BLOB_BYTES) == FIRST_OPENED) {{
+            return 5;
+        }}
+    }}
+    for (i = 1u; i < 4u; i++) {{
+        memcpy(bytes + i, second_blob, SECOND_BLOB_BYTES);
+        if (first_open(&model, bytes + i, SECOND_BLOB_BYTES) != FIRST_MISALIGNED) {{
+            return 6;
+        }}
+    }}
+    if (status(third_blob, THIRD_BLOB_BYTES) != FIRST_OTHER_SHAPE) {{
+        return 7;
+    }}
+    memcpy(bytes, second_blob, SECOND_BLOB_BYTES);
+    changed[1]++;
+    return status(bytes, SECOND_BLOB_BYTES) == FIRST_OTHER_FORMAT ? 0 : 8;
+}}
+"""
+
+
+def rows_of(values: Any, c_type: str) -> str:
+    """Write rows as the initialiser of an array of arrays."""
+    return ",\n".join("{" + "".join(table_rows(row, c_type)) + "}" for row in values)
+
+
+def with_blobs(folder: Path, first: IntegerModel, *others: IntegerModel) -> list[Path]:
+    """Write the C of a model as data, and others beside it; return the folders of headers."""
+    files = render_sources(first, "first", as_data=True)
+    for name, model in zip(("second", "third"), others, strict=False):
+        files |= render_blob(model, name)
+    return [*write_sources(folder, files), folder / "src"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_opened_and_what_is_refused(
+    kind: str, tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    """A model of the same shape gives its scores; no byte less, no bit else, no other shape is."""
+    first, second = pair(kind)
+    third = random_model(1, n_features=20)
+    include = with_blobs(tmp_path, first, second, third)
+    raw = random_raw(first, 1, 5)
+    types = {"float32": "float", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t"}
+    text = MAIN.format(
+        rows=len(raw), inputs=rows_of(raw, types[first.raw_dtype]),
+        first=rows_of(first.scores(raw), "int32_t"), second=rows_of(second.scores(raw), "int32_t"),
+    )  # fmt: skip
+    (tmp_path / "main.c").write_text(text)
+    sources = [tmp_path / "main.c", tmp_path / "src" / "first.c"]
+    sources += [tmp_path / "blob" / f"{name}_blob.c" for name in ("second", "third")]
+    program = build(
+        Platform(host_toolchain([require_tool("gcc")])), sources, tmp_path, include=include,
+        flags=["-std=c99", "-O1", "-g", "-fsanitize=address,undefined"],
+    )  # fmt: skip
+    assert subprocess.run([str(program.path)]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("core", "kind"), [("cortex-m0", "compact"), ("cortex-m4", "signal"), ("esp32c3", "decided")]
+)
+def test_scores_on_cores(
+    core: str, kind: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Behind a pointer the tables are the same: every core gives the scores of Python."""
+    arm = core.startswith("cortex")
+    for tool in (("arm-none-eabi-gcc", "qemu-system-arm") if arm
+                 else ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")):  # fmt: skip
+        require_tool(tool)
+    model = KINDS[kind](1)
+    platform = find_platforms(find_target(core), "qemu")[0]
+    raw = random_raw(model, 1, 6)
+    got = run_rows(build_model(model, platform, tmp_path, as_data=True), model, {"raw": raw})
+    assert np.array_equal(got["raw"].scores, model.scores(raw))
+
+
+def test_a_second_model_shares_the_code(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """On Cortex-M4 another model of the shape costs its own bytes and a call or two."""
+    gcc = require_tool("arm-none-eabi-gcc")
+    first, second = pair("compact")
+    include = with_blobs(tmp_path, first, second)
+    main = """
+        #include "first.h"
+        #include "second_blob.h"
+        static first_scratch_t scratch;
+        static first_input_t input[FIRST_FEATURES];
+        volatile int label;
+        int main(void)
+        {
+            const first_model_t *model = &first_builtin;
+            label = first_predict_with(model, input, scratch);
+        #ifdef TWO
+            if (first_open(&model, second_blob, SECOND_BLOB_BYTES) == FIRST_OPENED) {
+                label = first_predict_with(model, input, scratch);
+            }
+        #else
+            (void)first_open(&model, (const void *)scratch, sizeof scratch);
+        #endif
+            return 0;
+        }
+    """
+    (tmp_path / "main.c").write_text(main)
+    sizes = []
+    for name in ("ONE", "TWO"):
+        elf = tmp_path / f"{name}.elf"
+        command = [gcc, "-mcpu=cortex-m4", "-mthumb", "-Os", "-std=c99", f"-D{name}",
+                   "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-nostartfiles",
+                   "-Wl,-e,main", "--specs=nosys.specs"]  # fmt: skip
+        command += [f"-I{path}" for path in include]
+        command += [
+            str(tmp_path / path) for path in ("main.c", "src/first.c", "blob/second_blob.c")
+        ]
+        subprocess.run([*command, "-o", str(elf)], check=True)
+        said = subprocess.run([gcc.replace("gcc", "size"), str(elf)], check=True,
+                              capture_output=True, text=True).stdout  # fmt: skip
+        sizes.append(int(said.splitlines()[1].split()[0]))
+    assert 0 <= sizes[1] - sizes[0] - len(blob_bytes(second)) <= 100
+
+
+def test_is_valid_cpp_without_warnings(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """The C of a model as data keeps the rules of all generated C."""
+    include = with_blobs(tmp_path, *pair("decided"))
+    flags = [f"-I{path}" for path in include] + ["-c", "-o", str(tmp_path / "o.o")]
+    for source in ("src/first.c", "blob/second_blob.c"):
+        path = str(tmp_path / source)
+        subprocess.run([require_tool("gcc"), *WARNING_FLAGS, *flags, path], check=True)
+        plain = [flag for flag in WARNING_FLAGS if not flag.startswith("-std")]
+        subprocess.run([require_tool("g++"), "-std=c++17", "-x", "c++", *plain, *flags, path],
+                       check=True)  # fmt: skip
+
+
+def test_the_difference_has_a_name() -> None:
+    """Whoever retrained a model must see which property changed."""
+    first = compact(1)
+    assert difference(first, first) == ""
+    assert difference(first, compact(1, n_blocks=4)) == "TK_BLOCKS is 4u, was 3u"
+
+
+def test_an_export_as_data(tmp_path: Path) -> None:
+    """The manifest remembers the switch, so that an audit generates the same C; so with a blob."""
+    model = compact(1)
+    export(model, None, tmp_path / "lib", name="first", format="library", as_data=True)
+    export(model, None, tmp_path / "blob", name="first", format="blob")
+    assert (tmp_path / "blob" / "first.bin").read_bytes() == blob_bytes(model)
+    assert json.loads((tmp_path / "lib" / "manifest.json").read_text())["as_data"] is True
+    for folder in ("lib", "blob"):
+        assert audit(tmp_path / folder, model).passes()
+        assert audit(tmp_path / folder, compact(2)).generated
+    for options, message in (({"as_data": True}, "leave --as-data out"),
+                             ({"ci": "github"}, "leave --ci out"),
+                             ({"vectors": np.zeros((1, 40))}, "leave rows")):  # fmt: skip
+        with pytest.raises(TinykernelError, match=message):
+            export(model, None, tmp_path / "no", name="first", format="blob", **options)
+    assert not (tmp_path / "no").exists()

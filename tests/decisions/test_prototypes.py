@@ -1,0 +1,100 @@
+"""Novelty by prototypes and margin: what it computes, and what it is fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel import calibrate, load
+from tinykernel.decisions.prototypes import (
+    MOST_BYTES,
+    as_levels,
+    fit_margin_line,
+    fit_prototypes,
+    nearest_means,
+)
+from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import margins
+from tinykernel.modelfile import save
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_novelty_is_the_specification(bits: int) -> None:
+    """Python's numbers are those of the formula, one row and prototype after the other."""
+    model = random_model(3, n_classes=4, bits=bits, n_features=11)
+    X = random_raw(model, 1, 300)
+    y = np.array(model.classes)[np.arange(300) % 4]
+    found = calibrate(model, X, y, false_alarms=0.1, known=(X[:100], y[:100])).model
+    decision = found.decision
+    assert decision is not None
+    assert decision.prototypes is not None
+    assert decision.margin_line is not None
+    bias, gain, steps = decision.margin_line
+    Q, margin = found.quantize_inputs(X), margins(found.scores(X))[1]
+    for row, (inputs, own) in enumerate(zip(Q.tolist(), margin.tolist(), strict=True)):
+        b = [0 if sign == 0 else q >> (bits - 8)
+             for q, sign in zip(inputs, model.sign.tolist(), strict=True)]  # fmt: skip
+        distance = min(
+            sum((x - (16 * level + 8)) ** 2 for x, level in zip(b, levels, strict=True))
+            for levels in decision.prototypes.tolist()
+        )
+        counted = min(own >> steps, (2**31 - 1) // gain)
+        assert found.novelty(X[row : row + 1])[0] == max(distance, bias - counted * gain)
+
+
+def test_prototypes_do_not_depend_on_the_order_of_clusters_and_fit() -> None:
+    """Clusters far apart are found, in at most the bytes that are allowed."""
+    rng = np.random.default_rng(0)
+    middles = np.array([[-100, -100], [-100, 100], [100, 0]])
+    rows = np.repeat(middles, 40, axis=0) + rng.integers(-9, 10, (120, 2))
+    found = nearest_means(rows, 3, rng)
+    assert np.abs(found[np.lexsort(found.T[::-1])] - middles).max() < 6
+    assert len(nearest_means(np.zeros((9, 2), dtype=np.int64), 4, rng)) == 1
+    assert as_levels(np.array([[-128, -1, 0, 127]])).tolist() == [[-8, -1, 0, 7]]
+    model = random_model(1, n_classes=3, n_features=40)
+    X, y = random_raw(model, 1, 900), np.array(model.classes)[np.arange(900) % 3]
+    prototypes = fit_prototypes(model, X, y)
+    assert len(prototypes) >= 3
+    assert prototypes.shape[0] * 20 <= MOST_BYTES
+    assert len(fit_prototypes(model, X, y, most_bytes=1)) == 1
+
+
+def test_a_margin_is_worth_the_distance_of_its_quantile() -> None:
+    """The margin that 5 % fall short of counts as the distance that 5 % exceed."""
+    rng = np.random.default_rng(1)
+    distance = rng.integers(1000, 9000, 5000).astype(np.int32)
+    margin = rng.integers(10**6, 10**8, 5000)
+    scores = np.stack([margin, np.zeros_like(margin)], axis=1).astype(np.int32)
+    (bias, gain, steps), used = fit_margin_line(scores, distance)
+    assert used.sum() == 1000
+    low = int(np.quantile(margin[used], 0.05))
+    far = np.quantile(distance[used], 0.95)
+    assert bias - (low >> steps) * gain == pytest.approx(far, rel=0.02)
+
+
+def test_bad_decisions_are_refused(tmp_path: Path) -> None:
+    """Prototypes, line and threshold go together, in their ranges; a model keeps them."""
+    model = random_model(3, n_classes=4)
+    X = random_raw(model, 1, 400)
+    y = np.array(model.classes)[np.arange(400) % 4]
+    found = calibrate(model, X, y, false_alarms=0.05, known=(X, y)).model
+    save(found, tmp_path / "m.tkm")
+    assert load(tmp_path / "m.tkm") == found
+    decision = found.decision
+    assert decision is not None
+    for wrong in ({"margin_line": None}, {"novelty_threshold": None}, {"prototypes": None},
+                  {"margin_line": (1, 0, 0)}, {"margin_line": (1, 1, 32)}):  # fmt: skip
+        with pytest.raises(TinykernelError, match="holds what it must not"):
+            replace(decision, **wrong)
+    with pytest.raises(TinykernelError, match="a level of a prototype"):
+        replace(decision, prototypes=np.full_like(decision.prototypes, 8))
+    with pytest.raises(TinykernelError, match="prototypes of 3 inputs"):
+        replace(found, decision=replace(decision, prototypes=decision.prototypes[:, :3]))
+    with pytest.raises(TinykernelError, match="0 rows beside 40 that tell what a margin"):
+        calibrate(model, X[:40], y[:40], false_alarms=0.05, known=(X, y))
+    with pytest.raises(TinykernelError, match="known rows go with"):
+        calibrate(model, X, y, known=(X, y))

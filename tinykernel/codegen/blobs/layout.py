@@ -1,0 +1,203 @@
+"""What of a packed model is its shape, and what is data that another model may bring.
+
+In a usual source much of a model is literals: a scaler that all inputs share, the scale of a block.
+Here all that training decides is in tables, so that a model that was trained again has the same
+macros. Those and the sizes of the tables are its shape. The tables are members of one structure, of
+fixed types, the widest first, so that it has no gaps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.packing import PackedModel, block_scales, pack
+from tinykernel.codegen.packing_local import sort_kernels
+from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model.prototypes import most_steps
+
+__all__ = ["difference", "pack_as_data", "shape_lines", "shape_number", "tables_of"]
+
+# Array of a scaler: macro, table, the type that it is used as, and that it is stored as.
+_SCALER = (
+    ("offset", "OFFSET", "offsets", "int32_t", "int32_t"),
+    ("multiplier", "MULTIPLIER", "multipliers", "uint32_t", "uint32_t"),
+    ("span", "SPAN", "spans", "uint32_t", "uint32_t"),
+    ("pre_shift", "PRE_SHIFT", "pre_shifts", "uint32_t", "uint8_t"),
+)
+
+
+def pack_as_data(model: IntegerModel) -> PackedModel:
+    """Pack a model so that its macros say what shape it has, and nothing of what it learned."""
+    packed = pack(model)
+    model = sort_kernels(model)
+    names = {definition.name for definition in packed.definitions}
+    used = model.sign != 0
+    parts = [*_scaler(model.scaler, used), *_inputs(model), *_decision(model)]
+    if model.local is not None:
+        channels = np.ones(model.local.channels, dtype=bool)
+        parts += _scaler(model.local.scaler, channels, "local_")
+    if "TK_SCALE(block)" in names:
+        parts += _scales(model)
+    if model.n_blocks and model.permutation.kind == "orbit":
+        parts += _orbit(model)
+    return _with_parts(packed, parts)
+
+
+def _with_parts(packed: PackedModel, parts: Parts) -> PackedModel:
+    """Put macros and tables in the place of those with the same names, or at the end."""
+    definitions: dict[str, Definition] = {d.name: d for d in packed.definitions}
+    tables: dict[str, Table] = {table.name: table for table in packed.tables}
+    for part in parts:
+        if isinstance(part, Table):
+            tables[part.name] = part
+        else:
+            before = definitions.get(part.name, part)
+            definitions[part.name] = replace(part, comment=part.comment or before.comment)
+    return replace(packed, definitions=tuple(definitions.values()), tables=tuple(tables.values()))
+
+
+def _scaler(scaler: InputScaler, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+    """Store a scaler: one value an array if no input that is used has another one, else all."""
+    arrays = {name: np.broadcast_to(a, used.shape) for name, a in scaler.arrays.items()}
+    first = int(np.argmax(used))
+    arrays = {name: np.where(used, values, values[first]) for name, values in arrays.items()}
+    shared = all(np.all(values == values[0]) for values in arrays.values())
+    parts: Parts = []
+    for name, macro, table, cast, stored in _SCALER:
+        if name not in arrays or (scaler.is_float and name == "pre_shift"):
+            continue
+        if scaler.is_float:
+            cast = stored = "float"
+        values = arrays[name][:1] if shared else arrays[name]
+        place = f"tk_{prefix}{table}[{0 if shared else 'i'}]"
+        use = place if cast == stored else f"(({cast}){place})"
+        parts += [
+            Definition(f"TK_{prefix.upper()}{macro}(i)", use),
+            Table(f"tk_{prefix}{table}", stored, values, "scaler", f"Scaler: {name}."),
+        ]
+    return parts
+
+
+def _inputs(model: IntegerModel) -> Parts:
+    """Store signs and constant inputs, whether there are any or not."""
+    constant = pair_words(model.sign == 0, even_high=False)
+    parts: Parts = [
+        flag("TK_CONSTANTS", True),
+        Table("tk_constants", "uint32_t", constant, "scaler", "Inputs that are ignored."),
+    ]
+    if model.n_blocks:
+        negative = pair_words(model.sign < 0, even_high=False)
+        parts += [
+            flag("TK_SIGNS", True),
+            Table("tk_signs", "uint32_t", negative, "scaler", "Inputs that change their sign (B)."),
+        ]
+    return parts
+
+
+def _scales(model: IntegerModel) -> Parts:
+    """Store the scale of each block, shifted already."""
+    scales = block_scales(model)
+    assert scales is not None
+    shifted = (scales.astype(np.uint64) << np.uint64(model.phase_shift)) & np.uint64(0xFFFFFFFF)
+    return [
+        Definition("TK_PHASE_SHIFT", "0", "is done already"),
+        Definition("TK_SCALE(block)", "tk_scales[block]"),
+        Table("tk_scales", "uint32_t", shifted, "windows", "Phase scale of each block, shifted."),
+    ]
+
+
+def _orbit(model: IntegerModel) -> Parts:
+    numbers = np.array([model.permutation.multiplier, model.permutation.increment])
+    return [
+        Definition("TK_ORBIT_MULTIPLIER", "tk_orbit[0]"),
+        Definition("TK_ORBIT_INCREMENT", "tk_orbit[1]"),
+        Table("tk_orbit", "uint32_t", numbers & (model.dimension - 1), "transform",
+              "Multiplier and increment of the permutation P."),
+    ]  # fmt: skip
+
+
+def _decision(model: IntegerModel) -> Parts:
+    decision = model.decision
+    if decision is None:
+        return []
+    parts: Parts = [
+        Definition("TK_CONFIDENCE_SHIFT", "tk_confidence_shift[0]"),
+        Table("tk_confidence_shift", "uint8_t", np.array([decision.shift]), "decision",
+              "From margins to places in the table of confidences."),
+    ]  # fmt: skip
+    if decision.novelty_threshold is not None:
+        least = np.array([decision.novelty_threshold])
+        parts += [
+            Definition("TK_NOVELTY_THRESHOLD", "tk_novelty_threshold[0]"),
+            Table("tk_novelty_threshold", "int32_t", least, "decision",
+                  "Largest novelty of a class."),
+        ]  # fmt: skip
+    if decision.margin_line is not None:
+        bias, gain, steps = decision.margin_line
+        line = np.array([bias, gain, steps, most_steps(gain)])
+        names = ("BIAS", "GAIN", "STEPS", "TOP")
+        uses = ("(int32_t)tk_novelty_line[0]", *(f"tk_novelty_line[{i}]" for i in (1, 2, 3)))
+        parts += [Definition(f"TK_NOVELTY_{name}", f"({use})")
+                  for name, use in zip(names, uses, strict=True)]  # fmt: skip
+        parts.append(Table("tk_novelty_line", "uint32_t", line, "decision",
+                           "What a margin is worth as a distance."))  # fmt: skip
+    if decision.rejects:
+        margins = np.broadcast_to(decision.thresholds, (model.n_classes,))
+        parts += [
+            Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"),
+            Table("tk_thresholds", "uint32_t", margins, "decision",
+                  "Least margin of an answer, by label."),
+        ]  # fmt: skip
+    return parts
+
+
+def tables_of(packed: PackedModel) -> list[Table]:
+    """List the tables in the order of the structure."""
+    return sorted(packed.tables, key=lambda table: -table.n_bytes // table.values.size)
+
+
+def shape_lines(model: IntegerModel, packed: PackedModel) -> list[str]:
+    """Say all that two models have in common when one can take the place of the other."""
+    lines = [f"{d.name} {d.value}" for d in packed.definitions]
+    lines += [f"{t.name} {t.c_type} {t.values.size}" for t in tables_of(packed)]
+    lines.append(f"raw {model.raw_dtype} {model.n_inputs}")
+    if model.local is not None:
+        lines.append(f"hop {model.local.hop}")
+    if model.values is not None:
+        lines.append(f"scale_shift {model.values.shift}")
+    return lines
+
+
+def shape_number(lines: list[str]) -> int:
+    """Return the 32 bits by which a program knows the shape."""
+    digest = hashlib.sha256("\n".join(lines).encode()).digest()
+    return int.from_bytes(digest[:4], "little")
+
+
+def difference(old: IntegerModel, new: IntegerModel) -> str:
+    """Say by what the shape of a model differs from that of another one; empty if by nothing."""
+    had, has = (
+        dict(line.split(" ", 1) for line in shape_lines(model, pack_as_data(model)))
+        for model in (old, new)
+    )
+    for name in {**had, **has}:
+        if had.get(name) != has.get(name):
+            return f"{name} is {has.get(name, 'missing')}, was {had.get(name, 'missing')}"
+    return ""
+
+
+def check_alike(old: IntegerModel, new: IntegerModel) -> None:
+    """Raise a TinykernelError if a model cannot take the place of another one."""
+    found = difference(old, new)
+    if found:
+        raise TinykernelError(f"not of the same shape: {found}")
+    names: tuple[Any, Any] = (old.classes, new.classes)
+    if names[0] != names[1]:
+        raise TinykernelError(f"not of the same classes: {names[1]}, were {names[0]}")
