@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.data.formats import Part
 from tinykernel.data.selection import gaps_in_words
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 __all__ = [
     "as_classes",
@@ -259,8 +260,7 @@ def needed_labels(part: Part) -> NDArray[Any]:
 
 def shown(label: object) -> str:
     """Return a label as a message can hold it: in one line, and not too long."""
-    text = str(label)
-    text = text if text.isprintable() else repr(text)[1:-1]
+    text = visible(str(label))
     return text if len(text) <= 40 else text[:37] + "..."
 
 

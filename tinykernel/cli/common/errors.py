@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 __all__ = [
     "FAILED",
@@ -113,7 +114,7 @@ def fail(message: str) -> None:
         What is wrong, where, and what to do. Line breaks become spaces.
     """
     prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
-    typer.echo(f"{prefix} {' '.join(message.split())}", err=True)
+    typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
 
 
 def with_options(message: str, options: Mapping[str, str]) -> str:
