@@ -124,6 +124,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
+        **({} if integer.prototypes is None else {"prototypes": len(integer.prototypes)}),
         **_decision(integer),
     }
 
@@ -159,6 +160,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("constant inputs", str(constant) if constant else ""),
         ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
         ("values", _values(integer)),
+        ("prototypes", _prototypes(integer)),
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
@@ -170,6 +172,13 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         *_decision_in_words(integer),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
+
+
+def _prototypes(integer: IntegerModel) -> str:
+    """Say of a model of one class what is novel to it."""
+    if integer.prototypes is None:
+        return ""
+    return f"{len(integer.prototypes)}; novel above a distance of {-int(integer.offset[0])}"
 
 
 def _novel_words(decision: Decision) -> str:

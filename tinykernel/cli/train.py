@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.calibrate import parse_share
+from tinykernel.cli.common.one_class import (
+    FalseAlarmsOption,
+    OneClassOption,
+    PrototypesOption,
+    check_alone,
+    train_one_class,
+)
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
@@ -27,6 +33,7 @@ from tinykernel.cli.common.parsing import (
     columns_in,
     image_shape_in,
     input_bits_in,
+    parse_share,
     quantiles_in,
     share_in,
     width_in,
@@ -65,7 +72,7 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
     "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
-    "input_type", "reject_error", "calibration_size",
+    "input_type", "reject_error", "calibration_size", "one_class", "false_alarms", "n_prototypes",
 )  # fmt: skip
 _RECORDINGS = "Recordings"
 _DECISIONS = "Decisions"
@@ -346,12 +353,15 @@ def train_command(
         _option(
             _DECISIONS,
             "--calibration-size",
-            "part of the training rows that is kept aside for --reject-error",
+            "part of the training rows that is kept aside for --reject-error or --one-class",
             min=0.01,
             max=0.9,
             show_default="0.2",
         ),
     ] = None,
+    one_class: OneClassOption = False,
+    false_alarms: FalseAlarmsOption = None,
+    n_prototypes: PrototypesOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -368,6 +378,10 @@ def train_command(
 
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
+    check_alone(ctx)
+    if one_class:
+        train_one_class(ctx.params, budget)
+        return
     check_method(ctx, method)
     _check_task(ctx.params)
     share = share_in(validation)

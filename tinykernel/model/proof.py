@@ -235,7 +235,7 @@ def _distance_ranges(prototypes: NDArray[Any], offset: NDArray[Any]) -> list[Ran
     most, least = farthest(prototypes), int(offset[0])
     end = max(abs(least), abs(least + most))
     return [
-        Range("distance", 0, most, 0, _INT32_LIMIT),
+        Range("distance", 0, most, -_INT32_LIMIT, _INT32_LIMIT),
         Range("score", -end, end, -_INT32_LIMIT, _INT32_LIMIT),
     ]
 

@@ -83,6 +83,8 @@ def model_words(model: IntegerModel) -> str:
         n_inputs = f"{model.n_features} counts"
     if model.n_components:
         parts.append(f"{model.n_components} components of {n_inputs}")
+    if model.prototypes is not None:
+        parts.append(f"{len(model.prototypes)} prototypes of {n_inputs}")
     if model.linear is not None:
         from tinykernel.codegen.packing_linear import weight_bits
 
