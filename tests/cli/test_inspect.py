@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from tests.cli.tools import run
+from tests.firmware.local_models import local_model, random_stage
+from tinykernel import save
 
 
 def test_inspect(work):
@@ -16,3 +18,26 @@ def test_inspect(work):
     text = run("inspect", work / "gesture.pkl").stdout
     assert "second transform" in text
     assert found["fingerprint"][:16] in text
+
+
+def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
+    """No line about components that are not there, words for what a program wrote, no digests."""
+    model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)
+    search = {"trials": 7, "chosen": "compact", "log_loss_usual": 0.5, "log_loss": 0.25}
+    about = {
+        "sizes": {"flash": 2000, "ram": 300, "measured": "estimate"}, "budget": 4096,
+        "training_rows": {"rows": 60, "digests": [11111, 22222]}, "search": search,
+        "calibration_rows": {"rows": 9, "digests": [33333]}, "medians": [1.5, 2.0],
+        "inputs": ["ax", "ay"], "accuracy": {"test_accuracy": 0.975, "train_accuracy": 1.0},
+    }  # fmt: skip
+    save(model, tmp_path / "m.tkm", about)
+    result = run("inspect", tmp_path / "m.tkm")
+    assert result.exit_code == 0, result.output
+    lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
+    assert "12 kernels on images of 8 x 8" in lines["consists of"]
+    assert lines.keys().isdisjoint({"components", "permutation P", "halved stages"})
+    assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["takes"]
+    assert "log loss 0.500 with usual values, 0.250 with these" in lines["search"]
+    assert "ax 1.5, ay 2.0" in lines["medians"]
+    assert "100.00 % of the train rows, 97.50 % of the test rows" in lines["accuracy"]
+    assert not any(digits in result.stdout for digits in ("11111", "33333", "{", "_rows"))

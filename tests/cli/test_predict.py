@@ -44,5 +44,5 @@ def test_wrong_number_of_features(work, tmp_path):
     for command in (("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
                     ("verify", work / "gesture.tkm", "--data", tmp_path / "wide.npz")):  # fmt: skip
         message = failed(*command)
-        assert "7 features" in message
+        assert "7 inputs" in message
         assert "takes 5" in message

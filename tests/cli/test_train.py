@@ -58,7 +58,7 @@ def test_model_remembers_its_columns(tmp_path, suffix):
     assert run("verify", model, "--data", table, "--target", "host").exit_code == 0
     table.write_text("\n".join(["a,c,b,d,e,label", *lines]))
     for command in (("verify", model, "--data", table), ("predict", model, table)):
-        assert "feature 2 is 'c' where the model was trained with 'b'" in failed(*command)
+        assert "input 2 is 'c' where the model was trained with 'b'" in failed(*command)
     assert (
         run("export", model, "--target", "host", "-o", tmp_path / "out", "--quiet").exit_code == 0
     )
@@ -215,17 +215,17 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--method", "paper", "--validation", "f.npz"), "--validation: only for", 2),
         (("--seed", "99999999999"), "4294967295", 2),
         (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
-        (("--budget", "8KB", "--input-bits", "many"), "input_bits must be one of", 1),
+        (("--budget", "8KB", "--input-bits", "many"), "--input-bits must be one of", 1),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:-1"), "write KIND or KIND:AMOUNT", 2),
-        (("--augment", "shift:1"), "needs the image_shape", 1),
+        (("--augment", "shift:1"), "needs the --image-shape, e.g.", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
-        (("--image-shape", "2x2"), "a local stage has none; give n_kernels", 1),
+        (("--image-shape", "2x2"), "--n-components: a local stage has none; give --n-kernels", 1),
         (("--budget", "8KB", "--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
         (("--layout", "tiny"), "layout", 1),
         (("-p", 65537), "at most 65536", 1),
-        (("--class-weight", "heavy"), "class_weight must be one of", 1),
+        (("--class-weight", "heavy"), "--class-weight must be one of", 1),
         (("--budget", "500"), "no model for this data fits", 1),
     ],
 )
@@ -235,6 +235,19 @@ def test_bad_values(data, tmp_path, options, expected, status):
     message = failed("train", data, "-o", tmp_path / "m.tkm", "-q", *chosen, status=status)
     assert expected in " ".join(message.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_shape_that_rows_cannot_have_is_refused_at_once(data, tmp_path, monkeypatch):
+    """Before anything is sought or trained, and by the name of the option."""
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("tinykernel.budget.fitting.sizes_that_fit", never)
+    for option in ("--image-shape", "--window-shape"):
+        command = ("train", data, "-o", tmp_path / "m.tkm", "-q", option, "2x2")
+        said = f"error: {option}: 2 x 2 makes 4 values, but rows have 5 inputs"
+        assert failed(*command).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,16 @@ def test_the_recommended_model_is_written(work, tuned):
     assert "recommended" in shown.stdout
 
 
+def test_the_page_of_a_tuned_model_shows_its_curve(work, tuned, require_tool):
+    """report --html draws accuracy against size; not of a model that was not tuned."""
+    require_tool("matplotlib")
+    for model, shown in ((tuned / "best.tkm", True), (work / "gesture.tkm", False)):
+        page = tuned / "page.html"
+        made = run("report", model, "-t", "cortex-m0plus", "--compiler", "none", "--html", page)
+        assert made.exit_code == 0, made.output
+        assert ("Models that were compared when this one was chosen" in page.read_text()) == shown
+
+
 def test_pick_trains_nothing(work, tuned, monkeypatch):
     """--pick writes another size from the journal; a size that is not there is one line."""
 

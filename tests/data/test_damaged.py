@@ -148,8 +148,8 @@ def test_encrypted_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
-        ({"X": np.zeros((5, 3, 0)), "y": np.arange(5)}, "is empty (5 rows, 0 features)"),
-        ({"X": np.zeros((0, 3, 2)), "y": np.zeros(0)}, "is empty (0 rows, 6 features)"),
+        ({"X": np.zeros((5, 3, 0)), "y": np.arange(5)}, "is empty (5 rows, 0 inputs)"),
+        ({"X": np.zeros((0, 3, 2)), "y": np.zeros(0)}, "is empty (0 rows, 6 inputs)"),
         ({"X": np.zeros((4, 2)), "y": np.arange(4) % 2, "group": np.array(3)}, "there are 1 group"),
         ({"X": np.zeros((2, 2)), "y": np.array([b"\xff\xfe", b"a"])}, "no text in UTF-8"),
         ({"X": np.zeros((2, 2)), "y": np.array([0.0, 1e300])}, "row 1 has 1e+300"),

@@ -293,7 +293,7 @@ def test_wrong_number_of_features(tmp_path):
     """Rows of another width than the model takes are refused, with both numbers."""
     file = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
     message = refused(file, load=load_rows, n_features=7)
-    assert "has 3 features" in message
+    assert "has 3 inputs" in message
     assert "takes 7" in message
 
 
@@ -302,14 +302,14 @@ def test_columns_in_another_order_are_refused(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("b,a,label\n1,2,0\n4,5,1\n")
     message = refused(file, load=load_rows, n_features=2, feature_names=("a", "b"))
-    assert "feature 1 is 'b' where the model was trained with 'a'" in message
+    assert "input 1 is 'b' where the model was trained with 'a'" in message
     assert "bring the columns into its order" in message
     message = refused(file, load=load_rows, n_features=2, feature_names=("b", "c"))
-    assert "feature 2 is 'a' where the model was trained with 'c'; rename" in message
+    assert "input 2 is 'a' where the model was trained with 'c'; rename" in message
     assert load_rows(file, n_features=2, feature_names=("b", "a")).X.tolist() == [[1, 2], [4, 5]]
     file.write_text(" b,a ,label\n1,2,0\n")
     assert load_rows(file, feature_names=("b", "a")).y.tolist() == [0]
-    assert "has 2 features" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
+    assert "has 2 inputs" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
     bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
     assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
 
@@ -365,7 +365,7 @@ def test_numbers_that_the_firmware_cannot_hold(tmp_path):
         (",ax,label\n0,1,a\n", "column 1 has no name"),
         ("", "is empty"),
         ("ax,label\n", "is empty (0 rows"),
-        ("label\na\nb\n", "is empty (2 rows, 0 features)"),
+        ("label\na\nb\n", "is empty (2 rows, 0 inputs)"),
         ("ax,label\n1,a\n2,a\n", "one class only"),
         ("ax,label\n1,a\n2,b\n3,b\n", "the class a has one row"),
         ("ax,label\n1,0.5\n2,0.7\n3,0.5\n4,0.7\n", None),
@@ -425,7 +425,7 @@ def test_not_text(tmp_path):
                 "X_test": np.zeros((4, 3)),
                 "y_test": np.arange(4),
             },
-            "X_test has 3 features, X_train has 2",
+            "X_test has 3 inputs, X_train has 2",
         ),
     ],
 )

@@ -97,6 +97,25 @@ def test_no_warning(
         assert finished.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("compiler", "flag"),
+    [("gcc", "-ffast-math"), ("gcc", "-funsafe-math-optimizations"), ("gcc", "-ffinite-math-only"),
+     ("clang", "-Ofast"), ("clang", "-ffinite-math-only")],
+)  # fmt: skip
+def test_arithmetic_of_other_rules_is_refused(
+    require_tool: Callable[[str], str], tmp_path: Path, compiler: str, flag: str
+) -> None:
+    """Options that lose NaN or reorder float operations stop the build, and say which it is."""
+    _project(tmp_path, "sign diagonal")
+    finished = subprocess.run(
+        [require_tool(compiler), "-std=c99", flag, f"-I{tmp_path / 'include'}", "-fsyntax-only",
+         f"-I{tmp_path / 'lib/tinykernel/src'}", str(tmp_path / "src" / "gesture.c")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 1
+    assert "compile the model without -ffast-math" in finished.stderr
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """Static analysis of the generated C finds nothing."""

@@ -29,6 +29,7 @@ from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
 from tinykernel.cli.tune import tune_command
 from tinykernel.cli.verify import verify_command
+from tinykernel.text import visible
 
 __all__ = ["app", "main"]
 
@@ -107,4 +108,4 @@ def main() -> None:
 
 
 def _one_line(message: Warning | str, *_: object, **__: object) -> str:
-    return f"warning: {' '.join(str(message).split())}\n"
+    return f"warning: {visible(' '.join(str(message).split()))}\n"

@@ -10,10 +10,12 @@ import typer
 from tinykernel.cli.common.curve import print_curve
 from tinykernel.cli.common.options import JsonOption, ModelArgument, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.cli.common.trained import model_words
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
     from tinykernel.model.decision import Decision
+    from tinykernel.model.proof import Range
 
 __all__ = ["inspect_command"]
 
@@ -37,6 +39,7 @@ def inspect_command(
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
+    from tinykernel.reporting.training import training_in_words
 
     if proof is not None:
         check_output_file(proof, (".json",), [model])
@@ -61,8 +64,7 @@ def inspect_command(
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if said:
         typer.echo("\nWhat the file says of its training:")
-        told = ((name, _plain(value)) for name, value in sorted(said.items()) if name != "tune")
-        print_pairs(told)
+        print_pairs(training_in_words(said))
         print_curve(said.get("tune"))
     typer.echo("\nProved for every possible input:")
     print_table(
@@ -73,12 +75,18 @@ def inspect_command(
                 str(stage.low),
                 str(stage.high),
                 f"{stage.limit_low}..{stage.limit_high}",
-                percent(max(stage.low / stage.limit_low, stage.high / stage.limit_high)),
+                percent(_used(stage)),
             )
             for stage in ranges
         ),
         right=["lowest", "highest", "limit", "used"],
     )
+
+
+def _used(stage: Range) -> float:
+    """Return which share of its type a stage may use; a limit of 0 is no share."""
+    ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
+    return max(end / limit for end, limit in ends if limit)
 
 
 def _write_proof(integer: IntegerModel, proof: Path) -> None:
@@ -94,14 +102,6 @@ def checker() -> Path:
     from tinykernel.resources import folder
 
     return folder("firmware") / "check_proof.py"
-
-
-def _plain(value: Any) -> str:
-    """Write what a file says in one line, without the digests of the training rows."""
-    if isinstance(value, dict):
-        shown = (f"{key} {_plain(item)}" for key, item in value.items() if key != "digests")
-        return ", ".join(shown)
-    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
@@ -121,6 +121,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "diagonal": integer.diagonal_kind,
         "halvings_first": [int(halve) for halve in integer.halve_first],
         "halvings_second": [int(halve) for halve in integer.halve_second],
+        "small_code": integer.small_code,
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
@@ -148,29 +149,45 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
-    facts = _facts(integer)
+    facts, unit = _facts(integer), f"{integer.raw_dtype}, used as {integer.input_dtype}"
     names = ", ".join(map(str, integer.classes[:_CLASSES_SHOWN]))
     names += ", ..." if integer.n_classes > _CLASSES_SHOWN else ""
-    constant = facts["constant_features"]
-    blocks = f"{integer.n_blocks} block{'s' if integer.n_blocks > 1 else ''}"
+    constant, stage = facts["constant_features"], integer.local
+    inputs = f"{integer.n_features} x {unit}"
+    if stage is not None:
+        shape = " x ".join(map(str, stage.shape))
+        what = "samples and channels" if stage.is_signal else "pixels"
+        inputs = f"{shape} {what} of {stage.scaler.raw_dtype}"
     return [
         ("file", size(file_size)),
-        ("inputs", f"{integer.n_features} x {integer.raw_dtype}, used as {integer.input_dtype}"),
-        ("", ""),
+        ("consists of", model_words(integer)),
+        ("inputs", inputs),
+        ("counts", "" if stage is None else f"{integer.n_features} x {unit}"),
         ("constant inputs", str(constant) if constant else ""),
         ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
         ("values", _values(integer)),
         ("prototypes", _prototypes(integer)),
+        *_components_in_words(integer, facts["zero_weights"]),
+        *_decision_in_words(integer),
+        ("fingerprint", integer.fingerprint()[:16]),
+    ]
+
+
+def _components_in_words(integer: IntegerModel, zeros: float) -> list[tuple[str, str]]:
+    """Say how the components are made, where there are some."""
+    if not integer.n_components:
+        return []
+    blocks = f"{integer.n_blocks} block{'s' if integer.n_blocks > 1 else ''}"
+    return [
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
-        ("weights", f"ternary, {percent(facts['zero_weights'])} zero"),
+        ("their weights", f"1 and -1, {percent(zeros)} zero" if zeros else "1 and -1"),
+        ("code", "small" if integer.small_code else ""),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
         ("permutation P", integer.permutation.kind),
         (
             "halved stages",
             f"first {_stages(integer.halve_first)}, second {_stages(integer.halve_second)}",
         ),
-        *_decision_in_words(integer),
-        ("fingerprint", integer.fingerprint()[:16]),
     ]
 
 

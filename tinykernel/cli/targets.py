@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import JsonOption
+from tinykernel.cli.common.options import JsonOption, TargetsOption, expand_targets
 from tinykernel.cli.common.output import print_json, print_table, size
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["targets_command"]
 
+# Boards of a core that are named in its line.
+_ALSO = 4
+
 
 def targets_command(
     tools: Annotated[
@@ -26,11 +29,15 @@ def targets_command(
     ] = False,
     fits: Annotated[
         Path | None,
-        typer.Option("--fits", metavar="MODEL", help="which boards hold this model"),
+        typer.Option("--fits", metavar="MODEL", help="which boards hold this model, by core"),
     ] = None,
+    target: TargetsOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
-    """List the processors, their boards and frameworks, or the boards that hold a model."""
+    """List the processors, their boards and frameworks, or the boards that hold a model.
+
+    With --target it is about the boards of these processors alone; --fits then names each.
+    """
     from tinykernel.codegen.boards import boards_of
     from tinykernel.codegen.targets import TARGETS
     from tinykernel.errors import TinykernelError
@@ -38,9 +45,11 @@ def targets_command(
     if fits is not None:
         if tools:
             raise TinykernelError("--fits and --tools are two questions: ask one at a time")
-        _show_fits(fits, as_json)
+        _show_fits(fits, target, as_json)
         return
 
+    names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
+    chosen = [TARGETS[name] for name in names]
     rows: list[dict[str, Any]] = [
         {
             "target": target.name,
@@ -62,7 +71,7 @@ def targets_command(
                 if board.name
             ],
         }
-        for target in TARGETS.values()
+        for target in chosen
     ]
     if tools:
         for row in rows:
@@ -75,7 +84,7 @@ def targets_command(
             ((row["target"], ", ".join(row["compilers"]) or "none") for row in rows),
         )
     else:
-        _print(TARGETS.values())
+        _print(chosen)
 
 
 def _compilers(target: str) -> list[str]:
@@ -130,32 +139,78 @@ def _clock(board: Board) -> str:
     return f"{board.clock // 1_000_000} MHz"
 
 
-def _show_fits(path: Path, as_json: bool) -> None:
-    """Print which boards hold a model, and how much each has left."""
+def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
+    """Print which boards hold a model, and how much they have left."""
+    from tinykernel.codegen.targets import TARGETS
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    rows = _fits(as_integer_model(load(path)))
+    names = expand_targets(asked, TARGETS)[0] if asked else []
+    rows = [row for row in _fits(as_integer_model(load(path)))
+            if not asked or TARGETS[row["target"]].core in _cores(names)]  # fmt: skip
     if as_json:
         print_json(rows)
         return
     holding = [row for row in rows if row["fits"]]
+    if asked:
+        _print_each(holding)
+    else:
+        _print_by_core(holding)
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["fits"]:
+            lacking.setdefault(row["problem"], []).append(row["board"])
+    for problem, boards in lacking.items():
+        typer.echo(f"{', '.join(boards)}: {problem}")
+    typer.echo(f"{len(holding)} of {len(rows)} boards hold it" + (
+        "" if asked or not holding else "; each of a core, with what is left: --target CORE"
+    ))  # fmt: skip
+    typer.echo(
+        "estimated without a compiler: tables, code, scratch and stack of the model; what the "
+        "framework and the rest of the program take comes on top"
+    )
+
+
+def _cores(names: Iterable[str]) -> set[str]:
+    """Return the cores of targets: boards are listed under these."""
+    from tinykernel.codegen.targets import TARGETS
+
+    return {TARGETS[name].core for name in names}
+
+
+def _print_each(rows: Iterable[dict[str, Any]]) -> None:
+    """Print a line a board."""
     print_table(
         ("board", "target", "flash left", "RAM left", "clock", "name on the box"),
         (
             (row["board"], row["target"], size(row["flash_left"]), size(row["ram_left"]),
              f"{row['clock'] // 1_000_000} MHz", row["title"])
-            for row in holding
+            for row in rows
         ),
         right=("flash left", "RAM left", "clock"),
     )  # fmt: skip
+
+
+def _print_by_core(rows: Iterable[dict[str, Any]]) -> None:
+    """Print a line a core: how many boards, and the smallest of them."""
+    by_core: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        if not row["fits"]:
-            typer.echo(f"{row['board']}: {row['problem']}")
-    typer.echo(
-        "estimated without a compiler: tables, code, scratch and stack of the model; what the "
-        "framework and the rest of the program take comes on top"
-    )
+        by_core.setdefault(row["target"], []).append(row)
+    columns = ("core", "boards", "the smallest", "flash left", "RAM left", "clock", "also")
+    print_table(
+        columns,
+        (
+            (core, str(len(boards)), boards[0]["board"], size(boards[0]["flash_left"]),
+             size(boards[0]["ram_left"]), f"{boards[0]['clock'] // 1_000_000} MHz",
+             ", ".join(row["board"] for row in boards[1:_ALSO]) + _more(boards))
+            for core, boards in by_core.items()
+        ),
+        right=("boards", "flash left", "RAM left", "clock"),
+    )  # fmt: skip
+
+
+def _more(boards: list[dict[str, Any]]) -> str:
+    return ", ..." if len(boards) > _ALSO else ""
 
 
 def _fits(model: IntegerModel) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.text import in_code_span
 
 __all__ = [
     "default_folder",
@@ -215,6 +216,7 @@ def _template(text: str) -> jinja2.Template:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    engine.filters["code"] = in_code_span
     return engine.from_string(text)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.data.formats import Part
 from tinykernel.data.selection import gaps_in_words
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 __all__ = [
     "as_classes",
@@ -69,15 +70,15 @@ def checked_part(
         raise TinykernelError(f"{what} holds {kind}; it must hold numbers")
     if X.ndim < 2:
         raise TinykernelError(
-            f"{what} has shape {X.shape}; it must have two dimensions, rows and features"
+            f"{what} has shape {X.shape}; it must have two dimensions, rows and inputs"
         )
     X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     if not X.size:
-        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} features)")
+        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} inputs)")
     if n_features is not None and X.shape[1] != n_features:
         verb = "takes" if like == "the model" else "has"
-        raise TinykernelError(f"{what} has {X.shape[1]} features, {like} {verb} {n_features}")
+        raise TinykernelError(f"{what} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
     y = None if part.y is None else _clean_values(part, part.y) if values else (
         _clean_labels(part, part.y)
@@ -149,7 +150,7 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
             if sorted(columns) == sorted(feature_names):
                 advice = "bring the columns into its order"
             raise TinykernelError(
-                f"{part.file}: feature {number} is {found!r} where the model was trained with "
+                f"{part.file}: input {number} is {found!r} where the model was trained with "
                 f"{name!r}; {advice}"
             )
 
@@ -259,8 +260,7 @@ def needed_labels(part: Part) -> NDArray[Any]:
 
 def shown(label: object) -> str:
     """Return a label as a message can hold it: in one line, and not too long."""
-    text = str(label)
-    text = text if text.isprintable() else repr(text)[1:-1]
+    text = visible(str(label))
     return text if len(text) <= 40 else text[:37] + "..."
 
 

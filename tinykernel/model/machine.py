@@ -72,6 +72,8 @@ class KernelMachine:
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
     units : ValueUnits, optional
         Of a regressor: how outputs become values.
+    small_code : bool
+        Whether the firmware is to have little code rather than few instructions.
     """
 
     classes: tuple[object, ...]
@@ -95,6 +97,7 @@ class KernelMachine:
     linear: NDArray[np.int8] | None = None
     linear_scale: float = 1.0
     units: ValueUnits | None = None
+    small_code: bool = False
 
     @property
     def n_features(self) -> int:

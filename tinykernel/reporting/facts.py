@@ -16,15 +16,8 @@ __all__ = [
     "InputRange",
     "coverage_of",
     "input_ranges",
-    "training_in_words",
     "tuning_points",
 ]
-
-# Keys of a model file that a page says in its own words, or not at all.
-_SAID = {
-    "data", "split", "label", "groups", "training_rows", "target", "budget", "sizes", "tune",
-    "recordings", "medians", "inputs",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,29 +132,6 @@ def _together(ranges: Sequence[InputRange], word: str) -> list[InputRange]:
         )
         for first, last in found
     ]  # fmt: skip
-
-
-def training_in_words(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a model file says of its training, as names and values."""
-    pairs = [("data", str(about.get("data", ""))), ("split", str(about.get("split", "")))]
-    pairs += [(name, str(about.get(name, ""))) for name in ("label", "groups")]
-    recordings, inputs = about.get("recordings"), about.get("inputs")
-    if isinstance(recordings, dict):
-        words = [f"{recordings.get('window')} samples, hop {recordings.get('hop')}"]
-        if recordings.get("rate"):
-            words.append(f"{recordings['rate']:g} samples a second")
-        pairs.append(("windows", ", ".join(words)))
-    if isinstance(inputs, list):
-        pairs.append(("columns taken", ", ".join(map(str, inputs))))
-    others = ((name, value) for name, value in sorted(about.items()) if name not in _SAID)
-    pairs += [(name.replace("_", " "), _plain(value)) for name, value in others]
-    return [(name, value) for name, value in pairs if value]
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
-    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
 
 
 def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:

@@ -16,8 +16,10 @@ from tinykernel.evaluation import Evaluation
 from tinykernel.measure.report import format_kb
 from tinykernel.reporting import drawing
 from tinykernel.reporting.costs import Cost, Supply, format_clock
-from tinykernel.reporting.facts import input_ranges, training_in_words, tuning_points
+from tinykernel.reporting.facts import input_ranges, tuning_points
 from tinykernel.reporting.page import ReportPage
+from tinykernel.reporting.training import training_in_words
+from tinykernel.text import visible
 
 __all__ = ["html_page", "markdown_page"]
 
@@ -42,10 +44,16 @@ def _rendered(template: str, page: ReportPage, **more: Any) -> str:
         loader=jinja2.FileSystemLoader(resources.folder("templates") / "report"),
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, autoescape=template.endswith(".html.j2"),
+        finalize=_shown,
     )  # fmt: skip
     engine.filters |= {"kb": format_kb, "percent": _percent, "clock": format_clock,
                        "number": _number, "cell": _cell}  # fmt: skip
     return engine.get_template(template).render(_context(page) | more)
+
+
+def _shown(value: Any) -> Any:
+    """Let no label turn the direction of the page; pictures and macros are Markup."""
+    return visible(value) if type(value) is str else value
 
 
 def _context(page: ReportPage) -> dict[str, Any]:
@@ -60,7 +68,7 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "classes": [] if judged is None else _classes(judged),
         "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
         "answered": [] if page.coverage is None else _answered(page),
-        "training": training_in_words(page.about),
+        "training": training_in_words(page.about, whole=False),
         "trained_rows": _trained_rows(page),
         "inputs": input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,
@@ -157,7 +165,7 @@ def _number(value: float | None) -> str:
 
 def _cell(value: object) -> str:
     """Escape text for a cell of a Markdown table: no markup, no mention of anybody."""
-    text = " ".join(str(value).split())
+    text = visible(" ".join(str(value).split()))
     return re.sub(r"[\\`*_{}\[\]<>|#~&@$]", lambda found: f"&#{ord(found[0])};", text)
 
 

@@ -47,7 +47,7 @@ from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import smoothed
 from tinykernel.training.windows import Arithmetic
 
-__all__ = ["TrainingResult", "check_rows", "fit"]
+__all__ = ["TrainingResult", "check_rows", "check_width", "fit"]
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]
@@ -151,6 +151,7 @@ def fit(
     shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
     history = learner.run(held, options.patience, augmented=shifted)
     machine = _machine(learner, transform, data)
+    machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(
         machine, recipe, learner.sigma, trials, history.epochs, history.interrupted, outcome
     )
@@ -172,9 +173,8 @@ def _without_components(
 # -- preparation ----------------------------------------------------------------------------------
 
 
-def check_rows(data: TrainSet, options: TrainerOptions) -> None:
-    """Refuse options that do not fit to the rows, or would have no use."""
-    n_inputs = data.X.shape[1]
+def check_width(options: TrainerOptions, n_inputs: int) -> None:
+    """Refuse a shape of images or windows that rows of so many inputs cannot have."""
     for name in ("image_shape", "window_shape"):
         shape = getattr(options, name)
         if shape is not None and np.prod(shape) != n_inputs:
@@ -182,6 +182,11 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
                 f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values, but rows "
                 f"have {n_inputs} inputs"
             )
+
+
+def check_rows(data: TrainSet, options: TrainerOptions) -> None:
+    """Refuse options that do not fit to the rows, or would have no use."""
+    check_width(options, data.X.shape[1])
     if data.validation is None and options.validation_fraction is None:
         if options.patience is not None:
             raise TinykernelError(

@@ -115,7 +115,9 @@
 #define TK_FLASH
 #endif
 
-#if defined(__FAST_MATH__)
+/* Clang has no macro for -fassociative-math alone. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
 #error \
     "the float input scaler needs exact arithmetic and NaN: compile the model without -ffast-math"
 #endif

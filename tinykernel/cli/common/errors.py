@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,11 +19,24 @@ import typer
 from typer.core import TyperGroup
 
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
-__all__ = ["FAILED", "INTERRUPTED", "USAGE", "ErrorGroup", "fail", "hear_interrupts_once"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "USAGE",
+    "ErrorGroup",
+    "fail",
+    "hear_interrupts_once",
+    "with_options",
+]
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
+# As messages write values of Python: a shape, a dict with one key, a word.
+_VALUES = r"\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
+# Parameters that have another name in Python.
+_OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -66,7 +82,7 @@ class ErrorGroup(TyperGroup):
             message = _explain(error)
             if message is None or os.environ.get("TINYKERNEL_DEBUG"):
                 raise
-            fail(message)
+            fail(with_options(message, _options_of(self, ctx)))
             raise typer.Exit(FAILED) from None
 
 
@@ -98,7 +114,52 @@ def fail(message: str) -> None:
         What is wrong, where, and what to do. Line breaks become spaces.
     """
     prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
-    typer.echo(f"{prefix} {' '.join(message.split())}", err=True)
+    typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
+
+
+def with_options(message: str, options: Mapping[str, str]) -> str:
+    """Write options in the place of the names that parameters have in Python.
+
+    A word is taken for a parameter where it stands before a colon at the beginning, or has an
+    underscore; not as part of a file name, nor in quotes.
+
+    Parameters
+    ----------
+    message : str
+    options : dict of str to str
+        By the name of the parameter.
+
+    Examples
+    --------
+    >>> options = {"image_shape": "--image-shape", "linear": "--linear"}
+    >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
+    '--linear: give --image-shape 28x28, not --linear 4'
+    """
+    for name, option in options.items():
+        outside = r"(?<![\w./'\"-])"
+        value = rf"{outside}{name}=({_VALUES}|(?=\w))"
+        message = re.sub(value, partial(_as_typed, option), message)
+        word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
+        message = re.sub(word, option, message)
+    return message
+
+
+def _as_typed(option: str, found: re.Match[str]) -> str:
+    """Write an option and the value that follows the name, if it is one of `_VALUES`."""
+    value = (found[2] or "").replace(", ", "x") or found[3] or found[4] or ""
+    return f"{option} {value}"
+
+
+def _options_of(group: Any, ctx: Any) -> dict[str, str]:
+    """Return the options of the command that runs, by the name of what they set in Python."""
+    command = group.commands.get(ctx.invoked_subcommand)
+    named = {
+        str(option.name): next(name for name in option.opts if name.startswith("--"))
+        for option in getattr(command, "params", ())
+        if any(name.startswith("--") for name in option.opts)
+    }
+    others = {_OTHERWISE[name]: option for name, option in named.items() if name in _OTHERWISE}
+    return named | others
 
 
 def _explain(error: Exception) -> str | None:

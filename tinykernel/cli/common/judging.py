@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tinykernel.cli.common.output import percent, print_pairs, print_table, size
+from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
@@ -156,13 +157,13 @@ def print_verdict(found: Evaluation) -> None:
 
 def _print_cautions(lines: Iterable[str]) -> None:
     for line in lines:
-        typer.echo(f"caution: {line}")
+        typer.echo(f"caution: {visible(line)}")
 
 
 def print_notes(rows: Rows) -> None:
     """Print what became of missing values and what was left out."""
     for note in rows.notes:
-        typer.echo(f"note: {note}")
+        typer.echo(f"note: {visible(note)}")
 
 
 def print_all(found: Judged) -> None:

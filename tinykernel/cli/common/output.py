@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +74,8 @@ def percent(share: float | None) -> str:
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout; NumPy values become plain ones, NaN becomes null."""
     text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -133,7 +136,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]], *, stderr: bool = False) -> No
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value:
-            table.add_row(name, value)
+            table.add_row(visible(name), visible(value))
     _print_grid(table, stderr)
 
 
@@ -156,9 +159,9 @@ def print_table(
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
     for name in columns:
         justify: Any = "right" if name in right else "left"
-        table.add_column(name, justify=justify, overflow="fold")
+        table.add_column(visible(name), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     _print_grid(table, stderr=False)
 
 

@@ -82,7 +82,8 @@ def model_words(model: IntegerModel) -> str:
         parts.append(f"{stage.n_kernels} kernels on {what}")
         n_inputs = f"{model.n_features} counts"
     if model.n_components:
-        parts.append(f"{model.n_components} components of {n_inputs}")
+        code = " in small code" if model.small_code else ""
+        parts.append(f"{model.n_components} components of {n_inputs}{code}")
     if model.prototypes is not None:
         parts.append(f"{len(model.prototypes)} prototypes of {n_inputs}")
     if model.linear is not None:
@@ -174,18 +175,6 @@ def print_training(result: Mapping[str, Any], dataset: Dataset, found: Judged | 
         print_all(found)
 
 
-def _searched(found: Mapping[str, Any] | None) -> str:
-    """Say what the search chose and gained."""
-    if not found or not found["trials"]:
-        return ""
-    text = f"{found['trials']} short trainings chose {found['chosen']}"
-    if found["log_loss"] is not None:
-        gained = "" if found["log_loss"] < found["log_loss_usual"] else ": no gain"
-        text += (f"; log loss {found['log_loss_usual']:.3f} with usual values, "
-                 f"{found['log_loss']:.3f} with these{gained}")  # fmt: skip
-    return text + ("; Ctrl-C ended the search" if found["interrupted"] else "")
-
-
 def _why_left(result: Mapping[str, Any]) -> str:
     """Say why a large budget is not used up."""
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
@@ -210,6 +199,8 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
     def shown(share: float) -> str:
         return percent(share) if measure == "accuracy" else f"R2 {share:.4f}"
 
+    from tinykernel.reporting.training import search_in_words
+
     measure, what = "accuracy", f"{result['classes']} classes"
     if result.get("outputs"):
         measure, what = "r2", f"predicts {', '.join(result['outputs'])}"
@@ -221,7 +212,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("model", f"{result['model_kind']}, {what}, method "
          f"{result['method']}{stored}"),
         ("compared", result["compared"]),
-        ("search", _searched(result["search"])),
+        ("search", search_in_words(result["search"])),
         ("training", both("train")),
         ("test", both("test")),
     ]  # fmt: skip
