@@ -72,6 +72,11 @@ class KernelMachine:
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
     units : ValueUnits, optional
         Of a regressor: how outputs become values.
+    held_first, held_second : tuple of bool, optional
+        Shift schedules that the integer model is to have, those of a model whose place it takes;
+        by default those that halve as late as the proof allows.
+    held_shift : int, optional
+        The same of the phase shift.
     """
 
     classes: tuple[object, ...]
@@ -95,6 +100,9 @@ class KernelMachine:
     linear: NDArray[np.int8] | None = None
     linear_scale: float = 1.0
     units: ValueUnits | None = None
+    held_first: tuple[bool, ...] | None = None
+    held_second: tuple[bool, ...] | None = None
+    held_shift: int | None = None
 
     @property
     def n_features(self) -> int:
