@@ -306,13 +306,14 @@ def make_model(
 
 @st.composite
 def models(draw: st.DrawFn) -> IntegerModel:
-    """Draw a random model of any raw type, width and schedule."""
-    return make_model(
+    """Draw a random model of any raw type, width, schedule and code."""
+    model = make_model(
         draw(st.integers(0, 2**32 - 1)),
         draw(st.sampled_from(["float32", "uint8", "int8", "uint16", "int16", "int32"])),
         draw(st.sampled_from([8, 16])),
         draw(st.booleans()),
     )
+    return replace(model, small_code=draw(st.booleans()))
 
 
 def make_machine(

@@ -40,6 +40,18 @@ def test_a_model_of_each_layout_fits_and_uses_the_budget(digits, n_classes):
     assert components["compact"] > components["phases"] > components["pruned"]
 
 
+def test_small_code_where_flash_is_short(digits):
+    """Components get what fast code would take, unless time is limited or fast code asked for."""
+    given = {**QUICK, "linear": "off", "target": "cortex-m4"}
+    small, fast = (train(*digits, budget="3KB", code=c, **given) for c in ("auto", "fast"))
+    assert small.model.small_code
+    assert not fast.model.small_code
+    assert small.classifier.n_components_ > 1.3 * fast.classifier.n_components_
+    assert small.memory.flash <= 3072
+    for budget in ("8KB", "flash=3KB,instructions=1M"):
+        assert not train(*digits, budget=budget, **given).model.small_code
+
+
 def test_paper_fits_and_uses_the_budget(digits):
     """The same for the other method."""
     found = train(*digits, budget=6144, scaler_scope="global", **PAPER)

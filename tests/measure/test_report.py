@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.random_models import local_model, random_model, random_signal_stage
@@ -98,6 +100,22 @@ def test_zig_measures_too(model: IntegerModel, require_tool: Callable[[str], Any
     by_gcc = report(model, "cortex-m3", compiler="gcc")
     assert by_zig.compiler.startswith("zig ")
     assert by_zig.flash == pytest.approx(by_gcc.flash, rel=0.15)
+
+
+def test_small_code_is_estimated_as_it_is_linked(require_tool: Callable[[str], Any]) -> None:
+    """The loops of small code are those of the compiler's, and save what the table says."""
+    require_tool("arm-none-eabi-gcc")
+    fast = random_model(1, n_features=60, n_classes=10, diagonal_kind="int4")
+    small = replace(fast, small_code=True)
+    saved = []
+    for compiler in ("gcc", "none"):
+        fast_flash, small_flash = (
+            report(model, "cortex-m4", compiler=compiler).flash for model in (fast, small)
+        )
+        saved.append(fast_flash - small_flash)
+    assert saved[0] > 400
+    assert saved[1] == pytest.approx(saved[0], abs=120)
+    assert np.array_equal(small.scores(np.eye(60)), fast.scores(np.eye(60)))
 
 
 def test_budget(model: IntegerModel) -> None:

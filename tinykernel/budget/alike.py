@@ -66,7 +66,7 @@ def parameters_like(
     if not old.n_blocks:
         return given | {"n_components": 0, "linear": linear, "effort": "quick"}
     given |= {"layout": _layout(old), "n_components": _components(old)}
-    given |= {"linear": linear or "off"}
+    given |= {"linear": linear or "off", "code": "small" if old.small_code else "fast"}
     given |= {"held_first": old.halve_first, "held_second": old.halve_second}
     if LAYOUTS[given["layout"]].scale_per_row:
         given["held_shift"] = old.phase_shift

@@ -57,6 +57,8 @@ _COUNT_BITS, _FEW_KERNELS = (4, 2), 16
 _A_BYTE, _A_POSITION = 84.0, 11.5
 # Options that only components have.
 _OF_COMPONENTS = ("layout", "sigma", "noise")
+# Code of models with components is small where fast code would fill more than this of the flash.
+_CODE_SHARE = 0.3
 
 
 def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -80,6 +82,8 @@ def sizes_that_fit(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the parameters of models that use up the budget; the trainer chooses among these."""
     assert limits.flash is not None
+    if limits.beside_flash and given.get("code", "auto") == "auto":
+        given = {**given, "code": "fast"}  # who limits the time does not want it doubled
     found = _sizes_in_flash(X, y, method, given, limits.flash, target, shape)
     if not limits.beside_flash:
         return found
@@ -96,7 +100,8 @@ def sizes_that_fit(
             size: dict[str, Any] = {"n_components": 0, "linear": parts_of(form)[1]}
             return untrained_integers(rows, labels, told, size)
         free = {name: value for name, value in told.items() if name != "linear"}
-        return untrained_integers(rows, labels, free, {"n_components": {form: n}})
+        size = {"n_components": {form: n}, "code": told.get("code", "auto")}
+        return untrained_integers(rows, labels, free, size)
 
     name = "n_components" if shape is None else "n_kernels"
     if not isinstance(found[name], Mapping):
@@ -138,17 +143,39 @@ def _sizes_in_flash(
         return {"n_components": _paper_components(rows, labels, given, limit, target)}
     if shape is not None:
         return _kernels(rows, labels, given, limit, target, shape)
+    given = {**given, "code": _code(rows, labels, given, limit, target)}
     found, least = _forms(rows, labels, given, limit, target)
     if found:
-        return {"n_components": found}
+        return _with_code(found, given)
     if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
         # The tables of a scaler for each input may be what is too much.
         one = {"scaler_scope": "global"}
         found, smaller = _forms(rows, labels, {**given, **one, "effort": "quick"}, limit, target)
         if found:
-            return {"n_components": found, **one}
+            return {**_with_code(found, given), **one}
         least = min(least, smaller)
     raise _too_small(limit, target, least, "the smallest one")
+
+
+def _with_code(found: dict[str, int], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Say which code was counted with, where there are components."""
+    return {"n_components": found} | ({"code": given["code"]} if any(found.values()) else {})
+
+
+def _code(
+    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+) -> str:
+    """Return "small" where flash is so short that components are worth more than time."""
+    asked = str(given.get("code", "auto"))
+    if asked != "auto":
+        return asked
+    first = _layouts(given, rows.shape[1])[0]
+    several = 2 * padded_dimension(rows.shape[1])  # blocks, as trained models have
+    fast = quantize(untrained(rows, labels, {**given, "code": "fast"}, first, several))
+    with suppress(TinykernelError):
+        code = decisive_report(fast, target).flash_parts["code"]
+        return "small" if code > limit * _CODE_SHARE else "fast"
+    return "fast"  # how large it is cannot be told without a compiler
 
 
 def _some_rows(

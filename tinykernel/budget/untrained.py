@@ -36,7 +36,7 @@ def untrained(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], layout: str, n_components: int
 ) -> KernelMachine:
     """Make a machine of random values with so many components."""
-    names = ("scaler_scope", "input_bits", *OF_VALUES)
+    names = ("scaler_scope", "input_bits", "code", *OF_VALUES)
     kept = {name: given[name] for name in names if name in given}
     kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "effort": "quick"}
     kept |= {"random_state": 0, "n_jobs": 1}

@@ -121,6 +121,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "diagonal": integer.diagonal_kind,
         "halvings_first": [int(halve) for halve in integer.halve_first],
         "halvings_second": [int(halve) for halve in integer.halve_second],
+        "small_code": integer.small_code,
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
@@ -178,6 +179,7 @@ def _components_in_words(integer: IntegerModel, zeros: float) -> list[tuple[str,
     return [
         ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
         ("their weights", f"1 and -1, {percent(zeros)} zero" if zeros else "1 and -1"),
+        ("code", "small" if integer.small_code else ""),
         ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
         ("permutation P", integer.permutation.kind),
         (

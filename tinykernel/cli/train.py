@@ -280,6 +280,16 @@ def train_command(
             metavar="BITS",
         ),
     ] = None,
+    code: Annotated[
+        str | None,
+        _option(
+            _LEARNED,
+            "--code",
+            "of components: fast, or small for short flash, which takes up to twice the "
+            "instructions; auto",
+            metavar="auto|fast|small",
+        ),
+    ] = None,
     scaler_scope: Annotated[
         str | None, _option(_LEARNED, "--scaler-scope", "auto, feature or global")
     ] = None,

@@ -263,6 +263,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "step": "" if model.values is None else f"{model.values.unit:.3g}",
         "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
+        "small_code": model.small_code,
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",

@@ -368,6 +368,8 @@ def _xtensa_register(machine: Machine, word: int) -> Effect:
         value = machine.known.get(t)
         sign = -1 if operation == 0xC0 else 1
         return _moved(3, None if value is None or s != 1 else sign * signed(value, 32))
+    elif word == 0x201110:  # mov a1, a1: left by the linker of a call that became shorter
+        return Effect(3)
     elif operation == 0x20 and r == 1 and s == t:  # mov a1, register
         return Effect(3, problem=VARIABLE_STACK)
     value = machine.known.get(s)

@@ -22,6 +22,11 @@ from tinykernel.model import IntegerModel
 __all__ = ["code_properties", "estimate_footprint"]
 
 
+_SMALL = "small code"
+# Beginnings of the properties of transforms and products, which take otherwise in small code.
+_TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
+
+
 @functools.cache
 def _code_sizes() -> dict[str, Any]:
     """Read the measured sizes by target."""
@@ -81,6 +86,10 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
                  "tk_scales", "tk_tails"):  # fmt: skip
         kind = "float" if model.scaler.is_float else "integer"
         properties[f"table {name} {kind}"] = name in tables
+    if model.small_code:
+        transforms = [name for name in properties if name.startswith(_TRANSFORMS)]
+        properties |= {f"{name} in small code": properties[name] for name in transforms}
+        properties[_SMALL] = 1
     return {name: float(number) for name, number in properties.items() if number} | decides
 
 
@@ -137,7 +146,8 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         )
     properties = code_properties(model)
     for name in properties:
-        if (", " in name or "linear part" in name) and name not in measured["code"]:
+        matters = ", " in name or "linear part" in name or name == _SMALL
+        if matters and name not in measured["code"]:
             raise TinykernelError(
                 f"the code of models like this one ({name}) was not measured for target "
                 f"{row.name}; install a compiler for it"

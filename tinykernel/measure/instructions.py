@@ -40,6 +40,9 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
     work = {"scale": _scaling(model), "scores": _scores(model), "other": {"call": 1.0}}
     if model.n_blocks:
         work |= {"transform": _transforms(model), "windows": _windows(model)}
+    if model.small_code:
+        # Passes of the transform, and the products between them, are others.
+        work["transform"] = {f"small code, {name}": n for name, n in work["transform"].items()}
     if model.local is not None:
         work["local"] = _local(model.local)
     return work

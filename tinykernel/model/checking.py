@@ -36,6 +36,10 @@ def _check_scalars(model: IntegerModel) -> dict[str, Any]:
         raise TinykernelError("integer model: decision_scale must be a positive number")
     if not (np.isfinite(scale) and scale > 0):
         raise TinykernelError("integer model: decision_scale must be a positive number")
+    if not isinstance(model.small_code, bool):
+        raise TinykernelError("integer model: small_code is True or False")
+    if model.small_code and not np.size(model.diagonal):
+        raise TinykernelError("integer model: small_code is for models with components")
     classes = tuple(_plain_label(label) for label in model.classes)
     if model.values is not None:
         if not isinstance(model.values, FixedPoint) or classes:

@@ -145,6 +145,9 @@ class IntegerModel:
         What the scores of a regressor mean.
     decision : Decision, optional
         When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
+    small_code : bool
+        Whether the firmware is to have little code rather than few instructions. Scores are the
+        same. For models with components only.
     prototypes : ndarray of int8, shape (k, n_features), optional
         Of a model of one class: rows that are known, -8..7.
     feature_names : tuple of str, optional
@@ -187,6 +190,7 @@ class IntegerModel:
     local: LocalStage | None = None
     values: FixedPoint | None = None
     decision: Decision | None = None
+    small_code: bool = False
     prototypes: NDArray[np.int8] | None = None
     _ranges: tuple[Range, ...] = field(init=False, repr=False, default=())
 
@@ -281,6 +285,8 @@ class IntegerModel:
             own["values"] = {"names": list(self.values.names), "shift": self.values.shift}
         if self.local is not None:
             own["local"] = self.local.header()
+        if self.small_code:
+            own["small_code"] = True
         return own if self.decision is None else own | {"decision": self.decision.header()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -72,6 +72,8 @@ class KernelMachine:
         What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
     units : ValueUnits, optional
         Of a regressor: how outputs become values.
+    small_code : bool
+        Whether the firmware is to have little code rather than few instructions.
     held_first, held_second : tuple of bool, optional
         Shift schedules that the integer model is to have, those of a model whose place it takes;
         by default those that halve as late as the proof allows.
@@ -100,6 +102,7 @@ class KernelMachine:
     linear: NDArray[np.int8] | None = None
     linear_scale: float = 1.0
     units: ValueUnits | None = None
+    small_code: bool = False
     held_first: tuple[bool, ...] | None = None
     held_second: tuple[bool, ...] | None = None
     held_shift: int | None = None

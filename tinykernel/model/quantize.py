@@ -151,6 +151,7 @@ def quantize(
         linear=machine.linear,
         linear_multiplier=outputs.linear_multiplier,
         values=outputs.values,
+        small_code=bool(machine.small_code),
     )
 
 

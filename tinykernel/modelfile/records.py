@@ -62,7 +62,8 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
 def _is_unused(obj: Any, key: str) -> bool:
     """Whether a field came after version 1 and holds nothing; a number goes with its array."""
     whole = "linear" if key == "linear_scale" else key
-    return key in LATER and getattr(obj, whole) is None
+    held = getattr(obj, whole)
+    return key in LATER and (held is None or held is False)
 
 
 def version_of(record: Mapping[str, Any]) -> int:

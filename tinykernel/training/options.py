@@ -265,6 +265,12 @@ class TrainerOptions:
         'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
         "bits on counts, in 8 on inputs.",
     )  # fmt: skip
+    code: str = _option(
+        "auto", _one_of("auto", "fast", "small"), '{"auto", "fast", "small"}',
+        'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
+        'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
+        '"small" where fast code would fill more than 30 % of the budget of flash.',
+    )  # fmt: skip
     local: str = _option(
         "auto", _one_of("auto", "off"), '{"auto", "off"}',
         "Whether inputs with a shape go through a local stage: small kernels, whose crossings of "
@@ -392,7 +398,7 @@ class TrainerOptions:
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
-        unread: tuple[str, ...] = ("layout", "sigma", "noise")
+        unread: tuple[str, ...] = ("layout", "sigma", "noise", "code")
         if shape is None:
             what = "a linear part alone"
             if any(self.capacity().values()):

@@ -135,6 +135,8 @@ class _Search:
     races: bool
     first: Recipe
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
+    #: Log loss and accuracy of a training, by what was trained and the fold.
+    judged: dict[tuple[object, ...], tuple[float, float]] = field(default_factory=dict)
     #: Trials that are still to be expected, for the display.
     expected: int = 0
     #: The recipes that lead, the last one in front of all.
@@ -188,7 +190,12 @@ class _Search:
 
     def _train(self, recipe: Recipe, folds: Sequence[Fold]) -> Trial:
         """Train once on each fold; losses and accuracies are averaged."""
-        judged = np.array(self._on_each_fold(recipe, folds))
+        what = (*_settings(recipe), recipe.n_components, recipe.epochs)
+        # A linear part is trained as long in a heat as in a final.
+        left = [fold for fold in folds if (*what, id(fold)) not in self.judged]
+        for fold, found in zip(left, self._on_each_fold(recipe, left), strict=True):
+            self.judged[(*what, id(fold))] = found
+        judged = np.array([self.judged[(*what, id(fold))] for fold in folds])
         log_loss, accuracy = judged.mean(axis=0).tolist()
         return Trial(
             layout=recipe.layout,
@@ -205,7 +212,7 @@ class _Search:
     def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""
         cancelled = threading.Event()
-        if len(folds) == 1 or recipe.n_threads == 1:
+        if len(folds) <= 1 or recipe.n_threads == 1:
             return [_train_fold(self.data, fold, recipe, cancelled) for fold in folds]
         alone = replace(recipe, n_threads=1)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
@@ -313,7 +320,8 @@ def choose_recipe(
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
     chosen fit, `fixed` names what not to touch. Where "phases" is not the best of the others,
-    "pruned" is left out. With the effort "thorough" every trial is long; otherwise it is a race.
+    "pruned" is left out. With the effort "thorough" every trial is long; otherwise it is a race,
+    which ends early where a linear part alone is ahead of the first layout and of both together.
     Ctrl-C ends the search, and the best so far is taken.
     """
     search = _Search(data, capacity, effort != "thorough", recipe)
@@ -345,6 +353,9 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
         if "sigma_multiple" not in fixed:
             recipe = search.climb(recipe, "sigma_multiple", 2.0)
         finalists.append(recipe)
+        alone = None if number else _linear_alone(search, recipe)
+        if alone is not None and _is_behind(search, recipe, alone):
+            return alone, usual[alone.form]  # or the search would take many times the training
     search.expect(len(search.capacity) + rest)
     recipe = _with_linear(search, search.final(finalists))
     if search.capacity[recipe.form]:
@@ -355,6 +366,26 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
             search.expect(3)
             recipe = search.final([recipe, before, usual[recipe.form]])
     return recipe, usual[recipe.form]
+
+
+def _linear_alone(search: _Search, recipe: Recipe) -> Recipe | None:
+    """Return the widest linear part alone that components may lose to in a race."""
+    if not search.races or not recipe.n_components or recipe.losses:
+        return None
+    alone = [form for form in search.capacity if parts_of(form)[0] is None]
+    return recipe.in_form(alone[0], 0) if alone else None
+
+
+def _is_behind(search: _Search, recipe: Recipe, alone: Recipe) -> bool:
+    """Return whether components are behind a linear part: by heats, then both together in a final.
+
+    What has both can be as good as either.
+    """
+    if search.score(recipe) <= search.score(alone):
+        return False
+    both = next((recipe.in_form(form, n) for form, n in search.capacity.items()
+                 if parts_of(form)[0] == recipe.layout and parts_of(form)[1]), recipe)  # fmt: skip
+    return search.final([alone, both]) == alone
 
 
 def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:

@@ -153,6 +153,7 @@ def fit(
     shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
     history = learner.run(held, options.patience, augmented=shifted)
     machine = _machine(learner, transform, data)
+    machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(
         machine, recipe, learner.sigma, trials, history.epochs, history.interrupted, outcome
     )

@@ -82,7 +82,8 @@ def model_words(model: IntegerModel) -> str:
         parts.append(f"{stage.n_kernels} kernels on {what}")
         n_inputs = f"{model.n_features} counts"
     if model.n_components:
-        parts.append(f"{model.n_components} components of {n_inputs}")
+        code = " in small code" if model.small_code else ""
+        parts.append(f"{model.n_components} components of {n_inputs}{code}")
     if model.linear is not None:
         from tinykernel.codegen.packing_linear import weight_bits
 

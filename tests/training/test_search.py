@@ -1,0 +1,61 @@
+"""The race for hyper-parameters: what it tries, and what it leaves out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel.training import search
+from tinykernel.training.folds import Fold
+from tinykernel.training.options import Recipe
+
+CAPACITY = {"compact": 512, "phases": 256, "compact+linear4": 256, "linear8": 0, "linear4": 0}
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Log losses by form in place of trainings; the list tells which were asked for."""
+    losses: dict[str, float] = {}
+    made: list[str] = []
+
+    def fake(data, fold, recipe, cancelled):
+        made.append(recipe.form)
+        return losses[recipe.form], 0.5
+
+    monkeypatch.setattr(search, "_train_fold", fake)
+    return losses, made
+
+
+def choose(effort: str = "normal") -> search.Outcome:
+    rows = np.arange(400)
+    folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(3)]
+    none = np.zeros((400, 8), dtype=np.float32)
+    data = search.TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8))
+    return search.choose_recipe(data, Recipe(epochs=60), CAPACITY, frozenset(), effort)
+
+
+@pytest.mark.parametrize(
+    ("compact", "both", "effort", "chosen", "whole"),
+    [
+        (0.3, 0.2, "normal", "linear8", False),  # a linear part is ahead of both
+        (0.3, 0.05, "normal", "compact+linear4", True),
+        (0.05, 0.2, "normal", "compact", True),
+        (0.3, 0.2, "thorough", "linear8", True),
+    ],
+)
+def test_a_race_ends_where_a_linear_part_is_ahead(tried, compact, both, effort, chosen, whole):
+    """Then other layouts and widths cost no time; where components may win, everything is tried."""
+    losses, made = tried
+    losses |= {"compact": compact, "phases": 0.4, "compact+linear4": both}
+    losses |= {"linear8": 0.1, "linear4": 0.15}
+    assert choose(effort).recipe.form == chosen
+    assert (set(made) == set(CAPACITY)) == whole
+    assert {"compact", "linear8", "compact+linear4"} <= set(made)
+
+
+def test_a_linear_part_is_trained_once_on_a_fold(tried):
+    """Its heat and its final are the same training, of one fold and of two."""
+    losses, made = tried
+    losses |= {"compact": 0.3, "compact+linear4": 0.2, "linear8": 0.1}
+    choose()
+    assert made.count("linear8") == 2
