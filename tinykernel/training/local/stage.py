@@ -212,8 +212,10 @@ def signal_plan(
     )  # fmt: skip
 
 
-def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
-    """Choose kernels for windows of (samples, channels)."""
+def fit_signals(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: LocalStage | None = None
+) -> LocalResult:
+    """Choose kernels for windows of (samples, channels), or take those of another model."""
     bits = options.linear_bits(shape)
     assert bits is not None
     plan = signal_plan(options, shape, len(data.X), bits, data.losses)
@@ -223,7 +225,7 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     pool = SignalPool(
         rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, plan,
-        Augmentation.of(options.augment),
+        Augmentation.of(options.augment), held,
     )  # fmt: skip
     kept, stage = pool.reduced(pool.choose())
     learner = pool.learner(kept, plan.linear)
