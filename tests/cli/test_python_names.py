@@ -17,7 +17,7 @@ from tinykernel.papers import PaperClassifier
 # it prints.
 _FILES = {
     "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size",
-    "seed", "groups", "as_json", "quiet", "html", "markdown",
+    "seed", "groups", "as_json", "quiet", "html", "markdown", "like",
 }  # fmt: skip
 # What chooses an estimator of its own in Python, `TernaryKernelNovelty`.
 _ESTIMATORS = {"one_class"}
