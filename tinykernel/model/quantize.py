@@ -379,15 +379,20 @@ def _quantize_with_linear(
     machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
     inputs: QuantizedInputs,
 ) -> _Outputs:  # fmt: skip
-    """Choose the unit so that a level of the linear part is a whole number of them, exactly."""
+    """Choose the unit so that a level of the linear part is a whole number of them, exactly.
+
+    Of none where it is worth less than half a unit of scores that fill their integers.
+    """
     assert machine.linear is not None
     levels = machine.linear.astype(np.float64)
     offset = offset + machine.linear_scale * (levels @ inputs.centre)
     worth = machine.linear_scale * inputs.step
     size = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1) * worth
     size += np.abs(machine.output_scale) * sums + np.abs(offset)
-    whole = int(np.clip((_INT32_MAX // 2) * worth / float(size.max()), 1, _EQUAL_MULTIPLIER))
-    unit = worth / whole
+    most = (_INT32_MAX // 2) * worth / float(size.max())
+    # Below 1 the scores take up what is left of their integers, but for the rounding errors.
+    whole = int(min(most, _EQUAL_MULTIPLIER)) if most >= 1 else int(most > 0.51)
+    unit = worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
     multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
     return _Outputs(
         multiplier.astype(np.int32), rounded.astype(np.int32), unit,
