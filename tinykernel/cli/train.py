@@ -46,6 +46,7 @@ from tinykernel.cli.common.training_data import (
     dataset_for,
     selection_of,
     shape_hint,
+    type_hint,
     validation_rows,
 )
 
@@ -391,8 +392,10 @@ def train_command(
     parameters = options_of_the_classifier(ctx.params) | {"validation_fraction": share}
     dataset, cut, kept = dataset_for(ctx.params, parameters)
     hint = shape_hint(dataset, ctx.params)
-    if hint and not quiet:
-        typer.echo(f"hint: {hint}", err=True)  # before the long training
+    narrower = type_hint(dataset, ctx.params, parameters) if on_chip and not quiet else ""
+    for each in (hint, narrower):
+        if each and not quiet:
+            typer.echo(f"hint: {each}", err=True)  # before the long training
     extra = None
     if validation is not None and share is None:
         if cut is not None:
