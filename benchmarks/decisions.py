@@ -204,14 +204,14 @@ def costs(case: Case) -> Iterator[str]:
                + (f" and {result.hops} hops of a stream" if result.hops else ""))  # fmt: skip
 
 
-def page(folder: Path, epochs: int) -> Iterator[str]:
+def page(folder: Path, epochs: int, sets: list[str]) -> Iterator[str]:
     """Yield the lines of the page."""
     yield "# Decisions on test rows"
     yield ""
     yield "Written by `benchmarks/decisions.py`. What the columns mean is in"
     yield "[decisions.md](../decisions.md)."
-    for make in (lambda: mnist(folder, epochs), lambda: har_raw(folder)):
-        case = make()
+    for name in sets:
+        case = mnist(folder, epochs) if name == "mnist" else har_raw(folder)
         right = np.mean(case.model.predict(case.X_test) == case.y_test)
         yield ""
         yield f"## {case.name}"
@@ -262,6 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
     parser.add_argument("--epochs", type=int, default=6, help="of the training on MNIST")
+    parser.add_argument("--sets", default="mnist,har_raw")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--picture", type=Path, help="only draw the picture of docs/decisions.md")
     given = parser.parse_args()
@@ -269,7 +270,7 @@ def main() -> None:
         picture(given.picture)
         return
     lines = []
-    for line in page(Path(given.data), given.epochs):
+    for line in page(Path(given.data), given.epochs, given.sets.split(",")):
         print(line, flush=True)
         lines.append(line)
     if given.write is not None:

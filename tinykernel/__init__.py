@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
+    from tinykernel.oneclass import TernaryKernelNovelty
     from tinykernel.parity import verify
     from tinykernel.regressor import TernaryKernelRegressor
     from tinykernel.reporting import report_page
@@ -39,6 +40,7 @@ __all__ = [
     "Counters",
     "IntegerModel",
     "TernaryKernelClassifier",
+    "TernaryKernelNovelty",
     "TernaryKernelRegressor",
     "TinykernelError",
     "__version__",
@@ -62,6 +64,7 @@ _HOME = {
     "Counters": "tinykernel.decisions",
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
+    "TernaryKernelNovelty": "tinykernel.oneclass",
     "TernaryKernelRegressor": "tinykernel.regressor",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",

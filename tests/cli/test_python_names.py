@@ -17,8 +17,10 @@ from tinykernel.papers import PaperClassifier
 # it prints.
 _FILES = {
     "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size",
-    "seed", "groups", "as_json", "quiet", "html", "markdown",
+    "seed", "groups", "as_json", "quiet", "html", "markdown", "like",
 }  # fmt: skip
+# What chooses an estimator of its own in Python, `TernaryKernelNovelty`.
+_ESTIMATORS = {"one_class"}
 # Names that mean something else in one of the two.
 _OTHERWISE = {
     "export": {"project_format": "format"},
@@ -28,7 +30,7 @@ _OTHERWISE = {
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train, tinykernel.TernaryKernelClassifier, tinykernel.TernaryKernelRegressor,
-        PaperClassifier, tinykernel.windows, tinykernel.calibrate,
+        tinykernel.TernaryKernelNovelty, PaperClassifier, tinykernel.windows, tinykernel.calibrate,
     ),
     "evaluate": (tinykernel.evaluate,),
     "report": (tinykernel.report, tinykernel.report_page),
@@ -46,4 +48,4 @@ def test_names(command: str) -> None:
     renamed = _OTHERWISE.get(command, {})
     assert set(renamed) <= options
     assert set(renamed.values()) <= known
-    assert options - known - _FILES - set(renamed) == set()
+    assert options - known - _FILES - _ESTIMATORS - set(renamed) == set()

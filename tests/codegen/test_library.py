@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.random_models import random_model
+from tests.random_models import local_model, random_model, random_signal_stage
 from tinykernel import resources
 from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export, formats, render_project
@@ -263,6 +264,21 @@ def test_arduino_sketch_on_a_microcontroller(
                    "-semihosting-config", "enable=on,target=native", "-kernel", program],
                   tmp_path)  # fmt: skip
     assert PASS in printed
+
+
+def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """The second example takes samples one by one and prints the labels that Python gives."""
+    model = local_model(random_signal_stage(1), 1)
+    assert model.local is not None
+    library = tmp_path / "motion"
+    export(model, None, library, name="motion", format="library")
+    program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"), [],
+                      [resources.folder("firmware") / "boards" / "host" / "start.c"],
+                      library / "examples" / "Stream")  # fmt: skip
+    printed = run([program], tmp_path).split()
+    samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
+    windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.local.hop)]
+    assert printed == [str(label) for label in model.predict(np.array(windows))]
 
 
 def arduino(

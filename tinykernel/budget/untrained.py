@@ -26,8 +26,8 @@ __all__ = [
     "untrained_paper",
 ]
 
-# Chosen by a search, and no parameters of the classifier.
-FOUND_ONLY = ("slope", "dropout")
+# Chosen by a search or taken from another model, and no parameters of the classifier.
+FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stage")
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 

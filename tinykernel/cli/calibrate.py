@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.judging import seen_in_words
+from tinykernel.cli.common.one_class import calibrate_normal, check_normal
 from tinykernel.cli.common.options import (
     MODEL_SUFFIXES,
     DataArgument,
@@ -23,6 +24,7 @@ from tinykernel.cli.common.options import (
     rows_for,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.parsing import parse_share
 from tinykernel.cli.common.remembered import Remembered, remembered
 
 if TYPE_CHECKING:
@@ -33,25 +35,7 @@ if TYPE_CHECKING:
     from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 
-__all__ = ["calibrate_command", "calibration_in_words", "parse_share"]
-
-
-def parse_share(text: str | float) -> float:
-    """Read a share, as 1% or 0.01.
-
-    Examples
-    --------
-    >>> parse_share("1%"), parse_share("0.95")
-    (0.01, 0.95)
-    """
-    words = str(text).strip()
-    try:
-        value = float(words.rstrip("% ")) / (100 if words.endswith("%") else 1)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"{words!r}: write a share such as 1% or 0.01")
-    return value
+__all__ = ["calibrate_command", "calibration_in_words"]
 
 
 def calibrate_command(
@@ -142,6 +126,15 @@ def calibrate_command(
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     names = memory.names(data, label, groups)
     rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
+    if integer.prototypes is not None:
+        check_normal({"max-error": max_error, "coverage": coverage, "per-class": per_class,
+                      "known": known})  # fmt: skip
+        _refuse_seen(memory, rows, force)
+        calibrate_normal(
+            integer, rows, output, false_alarms, confidence, memory.everything,
+            same_groups=same_groups, as_json=as_json, quiet=quiet,
+        )  # fmt: skip
+        return
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
     if rows.y is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.calibrate import parse_share
 from tinykernel.cli.common.options import (
     GroupsOption,
     JsonOption,
@@ -19,6 +18,7 @@ from tinykernel.cli.common.options import (
     rows_for,
 )
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
+from tinykernel.cli.common.parsing import parse_share
 from tinykernel.cli.common.remembered import Remembered, remembered
 
 if TYPE_CHECKING:

@@ -125,6 +125,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
         "constant_features": int((integer.sign == 0).sum()),
         "fingerprint": integer.fingerprint(),
+        **({} if integer.prototypes is None else {"prototypes": len(integer.prototypes)}),
         **_decision(integer),
     }
 
@@ -165,6 +166,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("constant inputs", str(constant) if constant else ""),
         ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
         ("values", _values(integer)),
+        ("prototypes", _prototypes(integer)),
         *_components_in_words(integer, facts["zero_weights"]),
         *_decision_in_words(integer),
         ("fingerprint", integer.fingerprint()[:16]),
@@ -187,6 +189,13 @@ def _components_in_words(integer: IntegerModel, zeros: float) -> list[tuple[str,
             f"first {_stages(integer.halve_first)}, second {_stages(integer.halve_second)}",
         ),
     ]
+
+
+def _prototypes(integer: IntegerModel) -> str:
+    """Say of a model of one class what is novel to it."""
+    if integer.prototypes is None:
+        return ""
+    return f"{len(integer.prototypes)}; novel above a distance of {-int(integer.offset[0])}"
 
 
 def _novel_words(decision: Decision) -> str:

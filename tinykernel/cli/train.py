@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.calibrate import parse_share
+from tinykernel.cli.common.alike import other_model
+from tinykernel.cli.common.one_class import (
+    FalseAlarmsOption,
+    OneClassOption,
+    PrototypesOption,
+    check_alone,
+    train_one_class,
+)
 from tinykernel.cli.common.options import (
     LARGEST_SEED,
     MODEL_SUFFIXES,
@@ -27,6 +34,7 @@ from tinykernel.cli.common.parsing import (
     columns_in,
     image_shape_in,
     input_bits_in,
+    parse_share,
     quantiles_in,
     share_in,
     width_in,
@@ -66,7 +74,8 @@ _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 _OTHERS = (
     "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
     "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
-    "input_type", "reject_error", "calibration_size",
+    "input_type", "reject_error", "calibration_size", "one_class", "false_alarms", "n_prototypes",
+    "like",
 )  # fmt: skip
 _RECORDINGS = "Recordings"
 _DECISIONS = "Decisions"
@@ -341,6 +350,16 @@ def train_command(
             metavar="drop|majority",
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        _option(
+            None,
+            "--like",
+            "train a model of the same shape as this one, which its firmware can load as data "
+            "(export --as-data)",
+            metavar="MODEL",
+        ),
+    ] = None,
     reject_error: Annotated[
         float | None,
         _option(
@@ -357,12 +376,15 @@ def train_command(
         _option(
             _DECISIONS,
             "--calibration-size",
-            "part of the training rows that is kept aside for --reject-error",
+            "part of the training rows that is kept aside for --reject-error or --one-class",
             min=0.01,
             max=0.9,
             show_default="0.2",
         ),
     ] = None,
+    one_class: OneClassOption = False,
+    false_alarms: FalseAlarmsOption = None,
+    n_prototypes: PrototypesOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -379,6 +401,10 @@ def train_command(
 
     check_output_file(output, MODEL_SUFFIXES)
     on_chip = find_target(target).family != "host"
+    check_alone(ctx)
+    if one_class:
+        train_one_class(ctx.params, budget)
+        return
     check_method(ctx, method)
     _check_task(ctx.params)
     share = share_in(validation)
@@ -390,9 +416,16 @@ def train_command(
             param_hint="--budget",
         )
     parameters = options_of_the_classifier(ctx.params) | {"validation_fraction": share}
-    dataset, cut, kept = dataset_for(ctx.params, parameters)
-    hint = shape_hint(dataset, ctx.params)
-    narrower = type_hint(dataset, ctx.params, parameters) if on_chip and not quiet else ""
+    other, options = other_model(like, ctx.params), ctx.params
+    if other is not None:
+        options = other.options(ctx.params)
+        parameters |= other.parameters
+    dataset, cut, kept = dataset_for(options, parameters)
+    if other is not None:
+        other.check_rows(dataset)
+    hint = "" if other is not None else shape_hint(dataset, ctx.params)
+    asked = on_chip and other is None and not quiet
+    narrower = type_hint(dataset, ctx.params, parameters) if asked else ""
     for each in (hint, narrower):
         if each and not quiet:
             typer.echo(f"hint: {each}", err=True)  # before the long training
@@ -402,10 +435,11 @@ def train_command(
             raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
         extra = validation_rows(validation, label, groups, dataset, selection_of(ctx.params))
     by_group = groups is not None or cut is not None
+    given_sizes = {name for name, value in parameters.items() if value is not None}
     aside: Rows | None = None
     if reject_error is not None:
         check_held(output, method)
-        if budget is None and on_chip and n_components is None and n_kernels is None:
+        if budget is None and on_chip and not {"n_components", "n_kernels"} & given_sizes:
             budget = default_budget()
         kept["calibration_kept"] = {"size": calibration_size or 0.2, "by_group": by_group}
         dataset, aside = rows_aside(dataset, reject_error, seed, **kept["calibration_kept"])
@@ -413,6 +447,8 @@ def train_command(
         raise typer.BadParameter("goes with --reject-error", param_hint="--calibration-size")
     smaller = None if budget is None or aside is None else less_decisions(budget)
     trained = _train(dataset, parameters, smaller or budget, target, by_group, extra, quiet)
+    if other is not None:
+        other.check(trained.model)
     # Before anything else, or a fault of what follows would cost the training.
     given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
              "class_weight": class_weight,

@@ -250,7 +250,11 @@ def _render_format(
         files |= {f"{_named(place, name)}/{path}": data for path, data in inner.items()}
     files |= _placed(sources, description["sources"], name)
     if chosen is None:
-        return files | _render(folder, description["templates"], context)
+        parts = description["templates"]
+        stage = context["model"].local
+        if stage is not None and stage.hop:
+            parts = parts + description.get("stream_templates", [])
+        return files | _render(folder, parts, context)
     target, board, framework = chosen
     if framework not in description["frameworks"]:
         raise TinykernelError(

@@ -196,6 +196,11 @@ def calibrate(
     integer = as_integer_model(model)
     if integer.values is not None:
         raise TinykernelError("calibrate: the model predicts values, not classes")
+    if integer.prototypes is not None:
+        raise TinykernelError(
+            "calibrate: the model has one class; tinykernel.oneclass.calibrate_one_class sets its "
+            "threshold"
+        )
     rows = _rows(integer, X, y, groups)
     wish = _Wish(max_error, coverage, per_class, 1 - confidence)
     independent = _independent(rows, confidence)

@@ -30,6 +30,7 @@ __all__ = [
     "choose_first_schedule",
     "choose_schedules",
     "prove",
+    "schedules_fit",
 ]
 
 _INT32_LIMIT = 2**31 - 1
@@ -152,6 +153,17 @@ def choose_schedules(
     return first.halve, second.halve
 
 
+def schedules_fit(
+    sign: NDArray[Any], bits: int, permutation: Permutation, diagonal: NDArray[Any],
+    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
+) -> bool:  # fmt: skip
+    """Say whether no stage of the transforms overflows with these schedules; see above."""
+    first = bound_first(sign, bits, halve_first)
+    second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
+    stages = (first.inputs, *first.stages, second.product, *second.stages)
+    return all(_range("", values.low, values.high, INT16_LIMIT).fits for values in stages)
+
+
 def _range(stage: str, low: Any, high: Any, limit: int) -> Range:
     return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)
 
@@ -235,7 +247,7 @@ def _distance_ranges(prototypes: NDArray[Any], offset: NDArray[Any]) -> list[Ran
     most, least = farthest(prototypes), int(offset[0])
     end = max(abs(least), abs(least + most))
     return [
-        Range("distance", 0, most, 0, _INT32_LIMIT),
+        Range("distance", 0, most, -_INT32_LIMIT, _INT32_LIMIT),
         Range("score", -end, end, -_INT32_LIMIT, _INT32_LIMIT),
     ]
 

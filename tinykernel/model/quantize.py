@@ -19,6 +19,7 @@ from tinykernel.model.quantization.inputs import QuantizedInputs, quantize_scale
 from tinykernel.model.quantization.rounding import mean_rounding_errors
 from tinykernel.model.quantization.windows import (
     LARGEST_SCALE,
+    LARGEST_SHIFT,
     STEPS_PER_TURN,
     QuantizedWindows,
     quantize_windows,
@@ -227,6 +228,12 @@ def _check(machine: KernelMachine) -> None:
             raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
     if np.any(machine.input_scale < 0):
         raise TinykernelError("the machine's input_scale is negative; turn the sign B instead")
+    held = [machine.held_first, machine.held_second]
+    stages = machine.dimension.bit_length() - 1
+    if held != [None, None] and any(part is None or len(part) != stages for part in held):
+        raise TinykernelError(f"the machine's held schedules are not of {stages} stages each")
+    if machine.held_shift is not None and not 0 <= machine.held_shift <= LARGEST_SHIFT:
+        raise TinykernelError(f"the machine's held phase shift is not from 0 to {LARGEST_SHIFT}")
 
 
 def _weights_by_row(machine: KernelMachine) -> NDArray[np.int64]:
@@ -274,7 +281,12 @@ def _quantize_blocks(
         unit = unit * _stretches(slopes, weighed[index])[:, np.newaxis]
         diagonal = to_int8(exact, unit)
     sign = _signs(machine, inputs)
-    first, second = choose_schedules(sign, machine.input_bits, machine.permutation, diagonal, kind)
+    if machine.held_first is not None and machine.held_second is not None:
+        first, second = machine.held_first, machine.held_second
+    else:
+        first, second = choose_schedules(
+            sign, machine.input_bits, machine.permutation, diagonal, kind
+        )
     unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
     centre = _project(machine, exact, inputs.centre)
     error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
@@ -332,6 +344,7 @@ def _windows(
         centre=turns * blocks.centre,
         error=turns * blocks.unit * blocks.error,
         weighed=weighed[blocks.index],
+        held_shift=machine.held_shift,
     )
 
 
@@ -366,15 +379,20 @@ def _quantize_with_linear(
     machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
     inputs: QuantizedInputs,
 ) -> _Outputs:  # fmt: skip
-    """Choose the unit so that a level of the linear part is a whole number of them, exactly."""
+    """Choose the unit so that a level of the linear part is a whole number of them, exactly.
+
+    Of none where it is worth less than half a unit of scores that fill their integers.
+    """
     assert machine.linear is not None
     levels = machine.linear.astype(np.float64)
     offset = offset + machine.linear_scale * (levels @ inputs.centre)
     worth = machine.linear_scale * inputs.step
     size = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1) * worth
     size += np.abs(machine.output_scale) * sums + np.abs(offset)
-    whole = int(np.clip((_INT32_MAX // 2) * worth / float(size.max()), 1, _EQUAL_MULTIPLIER))
-    unit = worth / whole
+    most = (_INT32_MAX // 2) * worth / float(size.max())
+    # Below 1 the scores take up what is left of their integers, but for the rounding errors.
+    whole = int(min(most, _EQUAL_MULTIPLIER)) if most >= 1 else int(most > 0.51)
+    unit = worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
     multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
     return _Outputs(
         multiplier.astype(np.int32), rounded.astype(np.int32), unit,

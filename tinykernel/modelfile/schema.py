@@ -137,7 +137,8 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
 LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
           "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2,
-          "prototypes": 2, "margin_line": 2, "small_code": 2}  # fmt: skip
+          "prototypes": 2, "margin_line": 2, "small_code": 2,
+          "held_first": 2, "held_second": 2, "held_shift": 2}  # fmt: skip
 
 #: What each field of each class must be. The constructors check how fields fit together.
 FIELDS: dict[str, dict[str, _Check]] = {
@@ -213,6 +214,8 @@ FIELDS: dict[str, dict[str, _Check]] = {
         **_each("linear_scale", _scalar(float)),
         **_each("units", _or_none(_part(ValueUnits))),
         **_each("small_code", _scalar(bool)),
+        **_each("held_first held_second", _or_none(_all(_scalar(bool)))),
+        **_each("held_shift", _or_none(_scalar(int))),
     },
 }
 

@@ -130,13 +130,14 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 
 def draw_transform(
-    scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator
-) -> SharedTransform:
-    """Draw the signs B and the permutation P, an orbit."""
+    scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator,
+    held: tuple[bool, ...] | None = None,
+) -> SharedTransform:  # fmt: skip
+    """Draw the signs B and the permutation P, an orbit; `held` is the schedule if it is given."""
     n = scaling.offset.shape[0]
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
     permutation = draw_permutation(padded_dimension(n), rng)
-    halve = choose_first_schedule(_live(scaling, sign), bits)
+    halve = choose_first_schedule(_live(scaling, sign), bits) if held is None else held
     scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
     return SharedTransform(scaling, scaler, sign, permutation, halve)
 

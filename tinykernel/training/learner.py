@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.errors import TinykernelError
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
@@ -35,6 +36,9 @@ __all__ = ["Forward", "Learner", "Validation"]
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
 _POOL = 1 << 20
+# By how much levels of G shrink at a time, and at most, where shifts are given: with twice the
+# worth they would be the same levels times two.
+_STRETCH, _LARGEST_STRETCH = 1.03, 2.0
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
 
@@ -82,7 +86,8 @@ class Learner:
     mean : ndarray of float32, shape (d,)
         What was subtracted. It moves the starts of the exported windows and nothing else.
     arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
-        How the firmware computes with these levels of G. Only the short trainings of the search do
+        How the firmware computes with these levels of G; None where it could overflow, and smaller
+        levels are tried. Only the short trainings of the search do
         without: for them the transforms are exact in the last part, too, as proofs take time.
     cancelled : threading.Event, optional
         Ends a training with `CancelledError` when it is set.
@@ -92,7 +97,8 @@ class Learner:
 
     def __init__(
         self, mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe,
-        mean: _Floats, arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
+        mean: _Floats,
+        arithmetic: Callable[[NDArray[np.int8]], Arithmetic | None] | None = None,
         cancelled: threading.Event | None = None, inputs: NDArray[Any] | None = None,
     ) -> None:  # fmt: skip
         self.inputs = _NO_INPUTS
@@ -236,9 +242,20 @@ class Learner:
 
     def prove(self) -> None:
         """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
-        if self._arithmetic_of is not None:
-            levels, _ = diagonal_levels(self.diagonal, self.layout)
-            self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
+        if self._arithmetic_of is None:
+            return
+        stretch = 1.0 if self._arithmetic is None else self._arithmetic.stretch
+        while stretch < _LARGEST_STRETCH:
+            levels, _ = diagonal_levels(self.diagonal, self.layout, stretch)
+            found = self._arithmetic_of(levels.astype(np.int8))
+            if found is not None:
+                self._arithmetic = replace(found, stretch=stretch)
+                return
+            stretch *= _STRETCH
+        raise TinykernelError(
+            "this model cannot be held to the shape of the other one: its sums would overflow with "
+            "the same shifts; train it without --like, and export its code anew"
+        )
 
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.proof import choose_schedules
+from tinykernel.model.proof import choose_schedules, schedules_fit
 from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
@@ -97,7 +98,8 @@ def fit(
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
-        Fields of `Recipe`; they are not searched.
+        Fields of `Recipe`; they are not searched. For signals `held_stage`, a `LocalStage` whose
+        kernels are taken.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def fit(
     options.check_for(shape)
     check_rows(data, options)
     if shape is not None or not any(options.capacity().values()):
-        return _without_components(data, options, shape)
+        return _without_components(data, options, shape, held=given.get("held_stage"))
     first = recipe_for(options, data.codes.size, data.usual() | given)
     usual, (data, first) = first, smoothed(data, options, first, frozenset(given))
     # The rows of a smooth fit come without noise, and need none on their inputs.
@@ -159,13 +161,15 @@ def fit(
 
 def _without_components(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None,
-    bits: int | None = None,
+    bits: int | None = None, held: LocalStage | None = None,
 ) -> TrainingResult:  # fmt: skip
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
         result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
+    elif len(shape) == 2:
+        result = fit_signals(data, options, shape, held)
     else:
-        result = (fit_signals if len(shape) == 2 else fit_images)(data, options, shape)
+        result = fit_images(data, options, shape)
     history = result.history
     return TrainingResult(result.model, result.recipe, 0.0, [], history.epochs, history.interrupted)
 
@@ -202,7 +206,7 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
     """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
     bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
     drawn = np.random.default_rng([recipe.seed, 0])
-    transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
+    transform = draw_transform(scaling, bits, data.raw_dtype, drawn, recipe.held_first)
     if recipe.candidates > 1:
         drawn = np.random.default_rng([recipe.seed, 3])
         transform = aligned_permutation(transform, data.X, data.codes, recipe.candidates, drawn)
@@ -249,12 +253,14 @@ def _learner(
         mean = mixed.mean(axis=0)
         mixed -= mean
 
-    def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
-        _, halve = choose_schedules(
-            transform.live_sign, transform.scaler.bits, transform.permutation, levels,
-            layout.diagonal_kind,
-        )  # fmt: skip
-        return Arithmetic(transform.unit, halve)
+    def arithmetic(levels: NDArray[np.int8]) -> Arithmetic | None:
+        parts = (transform.live_sign, transform.scaler.bits, transform.permutation, levels,
+                 layout.diagonal_kind)  # fmt: skip
+        if recipe.held_second is None:
+            return Arithmetic(transform.unit, choose_schedules(*parts)[1])
+        if not schedules_fit(*parts, transform.halve, recipe.held_second):
+            return None
+        return Arithmetic(transform.unit, recipe.held_second, phase_shift=recipe.held_shift)
 
     return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
 
@@ -283,7 +289,7 @@ def _shifter(
 
 def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> KernelMachine:
     """Write the stored integers as a machine: phase windows in radians."""
-    forward = learner.forward()
+    forward, recipe = learner.forward(), learner.recipe
     windows = forward.windows
     shape = (learner.n_blocks, learner.dimension)
     rate = windows.rate.astype(np.float64).reshape(shape) / windows.worth
@@ -318,4 +324,7 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
         linear=linear,
         linear_scale=linear_scale,
         units=None if data.quantity is None else data.quantity.units,
+        held_first=recipe.held_first,
+        held_second=recipe.held_second,
+        held_shift=recipe.held_shift,
     )

@@ -8,11 +8,11 @@
  *   tk_confidence[64]      uint8_t, ascending
  *   TK_NOVELTY_THRESHOLD   int32_t, the largest novelty of what looks like a class; not defined
  *                          where nobody asks for it
- *   TK_PROTOTYPES          number of rows in tk_prototypes[], see tk_contract.h; not defined where
- * novelty is that of the scores. Then also TK_NOVELTY_BIAS        int32_t, 0 or more: what a margin
- * of 0 is worth as a distance TK_NOVELTY_GAIN        uint32_t, 1..2^31 - 1: what a step of the
- * margin takes off that TK_NOVELTY_STEPS       0..31: a step is 2 to this power TK_NOVELTY_TOP
- * (2^31 - 1) / gain: no more steps count, so that none leaves int32_t
+ *   TK_PROTOTYPES          see tk_contract.h; not defined where novelty is that of the scores
+ *   TK_NOVELTY_BIAS        with these: int32_t, what a margin of 0 is worth as a distance
+ *   TK_NOVELTY_GAIN        1..2^31 - 1: what a step of the margin takes off that
+ *   TK_NOVELTY_STEPS       0..31: a step is 2 to this power
+ *   TK_NOVELTY_TOP         (2^31 - 1) / gain: steps that count at most
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H

@@ -11,6 +11,7 @@ __all__ = [
     "columns_in",
     "image_shape_in",
     "input_bits_in",
+    "parse_share",
     "quantiles_in",
     "share_in",
     "width_in",
@@ -93,3 +94,21 @@ def share_in(validation: str | None) -> float | None:
             param_hint="--validation",
         )
     return share
+
+
+def parse_share(text: str | float) -> float:
+    """Read a share, as 1% or 0.01.
+
+    Examples
+    --------
+    >>> parse_share("1%"), parse_share("0.95")
+    (0.01, 0.95)
+    """
+    words = str(text).strip()
+    try:
+        value = float(words.rstrip("% ")) / (100 if words.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{words!r}: write a share such as 1% or 0.01")
+    return value

@@ -150,6 +150,7 @@ def about_training(
     given : dict
         Further names and values, as the user gave them.
     """
+    from tinykernel.budget.alike import recipe_of
     from tinykernel.data.seen import hash_of, record_of
 
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
@@ -170,6 +171,7 @@ def about_training(
     if sizes is not None:
         found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,
                             "measured": sizes.compiler or sizes.source}}  # fmt: skip
+    found["recipe"] = recipe_of(trained.classifier) or None
     searched = getattr(trained.classifier, "search_", None)
     if searched:
         found["search"] = {name: value for name, value in searched.items() if value is not None}

@@ -84,6 +84,8 @@ def model_words(model: IntegerModel) -> str:
     if model.n_components:
         code = " in small code" if model.small_code else ""
         parts.append(f"{model.n_components} components of {n_inputs}{code}")
+    if model.prototypes is not None:
+        parts.append(f"{len(model.prototypes)} prototypes of {n_inputs}")
     if model.linear is not None:
         from tinykernel.codegen.packing_linear import weight_bits
 

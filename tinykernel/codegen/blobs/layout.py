@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from tinykernel.codegen.packing import PackedModel, block_scales, pack
 from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
-from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import InputScaler, IntegerModel
 from tinykernel.model.prototypes import most_steps
 
@@ -191,13 +189,3 @@ def difference(old: IntegerModel, new: IntegerModel) -> str:
         if had.get(name) != has.get(name):
             return f"{name} is {has.get(name, 'missing')}, was {had.get(name, 'missing')}"
     return ""
-
-
-def check_alike(old: IntegerModel, new: IntegerModel) -> None:
-    """Raise a TinykernelError if a model cannot take the place of another one."""
-    found = difference(old, new)
-    if found:
-        raise TinykernelError(f"not of the same shape: {found}")
-    names: tuple[Any, Any] = (old.classes, new.classes)
-    if names[0] != names[1]:
-        raise TinykernelError(f"not of the same classes: {names[1]}, were {names[0]}")

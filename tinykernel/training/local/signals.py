@@ -129,15 +129,22 @@ class SignalPool:
     weight : ndarray of float32, shape (n,)
     plan : SignalPlan
     augmentation : Augmentation
+    held : LocalStage, optional
+        Take these kernels, all of them, with thresholds of their own.
     """
 
     def __init__(
         self, rows: NDArray[Any], shape: tuple[int, int], scaler: InputScaler, targets: _Floats,
         weight: _Floats, plan: SignalPlan, augmentation: Augmentation,
+        held: LocalStage | None = None,
     ) -> None:  # fmt: skip
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
-        self.stage = _draw_pool(plan, shape, scaler, rng)
+        if held is None:
+            self.stage = _draw_pool(plan, shape, scaler, rng)
+        else:
+            self.plan = replace(plan, n_pool=held.n_kernels)
+            self.stage = replace(held, scaler=scaler)
         self._place_thresholds(rows, rng)
         parts = [self.counts(rows)]
         if augmentation != Augmentation():

@@ -34,7 +34,8 @@ from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
-__all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan", "signal_plan"]
+__all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan",
+           "pooled_signals", "signal_plan"]  # fmt: skip
 
 _Floats = NDArray[np.float32]
 _SMALL_IMAGE = 10
@@ -211,8 +212,10 @@ def signal_plan(
     )  # fmt: skip
 
 
-def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
-    """Choose kernels for windows of (samples, channels)."""
+def fit_signals(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: LocalStage | None = None
+) -> LocalResult:
+    """Choose kernels for windows of (samples, channels), or take those of another model."""
     bits = options.linear_bits(shape)
     assert bits is not None
     plan = signal_plan(options, shape, len(data.X), bits, data.losses)
@@ -222,7 +225,7 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     pool = SignalPool(
         rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, plan,
-        Augmentation.of(options.augment),
+        Augmentation.of(options.augment), held,
     )  # fmt: skip
     kept, stage = pool.reduced(pool.choose())
     learner = pool.learner(kept, plan.linear)
@@ -232,6 +235,23 @@ def fit_signals(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
     counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
     model = _counting_model(counts, data.meaning, *learner.stored(), stage)
     return LocalResult(model, plan, history)
+
+
+def pooled_signals(
+    rows: NDArray[Any], raw_dtype: str, options: TrainerOptions, shape: tuple[int, ...]
+) -> tuple[LocalStage, InputScaler]:
+    """Draw kernels for windows of (samples, channels) without any label, and scale their counts."""
+    plan = signal_plan(options, shape, len(rows), 4)
+    plan = replace(plan, linear=replace(plan.linear, n_threads=thread_count(options.n_jobs)))
+    scaler = _signal_scaler(rows.reshape(-1, shape[1]), raw_dtype)
+    _check_channels(scaler)
+    plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    nothing = np.zeros((len(rows), 1), dtype=np.float32)
+    pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan,
+                      Augmentation())  # fmt: skip
+    drawn = np.random.default_rng([plan.linear.seed, 8]).permutation(plan.n_pool)
+    _, stage = pool.reduced(np.sort(drawn[: plan.n_kernels]))
+    return stage, count_scaler(stage.count_dtype, pool.stage.largest_count)
 
 
 def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:

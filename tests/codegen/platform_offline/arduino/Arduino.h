@@ -6,6 +6,8 @@
 
 unsigned long micros();
 void delay(unsigned long milliseconds);
+int analogRead(uint8_t pin);
+static const uint8_t A0 = 14;
 
 struct Console {
     void begin(unsigned long baud);

@@ -1,0 +1,83 @@
+"""train --like: a model that takes the place of another one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from tests.cli.tools import blobs, failed, run
+from tinykernel.budget import train
+from tinykernel.budget.alike import parameters_like, recipe_of
+from tinykernel.codegen.blobs.layout import difference
+from tinykernel.modelfile import load
+
+
+def test_a_model_of_the_same_shape(work, tmp_path):
+    """Trained again with other rows and another seed, a model opens where the first one did."""
+    new = tmp_path / "new.tkm"
+    X, y = blobs(90, 5)
+    np.savez(tmp_path / "more.npz", X=X, y=y)
+    result = run("train", tmp_path / "more.npz", "-o", new, "--like", work / "gesture.tkm",
+                 "--seed", 3, "--epochs", 20, "--json", "-q")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    old, found = (load(path) for path in (work / "gesture.tkm", new))
+    assert old.fingerprint() != found.fingerprint()
+    assert difference(old, found) == ""
+    assert json.loads(result.stdout)["test_accuracy"] > 0.5
+
+
+@pytest.mark.parametrize("layout", ["compact", "windows"])
+def test_shifts_are_held(layout):
+    """Where the proof would choose other shifts, those of the other model are kept and proved."""
+    X, y = load_wine(return_X_y=True)
+    X = X.astype(np.float32)
+    old = train(X, y, n_components=64, random_state=0, layout=layout, effort="quick", epochs=3)
+    given = parameters_like(old.model, recipe_of(old.classifier))
+    held = train(X[::2], y[::2], random_state=1, epochs=3, **given)
+    assert difference(old.model, held.model) == ""
+    # Later than this model would halve: it overflows unless the levels of G are smaller.
+    later = list(old.model.halve_second)
+    first = later.index(True)
+    later[first : first + 2] = later[first + 1], later[first]
+    given["held_second"] = tuple(later)
+    if layout == "windows":
+        given["held_shift"] += 1
+    held = train(X[::2], y[::2], random_state=0, epochs=3, **given)
+    assert held.model.halve_second == tuple(later) != old.model.halve_second
+    assert np.abs(held.model.diagonal).max() < np.abs(old.model.diagonal).max()
+    assert held.model.phase_shift == given.get("held_shift", held.model.phase_shift)
+    # The float machine and the integers still agree.
+    assert (held.model.predict(X) == held.classifier.predict(X)).mean() > 0.9
+
+
+def test_kernels_of_signals_are_kept():
+    """Kernels are drawn by chance: another training keeps them and places its own thresholds."""
+    rng, phase = np.random.default_rng(0), np.arange(32)[:, np.newaxis]
+    y = np.arange(80) % 2
+    noise = rng.normal(size=(80, 32, 3))
+    X = (np.sin(phase * (0.3 + 0.4 * y[:, None, None])) + 0.3 * noise).astype(np.float32)
+    settings = {"n_kernels": 6, "effort": "quick", "epochs": 2}
+    old = train(X[:40], y[:40], random_state=0, **settings).model
+    held = train(X[40:], y[40:], random_state=1, epochs=2, **parameters_like(old)).model
+    assert difference(old, train(X[40:], y[40:], random_state=1, **settings).model) != ""
+    assert difference(old, held) == ""
+    assert np.any(old.local.threshold != held.local.threshold)
+
+
+def test_what_is_refused(work, tmp_path):
+    """Options that the other model says, other inputs and other classes end before a training."""
+    new, like = tmp_path / "new.tkm", ("--like", work / "gesture.tkm")
+    message = failed("train", work / "data.npz", "-o", new, *like, "--layout", "compact",
+                     status=2)  # fmt: skip
+    assert "leave it out" in message
+    X, y = blobs(40, 5)
+    np.savez(tmp_path / "narrow.npz", X=X[:, 1:], y=y)
+    np.savez(tmp_path / "other.npz", X=X, y=np.where(y == y[0], "else", y))
+    assert "inputs, those of the other model" in failed(
+        "train", tmp_path / "narrow.npz", "-o", new, *like
+    )
+    assert "the classes are not those" in failed("train", tmp_path / "other.npz", "-o", new, *like)
+    assert not new.exists()

@@ -1,0 +1,79 @@
+"""train --one-class, and the commands on what it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import blobs, failed, run
+from tinykernel import load
+from tinykernel.modelfile import about
+
+
+@pytest.fixture(scope="module")
+def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with normal rows, others, and a model."""
+    folder = tmp_path_factory.mktemp("one")
+    X, y = blobs(900, 3)
+    np.savez(folder / "normal.npz", X=X[y == 0])
+    np.savez(folder / "fresh.npz", X=blobs(900, 4)[0][y == 0])
+    np.savez(folder / "all.npz", X=X, y=np.where(y == 0, "normal", "novel"))
+    lines = [",".join(f"{value:.3f}" for value in row) for row in X[y == 0]]
+    (folder / "normal.csv").write_text("a,b,c,d,e\n" + "\n".join(lines) + "\n")
+    result = run("train", folder / "normal.npz", "--one-class", "--false-alarms", "10%", "-t",
+                 "host", "-o", folder / "m.tkm", "--json")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["novelty"]["bound"] <= 0.1
+    assert found["threshold"] == -int(load(folder / "m.tkm").offset[0])
+    return folder
+
+
+def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
+    """verify, predict, evaluate, inspect and calibrate take a model of one class."""
+    model = normal / "m.tkm"
+    found = json.loads(run("verify", model, "--data", normal / "all.npz", "--json").stdout)
+    assert (found["differences"], found["accuracy"] > 0.5) == (0, True)
+    labels = json.loads(run("predict", model, normal / "all.npz", "--json").stdout)["labels"]
+    assert set(labels) == {"normal", "novel"}
+    assert run("evaluate", model, normal / "all.npz").exit_code == 0
+    assert "novel above a distance of" in run("inspect", model).stdout
+    output = tmp_path / "again.tkm"
+    result = run("calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output)
+    assert result.exit_code == 0, result.output
+    assert "at most 2 % of rows like these are taken for novel" in result.stdout
+    assert "at most 2 %" in about(output)["calibration"]["statement"]
+    assert load(output).offset[0] <= load(model).offset[0]
+    assert "used in training" in failed(
+        "calibrate", model, normal / "normal.npz", "--false-alarms", "2%", "-o", output
+    )
+
+
+def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
+    """Columns are the inputs by name, and fewer prototypes keep to a budget."""
+    output = tmp_path / "m.tkm"
+    given = ("train", normal / "normal.csv", "--one-class", "--false-alarms", "10%", "-o", output)
+    whole = json.loads(run(*given, "--json").stdout)
+    assert load(output).feature_names == ("a", "b", "c", "d", "e")
+    less = whole["report"]["flash"] - 9
+    found = json.loads(run(*given, "--budget", f"{less}B", "--json").stdout)
+    assert found["prototypes"] < whole["prototypes"]
+    assert found["report"]["flash"] <= less
+    assert "give a larger budget" in failed(*given, "--budget", "20B")
+
+
+def test_what_is_refused(normal: Path, tmp_path: Path) -> None:
+    """Several classes, options of other trainings, and rows that promise nothing."""
+    output = tmp_path / "m.tkm"
+    given = ("train", normal / "normal.npz", "-t", "host", "-o", output)
+    assert "not with --one-class" in failed(*given, "--one-class", "--epochs", 3, status=2)
+    assert "goes with --one-class" in failed(*given, "--n-prototypes", 3, status=2)
+    assert not output.exists()
+    several = failed("train", normal / "all.npz", "--one-class", "-o", output)
+    assert "has rows of 2 classes ('normal', 'novel')" in several
+    assert not output.exists()
+    assert "are too few to promise at most 1 %" in failed(*given, "--one-class")
+    assert output.exists()

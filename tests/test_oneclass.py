@@ -1,0 +1,140 @@
+"""Models of one class: learned from normal rows alone, and the same in C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import check_estimator
+
+from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
+from tests.firmware.test_host import SANITISERS
+from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.prototypes import centres, coarse
+from tinykernel.oneclass import calibrate_one_class
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Return digits below 5, which are normal, and the others."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.uint8)
+    return X[y < 5], X[y >= 5]
+
+
+@pytest.fixture(scope="module")
+def watch(digits: tuple[np.ndarray, np.ndarray]) -> TernaryKernelNovelty:
+    """Return what has learned the normal ones."""
+    return TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(digits[0])
+
+
+def windows(n: int, scale: float) -> np.ndarray:
+    """Return windows of two channels that swing together, as loud as the scale."""
+    rng = np.random.default_rng(int(100 * scale))
+    t, phase = np.arange(64) / 10, rng.uniform(0, 6, (n, 1))
+    swing = np.sin(t * rng.uniform(0.9, 1.1, (n, 1)) + phase)
+    both = swing[:, :, np.newaxis] * [1, 2] + 0.1 * rng.normal(size=(n, 64, 2))
+    return (1000 * scale * both).astype(np.int16)
+
+
+def test_it_passes_the_checks_of_scikit_learn() -> None:
+    """It is an outlier detector as others are."""
+    check_estimator(TernaryKernelNovelty())
+
+
+def test_what_was_never_shown_is_found(
+    digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNovelty
+) -> None:
+    """False alarms are rare, other digits are found, and signs and threshold fit together."""
+    known, others = digits
+    assert watch.alarms_ is not None
+    assert np.mean(watch.predict(known) < 0) < 0.05
+    assert np.mean(watch.predict(others) < 0) > 0.7
+    model = watch.quantize()
+    assert np.array_equal(model.predict(others) == "novel", watch.predict(others) < 0)
+    assert np.array_equal(model.scores(others)[:, 1], -watch.decision_function(others))
+    again = TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(known)
+    assert again.quantize() == model
+
+
+def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) -> None:
+    """The score is that of the formula; saved and loaded the model is the same."""
+    model = watch.quantize()
+    X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
+    rows = coarse(model.quantize_inputs(X), model.sign)
+    assert model.prototypes is not None
+    wanted = [min(int(((row - mean) ** 2).sum()) for mean in centres(model.prototypes))
+              for row in rows]  # fmt: skip
+    assert model.scores(X)[:, 1].tolist() == [d + int(model.offset[0]) for d in wanted]
+    low, high = model.ranges()[-1].low, model.ranges()[-1].high
+    assert low <= model.scores(X).min() <= model.scores(X).max() <= high
+    save(model, tmp_path / "m.tkm")
+    assert load(tmp_path / "m.tkm") == model
+
+
+@pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3"])
+def test_c_and_python_agree(
+    require_tool: Callable[[str], str], digits: tuple[np.ndarray, np.ndarray],
+    watch: TernaryKernelNovelty, core: str,
+) -> None:  # fmt: skip
+    """Tables on the host and on emulated cores, through both entries."""
+    for tool in ("gcc",) if core == "host" else TOOLS.get(core, ARM_TOOLS):
+        require_tool(tool)
+    flags = SANITISERS if core == "host" else None
+    result = verify(watch, digits[1][:60], target=core, flags=flags)
+    assert result.first_difference is None
+
+
+def test_windows_and_streams(require_tool: Callable[[str], str]) -> None:
+    """Kernels need no labels; a stream decides as the windows do; groups stay together."""
+    require_tool("gcc")
+    rows, groups = windows(300, 1.0), np.arange(300) // 10
+    watch = TernaryKernelNovelty(false_alarms=0.2, hop=32, n_kernels=40, random_state=0,
+                                 window_shape=(64, 2)).fit(rows, groups=groups)  # fmt: skip
+    assert np.mean(watch.predict(rows) < 0) < 0.2
+    assert np.mean(watch.predict(windows(100, 0.2)) < 0) > 0.9
+    result = verify(watch, rows[:30], flags=SANITISERS)
+    assert (result.first_difference, result.hops > 30) == (None, True)
+
+
+def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNovelty) -> None:
+    """One line says what is wrong; rows that promise nothing are told."""
+    known, model = digits[0], watch.quantize()
+    few = TernaryKernelNovelty(false_alarms=0.01, random_state=0).fit(known)
+    assert few.alarms_ is None
+    assert "180 rows are too few" in few.refusal_
+    assert few.predict(known[:5]).tolist() == [1] * 5
+    for options, words in (({"false_alarms": 0}, "false_alarms: 0"), ({"hop": 3}, "hop: give"),
+                           ({"window_shape": (9, 9)}, "window_shape"),
+                           ({"n_prototypes": 0}, "n_prototypes")):  # fmt: skip
+        with pytest.raises(TinykernelError, match=words):
+            TernaryKernelNovelty(**options).fit(known)
+    with pytest.raises(TinykernelError, match="one alone"):
+        TernaryKernelNovelty().fit(known, groups=np.zeros(len(known)))
+    with pytest.raises(TinykernelError, match="no model of one class"):
+        calibrate_one_class(_two_classes(model), known, 0.05)
+    with pytest.raises(TinykernelError, match="one class"):
+        calibrate(model, known, np.full(len(known), "normal"))
+    for wrong in ({"classes": ("a", "b", "c")}, {"offset": np.array([-(2**31)], np.int32)},
+                  {"prototypes": np.full((1, 64), 8, np.int8)}, {"prototypes": None}):  # fmt: skip
+        with pytest.raises(TinykernelError):
+            replace(model, **wrong)
+
+
+def _two_classes(model: IntegerModel) -> IntegerModel:
+    linear = np.ones((1, model.n_features), np.int8) * (model.sign != 0)
+    return replace(model, prototypes=None, linear=linear.astype(np.int8),
+                   linear_multiplier=np.ones(1, np.int32))  # fmt: skip
+
+
+def test_an_export_says_what_is_normal(watch: TernaryKernelNovelty, tmp_path: Path) -> None:
+    """The classes of the C are normal and novel, in this order."""
+    export(watch, "cortex-m4", tmp_path / "out", name="watch")
+    text = next((tmp_path / "out").rglob("watch.h")).read_text()
+    assert '"normal", "novel"' in text

@@ -1,0 +1,170 @@
+"""A training whose model takes the place of another one: the same shape, other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.codegen.blobs.layout import difference
+from tinykernel.codegen.packing import block_scales, pack
+from tinykernel.codegen.packing_linear import weight_bits
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.options import LINEAR_BITS
+
+__all__ = ["check_alike", "check_rows_alike", "parameters_like", "recipe_of"]
+
+#: What a search chooses; a model file remembers it for a training of the same shape.
+_FOUND = ("n_components", "noise", "slope", "dropout")
+
+
+def recipe_of(classifier: Any) -> dict[str, Any]:
+    """Return what was chosen for a training of components; empty for others."""
+    options = getattr(classifier, "options_", {})
+    if not getattr(classifier, "n_components_", 0) or any(name not in options for name in _FOUND):
+        return {}
+    return {"sigma": classifier.sigma_, **{name: options[name] for name in _FOUND}}
+
+
+def parameters_like(
+    old: IntegerModel, recipe: Mapping[str, Any] | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Return the parameters of `train` that lead to a model of the shape of another one.
+
+    The shifts of the transforms are those of the other model, and the levels of G become smaller
+    where these would overflow.
+
+    Parameters
+    ----------
+    old : IntegerModel
+    recipe : mapping, optional
+        What `recipe_of` returned of its classifier. Nothing needs to be searched then.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    TinykernelError
+        If `old` is of one class: there is nothing to train.
+    """
+    if not old.n_blocks and old.linear is None:
+        raise TinykernelError("holds prototypes only, which are not trained; give another model")
+    if old.local is not None:
+        return _like_local(old)
+    given: dict[str, Any] = {"local": "off", "input_bits": old.scaler.bits}
+    given["scaler_scope"] = _scope(old)
+    linear = None if old.linear is None else _bits(old)
+    if old.values is not None:
+        given["loss"] = "squared"
+    if not old.n_blocks:
+        return given | {"n_components": 0, "linear": linear, "effort": "quick"}
+    given |= {"layout": _layout(old), "n_components": _components(old)}
+    given |= {"linear": linear or "off", "code": "small" if old.small_code else "fast"}
+    given |= {"held_first": old.halve_first, "held_second": old.halve_second}
+    if LAYOUTS[given["layout"]].scale_per_row:
+        given["held_shift"] = old.phase_shift
+    return given | _found(recipe)
+
+
+def _found(recipe: object) -> dict[str, Any]:
+    """Return what a file says was found by a search; nothing unless it is all there."""
+    names = ("sigma", *_FOUND)
+    if not isinstance(recipe, Mapping):
+        return {}
+    numbers = {name: recipe.get(name) for name in names}
+    if any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers.values()):
+        return {}
+    return {"effort": "quick", **numbers}
+
+
+def _like_local(old: IntegerModel) -> dict[str, Any]:
+    stage = old.local
+    assert stage is not None
+    given: dict[str, Any] = {"n_kernels": stage.n_kernels, "linear": _bits(old), "effort": "quick"}
+    if stage.is_signal:
+        # Which kernels a pool gives is chance: take these, with new thresholds.
+        given["held_stage"] = stage
+        return given | {"window_shape": stage.shape, "hop": stage.hop or None}
+    return given | {"image_shape": stage.shape}
+
+
+def _bits(model: IntegerModel) -> int:
+    """Return the width of the linear part that training was asked for."""
+    assert model.linear is not None
+    return max(weight_bits(model.linear), LINEAR_BITS[0])
+
+
+def _layout(model: IntegerModel) -> str:
+    """Return the layout by what the components have in common."""
+    if block_scales(model) is None:
+        return "windows"
+    if any(definition.name == "TK_EVEN_START" for definition in pack(model).definitions):
+        return "compact"
+    # Dropped rows stand at the end of the last block, or anywhere.
+    kept = model.row_kept
+    prefix = np.arange(kept.shape[1]) < kept.sum(axis=1, keepdims=True)
+    return "phases" if np.array_equal(kept, prefix) else "pruned"
+
+
+def _components(model: IntegerModel) -> int:
+    """Return the number of components that training was asked for."""
+    kept = model.row_kept
+    if _layout(model) != "windows":
+        return int(kept.sum())
+    # Those without any weight are left out.
+    return int((len(kept) - 1) * kept.shape[1] + np.flatnonzero(kept[-1])[-1] + 1)
+
+
+def _scope(model: IntegerModel) -> str:
+    """Return whether all inputs have one scale."""
+    used = model.sign != 0
+    arrays = (np.broadcast_to(a, used.shape)[used] for a in model.scaler.arrays.values())
+    return "global" if all(np.all(a == a[:1]) for a in arrays) else "feature"
+
+
+def check_rows_alike(
+    old: IntegerModel, X: ArrayLike, y: ArrayLike, names: tuple[str, ...] | None
+) -> None:
+    """Refuse rows to train on that are not like those of another model, before the training."""
+    rows = np.asarray(X)
+    n_inputs = int(np.prod(rows.shape[1:]))
+    if n_inputs != old.n_inputs:
+        raise TinykernelError(
+            f"rows have {n_inputs} inputs, those of the other model {old.n_inputs}"
+        )
+    if old.feature_names is not None and names is not None and names != old.feature_names:
+        pairs = zip(names, old.feature_names, strict=True)
+        name, before = next(pair for pair in pairs if pair[0] != pair[1])
+        raise TinykernelError(f"there is an input {name!r} where the other model has {before!r}")
+    if old.values is None:
+        classes = set(np.unique(y).tolist())
+        if classes != set(old.classes):
+            what = sorted(map(str, classes ^ set(old.classes)))
+            raise TinykernelError(f"the classes are not those of the other model: {what[0]}")
+
+
+def check_alike(old: IntegerModel, new: IntegerModel) -> None:
+    """Refuse a trained model that cannot take the place of another one.
+
+    Decisions are left out where the new model has none yet.
+
+    Raises
+    ------
+    TinykernelError
+        Says by what their shapes differ, as the macros of the C source name it.
+    """
+    if new.decision is None:
+        old = replace(old, decision=None)
+    found = difference(old, new)
+    if found:
+        raise TinykernelError(
+            f"the trained model is not of the shape of the other one ({found}); train it without "
+            "--like, and export its code anew"
+        )

@@ -1,0 +1,86 @@
+"""--like: train a model that takes the place of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tinykernel.cli.common.remembered import remembered
+from tinykernel.errors import TinykernelError
+
+if TYPE_CHECKING:
+    from tinykernel.data.load import Dataset
+    from tinykernel.model import IntegerModel
+
+__all__ = ["Other", "other_model"]
+
+# What the other model says. A window or a hop is needed to cut recordings.
+_SAID = ("budget", "code", "n_components", "layout", "linear", "n_kernels", "image_shape",
+         "window_shape", "local", "input_bits", "scaler_scope", "input_type", "loss",
+         "quantiles")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Other:
+    """The model of --like, and the parameters of a training that keeps to its shape."""
+
+    path: Path
+    model: IntegerModel
+    parameters: dict[str, Any]
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options by which data are loaded: rows as the firmware takes them."""
+        from tinykernel.data.signals import is_recording
+
+        if given["window"] is not None or is_recording(given["data"]):
+            return dict(given)
+        return {**given, "input_type": self.model.raw_dtype}
+
+    def check_rows(self, dataset: Dataset) -> None:
+        """Refuse other inputs and classes before the training."""
+        from tinykernel.budget.alike import check_rows_alike
+
+        columns = None if dataset.columns is None else tuple(dataset.columns)
+        try:
+            check_rows_alike(self.model, dataset.X_train, dataset.y_train, columns)
+        except TinykernelError as error:
+            raise TinykernelError(f"{dataset.source}: {error} ({self.path})") from None
+
+    def check(self, model: IntegerModel) -> None:
+        """Refuse the trained model if it is of another shape."""
+        from tinykernel.budget.alike import check_alike
+
+        check_alike(self.model, model)
+
+
+def other_model(path: Path | None, options: Mapping[str, Any]) -> Other | None:
+    """Read the model of --like; what it says cannot be given, too."""
+    from tinykernel.budget.alike import parameters_like, recipe_of
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
+
+    if path is None:
+        return None
+    for name in _SAID:
+        if options[name] is not None:
+            hint = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                "is that of the model of --like: leave it out", param_hint=hint
+            )
+    if options["method"] != "learned":
+        raise typer.BadParameter("only for --method learned", param_hint="--like")
+    old = load(path)
+    model = as_integer_model(old)
+    recipe = remembered(path).everything.get("recipe") or recipe_of(old)
+    task = "classification" if model.values is None else "regression"
+    if options["task"] != task:
+        raise typer.BadParameter(f"{path} is of --task {task}", param_hint="--like")
+    given = {name: options[name] for name in ("effort", "sigma", "noise") if options[name]}
+    try:
+        return Other(path, model, parameters_like(model, recipe) | given)
+    except TinykernelError as error:
+        raise TinykernelError(f"{path}: {error}") from None

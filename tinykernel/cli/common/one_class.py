@@ -1,0 +1,253 @@
+"""`train --one-class`: learn what is normal, and the threshold above which it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.cli.common.parsing import parse_share
+
+if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
+    from tinykernel.data.normal import NormalRows
+    from tinykernel.decisions.novelty import Alarms
+    from tinykernel.measure.limits import Limits
+    from tinykernel.measure.report import Report
+    from tinykernel.model import IntegerModel
+    from tinykernel.oneclass import TernaryKernelNovelty
+
+__all__ = [
+    "FalseAlarmsOption",
+    "OneClassOption",
+    "PrototypesOption",
+    "calibrate_normal",
+    "check_alone",
+    "check_normal",
+    "train_one_class",
+]
+
+_PANEL = "One class"
+_DEFAULT = 0.01
+# What the training of one class reads.
+_TAKEN = frozenset((
+    "data", "output", "label", "groups", "seed", "budget", "target", "inputs", "drop", "window",
+    "hop", "rate", "time", "mixed", "missing", "window_shape", "n_kernels", "calibration_size",
+    "as_json", "quiet", "one_class", "false_alarms", "n_prototypes",
+))  # fmt: skip
+
+OneClassOption = Annotated[
+    bool,
+    typer.Option(
+        "--one-class", metavar="", rich_help_panel=_PANEL,
+        help="DATA are normal rows only; the model tells what is unlike them",
+    ),
+]  # fmt: skip
+FalseAlarmsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--false-alarms", parser=parse_share, metavar="SHARE", rich_help_panel=_PANEL,
+        show_default="1%",
+        help="with --one-class: take at most this share of normal rows for novel, by rows that "
+        "are kept aside (--calibration-size)",
+    ),
+]  # fmt: skip
+PrototypesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n-prototypes", min=1, metavar="N", rich_help_panel=_PANEL,
+        help="with --one-class: what is normal is what is near one of them; half a byte an input "
+        "each. One for 25 rows, at most 4096 bytes, if not given",
+    ),
+]  # fmt: skip
+
+
+def check_alone(ctx: typer.Context) -> None:
+    """Refuse options that the training of one class has no use for, and its own without it."""
+    alone = ctx.params["one_class"]
+    own = ("false_alarms", "n_prototypes")
+    for option in ctx.command.params:
+        name = str(option.name)
+        source = ctx.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and alone and name not in _TAKEN:
+            raise typer.BadParameter("not with --one-class", param_hint=option.opts[0])
+        if given and not alone and name in own:
+            raise typer.BadParameter("goes with --one-class", param_hint=option.opts[0])
+
+
+def train_one_class(options: Mapping[str, Any], limits: Limits | None) -> None:
+    """Train, save and say what the threshold promises; status 1 where it promises nothing."""
+    from tinykernel.errors import TinykernelError
+    from tinykernel.modelfile import save
+
+    rows, output = _rows(options), Path(options["output"])
+    watch, memory = _fitted(rows, options, limits)
+    model = watch.quantize()
+    save(model, output, _about(rows, watch, options))
+    if watch.alarms_ is None:
+        raise TinykernelError(
+            f"{rows.source}: {watch.refusal_}. {output} holds the trained model all the same: "
+            "novel to it is what is farther than all rows that were kept aside"
+        )
+    threshold = -int(model.offset[0])
+    found = {
+        "data": rows.source,
+        "rows": len(rows.X),
+        "features": model.n_inputs,
+        "prototypes": 0 if model.prototypes is None else len(model.prototypes),
+        "threshold": threshold,
+        "novelty": None if watch.alarms_ is None else watch.alarms_.to_dict(),
+        "report": None if memory is None else memory.to_dict(),
+        "file": str(output),
+    }
+    if options["as_json"]:
+        print_json(found)
+    elif not options["quiet"]:
+        pairs = [
+            ("data", f"{len(rows.X)} rows of {rows.source}"),
+            ("model", f"{found['prototypes']} prototypes of {model.n_features} "
+             f"{'inputs' if model.local is None else 'counts'}"),
+            *normal_in_words(watch.alarms_, threshold),
+        ]  # fmt: skip
+        if memory is not None:
+            pairs.append((memory.target, f"{size(memory.flash)} of flash, {size(memory.ram)} of "
+                          f"RAM ({memory.source})"))  # fmt: skip
+        print_pairs([*pairs, ("file", str(output))])
+
+
+def _rows(options: Mapping[str, Any]) -> NormalRows:
+    """Load rows, or cut recordings."""
+    from tinykernel.cli.common.options import check_missing
+    from tinykernel.cli.common.training_data import selection_of
+    from tinykernel.data.normal import normal_recordings, normal_rows
+    from tinykernel.data.signals import is_recording
+
+    data, names = options["data"], {name: options[name] for name in ("label", "groups")}
+    if options["window"] is None and not is_recording(data):
+        if options["missing"] is not None:
+            raise typer.BadParameter("not for rows of one class", param_hint="--missing")
+        for name in ("rate", "time", "mixed", "hop"):
+            if options[name] is not None:
+                raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
+        return normal_rows(data, selection=selection_of(options), **names)
+    check_missing(options["missing"], ("drop", "error"), "windows of recordings")
+    how = {name: options[name] for name in ("inputs", "window", "hop", "rate", "time")}
+    how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
+            "missing": options["missing"] or "error"}  # fmt: skip
+    return normal_recordings(data, **how, **names)
+
+
+def _fitted(
+    rows: NormalRows, options: Mapping[str, Any], limits: Limits | None
+) -> tuple[TernaryKernelNovelty, Report | None]:
+    """Train, with fewer prototypes until the linked model keeps to the budget."""
+    from tinykernel.codegen.targets import find_target
+    from tinykernel.errors import TinykernelError
+    from tinykernel.measure.report import report
+    from tinykernel.oneclass import TernaryKernelNovelty
+
+    target, number = options["target"], options["n_prototypes"]
+    more = {} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}
+    while True:
+        watch = TernaryKernelNovelty(
+            n_prototypes=number, false_alarms=options["false_alarms"] or _DEFAULT,
+            calibration_size=options["calibration_size"] or 0.2, hop=rows.hop,
+            window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
+            random_state=options["seed"], **more,
+        )  # fmt: skip
+        watch.fit(rows.X, groups=rows.group)
+        if rows.columns is not None:
+            watch.model_ = _named(watch.model_, rows.columns)
+        if find_target(target).family == "host":
+            return watch, None
+        found = report(watch.model_, target, limits)
+        most = None if limits is None else limits.flash
+        if most is None or found.flash <= most:
+            return watch, found
+        assert watch.model_.prototypes is not None
+        has, each = len(watch.model_.prototypes), 4 * -(-watch.model_.n_features // 8)
+        number = has + (most - found.flash) // each
+        if options["n_prototypes"] is not None or number < 1:
+            raise TinykernelError(
+                f"the model needs {found.flash} bytes of flash on {target}, over the budget of "
+                f"{most}; give a larger budget, or fewer --n-prototypes"
+            )
+
+
+def _named(model: IntegerModel, columns: tuple[str, ...]) -> IntegerModel:
+    from dataclasses import replace
+
+    return replace(model, feature_names=columns)
+
+
+def _about(
+    rows: NormalRows, watch: TernaryKernelNovelty, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the model file is to remember."""
+    import numpy as np
+
+    from tinykernel.data.seen import hash_of, record_of
+
+    flat = rows.X.reshape(len(rows.X), -1)
+    found = {
+        "data": rows.source,
+        "one_class": True,
+        **{name: options[name] for name in ("label", "groups", "seed", "target")},
+        "training_rows": {"rows": len(flat), "sha256": hash_of(flat, np.zeros(len(flat))),
+                          **record_of(flat)},
+        "calibration": None if watch.alarms_ is None else said(watch.alarms_),
+        **rows.about,
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def said(found: Alarms) -> dict[str, Any]:
+    """Return the promise as a file remembers it."""
+    return {"statement": found.statement.removeprefix("; "), **found.to_dict()}
+
+
+def normal_in_words(found: Alarms | None, threshold: int) -> list[tuple[str, str]]:
+    """Return the threshold and what it promises as names and values for `print_pairs`."""
+    if found is None:
+        return [("novel", f"above {threshold}"), ("promise", "none")]
+    return [
+        ("novel", f"above {threshold}: {found.alarms} of the rows that were kept aside"),
+        ("promise", found.statement.removeprefix("; ")),
+    ]
+
+
+def check_normal(given: Mapping[str, Any]) -> None:
+    """Refuse options of ``calibrate`` that need several classes."""
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter("not for a model of one class", param_hint=f"--{name}")
+
+
+def calibrate_normal(
+    model: IntegerModel, rows: Rows, output: Path, false_alarms: float | None, confidence: float,
+    memory: Mapping[str, Any], *, same_groups: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Set the threshold of a model of one class anew, for ``calibrate``."""
+    from tinykernel.errors import TinykernelError
+    from tinykernel.modelfile import save
+    from tinykernel.oneclass import CLASSES, calibrate_one_class
+
+    if false_alarms is None:
+        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
+    if rows.y is not None and (rows.y != CLASSES[0]).any():
+        raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}")
+    group = None if same_groups else rows.group
+    found_model, found = calibrate_one_class(
+        model, rows.X, false_alarms, confidence=confidence, groups=group
+    )
+    save(found_model, output, {**memory, "calibration": said(found)})
+    result = {"data": rows.source, "part": rows.part, "model": str(output), **said(found)}
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        print_pairs([("data", f"{rows.part} of {rows.source}"),
+                     *normal_in_words(found, found.threshold), ("file", str(output))])  # fmt: skip

@@ -1,0 +1,89 @@
+"""Rows of one class: what is normal, with or without labels that say so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.checks import checked_part
+from tinykernel.data.formats import read_parts
+from tinykernel.data.load import find_data
+from tinykernel.data.recordings import windows
+from tinykernel.data.selection import Selection
+from tinykernel.data.signals import Cutting
+from tinykernel.errors import TinykernelError
+
+__all__ = ["NormalRows", "normal_recordings", "normal_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalRows:
+    """Rows to learn what is normal from.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_inputs) or (n, samples, channels)
+    group : ndarray, shape (n,), or None
+    columns : tuple of str or None
+        Names of the inputs.
+    source : str
+        Name of the file or folder.
+    hop : int
+        Of recordings; 0 of rows.
+    about : dict of str to JSON types
+        What a model file is to remember.
+    """
+
+    X: NDArray[Any]
+    group: NDArray[Any] | None
+    columns: tuple[str, ...] | None
+    source: str
+    hop: int
+    about: dict[str, Any]
+
+
+def normal_rows(
+    path: str | os.PathLike[str], *, label: str | None, groups: str | None, selection: Selection
+) -> NormalRows:
+    """Load all rows of a file; labels are not needed, and several of them are refused."""
+    file = find_data(path)
+    parts = read_parts(
+        file, label=label, labels_needed=False, n_features=None, groups=groups, selection=selection
+    )
+    part = parts.train or parts.test
+    assert part is not None  # read_parts never returns two empty parts
+    part = checked_part(part, n_features=None, like="the model", gaps=False, values=False)
+    _check_one(file.name, part.y)
+    columns = None if part.columns is None else tuple(part.columns)
+    about = {"inputs": list(columns)} if columns and selection.names_columns else {}
+    return NormalRows(part.X, part.group, columns, file.name, 0, about)
+
+
+def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
+    """Cut all windows of recordings; `how` are further parameters of `windows`."""
+    cut = windows(path, labels_needed=False, **how)
+    _check_one(cut.source, cut.y)
+    about: dict[str, Any] = {}
+    if cut.hop is not None:
+        cutting = Cutting(
+            cut.X.shape[1], cut.hop, cut.channels, cut.rate,
+            **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
+        )  # fmt: skip
+        about = {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
+    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, about)
+
+
+def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:
+    """Refuse rows of several classes, some of which cannot be normal."""
+    found = [] if labels is None else np.unique(np.asarray(labels)).tolist()
+    if len(found) > 1:
+        words = ", ".join(map(repr, found[:3])) + (", ..." if len(found) > 3 else "")
+        raise TinykernelError(
+            f"{source}: has rows of {len(found)} classes ({words}); one class is learned from rows "
+            "that are all normal"
+        )

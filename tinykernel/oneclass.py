@@ -1,0 +1,329 @@
+"""The scikit-learn face of a model of one class: what is far from all that was normal is novel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tinykernel.checks import check_count
+from tinykernel.decisions.novelty import Alarms, alarms
+from tinykernel.decisions.prototypes import as_levels, nearest_means
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import flat
+from tinykernel.hadamard import padded_dimension
+from tinykernel.model import IntegerModel
+from tinykernel.model.local import LocalStage
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, coarse, distances
+from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.scaler import InputScaler
+from tinykernel.model.scaling import raw_dtype_of, to_raw
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.local.stage import pooled_signals
+from tinykernel.training.options import TrainerOptions
+
+__all__ = ["CLASSES", "TernaryKernelNovelty", "calibrate_one_class"]
+
+#: Classes of the integer model, in this order.
+CLASSES = ("normal", "novel")
+_ROWS_EACH = 25
+_MOST_BYTES = 4096
+_KERNELS = 128
+
+
+class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Tells what is unlike the rows of the training, of which only normal ones are given.
+
+    The novelty of a row is its squared distance to the nearest of some prototypes: means of
+    clusters of the training rows, in 4 bits an input. All of it is integers, the same in Python and
+    in C, where ``NAME_predict`` returns 0 for what is normal and 1 for what is novel.
+
+    Parameters
+    ----------
+    n_prototypes : int or None
+        None takes one for 25 rows, at most 4096 bytes of them. Each takes half a byte an input.
+    false_alarms : float
+        Share of normal rows that may be taken for novel, at most, above 0 and below 1.
+    calibration_size : float
+        Share of the rows, or of groups, that is kept aside for the threshold.
+    window_shape : (int, int) or None
+        Samples and channels, where rows are windows of a signal: they are then counted by kernels,
+        drawn from the pool of `TernaryKernelClassifier`.
+    n_kernels : int
+        Of windows.
+    hop : int
+        Samples from one window of a stream to the next; 0 for no stream.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when `X` had column names.
+    model_ : IntegerModel
+    alarms_ : tinykernel.decisions.novelty.Alarms or None
+        What is promised; None where the rows kept aside were too few for it. The threshold is then
+        the largest novelty among them.
+    refusal_ : str
+        Why nothing is promised; empty where it is.
+    offset_ : float
+        The threshold with the sign of `score_samples`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> watch = TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(X[y < 5])
+    >>> float(np.mean(watch.predict(X[y < 5]) < 0)) < 0.06
+    True
+    >>> float(np.mean(watch.predict(X[y >= 5]) < 0)) > 0.3
+    True
+    """
+
+    model_: IntegerModel
+    alarms_: Alarms | None
+    refusal_: str
+    offset_: float
+
+    def __init__(
+        self, n_prototypes: int | None = None, false_alarms: float = 0.01,
+        calibration_size: float = 0.2, window_shape: tuple[int, int] | None = None,
+        n_kernels: int = _KERNELS, hop: int = 0, random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.n_prototypes = n_prototypes
+        self.false_alarms = false_alarms
+        self.calibration_size = calibration_size
+        self.window_shape = window_shape
+        self.n_kernels = n_kernels
+        self.hop = hop
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
+    ) -> TernaryKernelNovelty:
+        """Learn what is normal.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features) or (n, samples, channels)
+            Raw inputs of normal rows, finite. Their dtype decides what the firmware takes.
+        y : object
+            Ignored, for scikit-learn.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to: whole groups are kept aside, and the
+            promise is for new ones.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TinykernelError
+            If a parameter is out of range.
+        ValueError
+            From scikit-learn's checks of `X`.
+        """
+        self._check()
+        X, given = flat(X)
+        shape = self.window_shape if given is None else given
+        rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+        raw_dtype = raw_dtype_of(rows.dtype)
+        raw = to_raw(rows, raw_dtype)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng([seed, 7])
+        names = None if groups is None else np.asarray(groups)
+        if names is not None and names.shape != (len(raw),):
+            raise TinykernelError(f"groups: shape {names.shape} for {len(raw)} rows")
+        aside = _aside(len(raw), names, self.calibration_size, rng)
+        model = self._known(raw[~aside], raw_dtype, shape, seed, rng)
+        kept = None if names is None else names[aside]
+        self.alarms_, self.refusal_ = None, ""
+        try:
+            model, self.alarms_ = calibrate_one_class(
+                model, raw[aside], self.false_alarms, groups=kept
+            )
+        except TinykernelError as error:
+            self.refusal_ = str(error).removeprefix("calibrate: ")
+            model = _with_threshold(model, int(_novelty(model, raw[aside]).max()))
+        self.model_, self.offset_ = model, float(model.offset[0])
+        return self
+
+    def _check(self) -> None:
+        for name in ("false_alarms", "calibration_size"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise TinykernelError(f"{name}: {value}; give a share above 0 and below 1")
+        if self.n_prototypes is not None:
+            check_count("n_prototypes", self.n_prototypes)
+        check_count("n_kernels", self.n_kernels)
+        check_count("hop", self.hop, 0)
+        if self.hop and self.window_shape is None:
+            raise TinykernelError("hop: give signals, with a window_shape, e.g. (128, 6)")
+
+    def _known(
+        self, raw: NDArray[Any], raw_dtype: str, shape: tuple[int, ...] | None, seed: int,
+        rng: np.random.Generator,
+    ) -> IntegerModel:  # fmt: skip
+        """Fit scaler, kernels of windows and prototypes to normal rows."""
+        stage, names = None, None
+        if shape is None:
+            bits, scaling = choose_scaling(raw, raw_dtype, "auto", "auto")
+            scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
+            names = getattr(self, "feature_names_in_", None)
+        else:
+            options = TrainerOptions(hop=self.hop, n_kernels=self.n_kernels, random_state=seed)
+            if len(shape) != 2 or np.prod(shape) != raw.shape[1]:
+                raise TinykernelError(
+                    f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
+                    "samples and channels, and images have no kernels here"
+                )
+            stage, scaler = pooled_signals(raw, raw_dtype, options, shape)
+        counts = raw if stage is None else stage.counts(raw)
+        inputs = scaler.quantize(counts)
+        model = _one_class(scaler, inputs.shape[1], stage, names)
+        wished = self.n_prototypes or min(
+            max(1, len(raw) // _ROWS_EACH), max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8)))
+        )
+        means = nearest_means(coarse(inputs, model.sign), wished, rng)
+        return replace(model, prototypes=as_levels(means))
+
+    # -- use ----------------------------------------------------------------------------------
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the negative novelty of rows: the larger, the more normal.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
+        if self.model_.raw_dtype == "float32":
+            rows = to_raw(rows, "float32")
+        return -_novelty(self.model_, rows).astype(np.float64)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return by how much rows are nearer than the threshold; negative for what is novel.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return 1 for what is normal and -1 for what is novel.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
+
+    def quantize(self) -> IntegerModel:
+        """Return the integer model, to save and to export.
+
+        Returns
+        -------
+        IntegerModel
+            Of the classes "normal" and "novel".
+        """
+        check_is_fitted(self)
+        return self.model_
+
+
+def calibrate_one_class(
+    model: IntegerModel, X: ArrayLike, false_alarms: float, *, confidence: float = 0.95,
+    groups: ArrayLike | None = None,
+) -> tuple[IntegerModel, Alarms]:  # fmt: skip
+    """Set the threshold of a model of one class on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        Of `TernaryKernelNovelty`.
+    X : array-like
+        Normal rows.
+    false_alarms : float
+        Share of such rows that may be taken for novel, at most.
+    confidence : float, default=0.95
+        Of that promise.
+    groups : array-like, shape (n,), optional
+        Which person, record or batch each row belongs to.
+
+    Returns
+    -------
+    IntegerModel
+    Alarms
+
+    Raises
+    ------
+    TinykernelError
+        If the model has several classes, or the rows cannot support the promise.
+    """
+    if model.prototypes is None:
+        raise TinykernelError("calibrate: this is no model of one class")
+    names = None if groups is None else np.asarray(groups)
+    found = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
+    return _with_threshold(model, found.threshold), found
+
+
+def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
+    """Return the distance of rows to the nearest prototype."""
+    assert model.prototypes is not None
+    return distances(model.quantize_inputs(X), model.sign, model.prototypes)
+
+
+def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
+    """Return the model whose score of "novel" is positive above a distance."""
+    return replace(model, offset=np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32))
+
+
+def _aside(
+    n: int, groups: NDArray[Any] | None, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Choose rows, or whole groups, to keep aside: at least one, and not all."""
+    units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    number = int(units.max()) + 1
+    if number < 2:
+        raise TinykernelError("groups: one alone; nothing can be kept aside for the threshold")
+    chosen = rng.permutation(number)[: int(np.clip(round(share * number), 1, number - 1))]
+    return np.asarray(np.isin(units, chosen))
+
+
+def _one_class(
+    scaler: InputScaler, n: int, stage: LocalStage | None, names: NDArray[Any] | None
+) -> IntegerModel:
+    """Return a model with one prototype of zeros and the threshold 0."""
+    dimension = padded_dimension(n)
+    none = np.zeros(0, dtype=np.uint8)
+    schedule = (False,) * (dimension.bit_length() - 1)
+    return IntegerModel(
+        n_features=n, scaler=scaler, sign=np.where(scaler.constant(n), 0, 1).astype(np.int8),
+        permutation=Permutation(), diagonal=np.zeros((0, dimension), dtype=np.int8),
+        diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
+        row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
+        phase_shift=0, weights=np.zeros((1, 0), dtype=np.int8),
+        multiplier=np.ones(1, dtype=np.int32), offset=np.zeros(1, dtype=np.int32), classes=CLASSES,
+        prototypes=np.zeros((1, n), dtype=np.int8), local=stage,
+        feature_names=None if names is None else tuple(names.tolist()),
+    )  # fmt: skip
