@@ -71,3 +71,14 @@ def test_the_estimate_of_instructions_is_near(kind, require_tool):
         )
     estimate = estimate_instructions(model, "cortex-m4")
     assert estimate / 1.25 <= bench(model, "cortex-m4").instructions <= estimate * (1 + MARGIN)
+
+
+def test_float_inputs_with_an_fpu() -> None:
+    """A core that computes floats itself is not priced with the library of one that does not."""
+    floats, integers = (
+        random_model(7, n_features=256, raw_dtype=raw) for raw in ("float32", "int16")
+    )
+    without, with_fpu = (estimate_instructions(floats, t) for t in ("cortex-m4", "cortex-m4f"))
+    assert with_fpu < 0.5 * without
+    same = (estimate_instructions(integers, t) for t in ("cortex-m4", "cortex-m4f"))
+    assert next(same) == next(same)
