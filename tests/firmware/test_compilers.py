@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from tests.firmware.test_decisions import deciding
 from tests.random_models import random_model, random_raw
@@ -114,6 +115,24 @@ def test_arithmetic_of_other_rules_is_refused(
     )  # fmt: skip
     assert finished.returncode == 1
     assert "compile the model without -ffast-math" in finished.stderr
+
+
+def test_tables_and_code_are_constant(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """4,096 inputs and 200 classes: no byte in writable memory, no stack that grows."""
+    model = random_model(1, n_features=4096, n_blocks=1, n_classes=200, bits=16, raw_dtype="int16")
+    write_sources(tmp_path, render_sources(model, "gesture"))
+    finished = subprocess.run(
+        [require_tool("gcc"), "-std=c99", "-Os", f"-I{tmp_path / 'include'}",
+         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
+         "-o", str(tmp_path / "object.o"), "-fstack-usage"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    with (tmp_path / "object.o").open("rb") as stream:
+        sizes = {part.name: part["sh_size"] for part in ELFFile(stream).iter_sections()}
+    assert sizes[".data"] == sizes[".bss"] == 0
+    assert sizes[".rodata"] > 100_000
+    assert "dynamic" not in (tmp_path / "object.su").read_text()
 
 
 @pytest.mark.parametrize("kind", MODELS)
