@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
+from tinykernel import export
 from tinykernel.build.program import WARNING_FLAGS, find_platforms
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
@@ -129,6 +131,36 @@ def test_a_wrong_decision_is_found(
     monkeypatch.setattr(sources, "pack", wrong_pack)
     result = verify(found, X)
     assert f", {what}: " in str(result.first_difference)
+
+
+@pytest.mark.parametrize("by_prototypes", [False, True])
+def test_the_self_test_decides(
+    require_tool: Callable[[str], str], tmp_path: Path, by_prototypes: bool
+) -> None:
+    """The program of an export compares decisions, refusals too, and names what differs."""
+    gcc = require_tool("gcc")
+    model = CASES["five classes, 16 bits"]()
+    X = random_raw(model, 1, 8)
+    found = deciding(model, X, by_prototypes)
+    export(found, "host", tmp_path, name="sure", vectors=X)
+    folders = sorted({path.parent for path in tmp_path.rglob("*.h")})
+    sources = [*tmp_path.glob("src/*.c"), *tmp_path.glob("lib/*/src/*.c")]
+    command = [gcc, *WARNING_FLAGS, *(f"-I{folder}" for folder in folders), *map(str, sources)]
+    refused = int(np.sum(found.decide(X) < 0))
+    assert 0 < refused < 8
+
+    def printed() -> str:
+        subprocess.run([*command, "-o", str(tmp_path / "program")], check=True)
+        return subprocess.run([str(tmp_path / "program")], capture_output=True, text=True).stdout
+
+    assert f"equal, and all decisions, {refused} of them refusals\n" in printed()
+    novelty = int(found.novelty(X)[0])
+    for vectors in tmp_path.rglob("sure_vectors.h"):
+        head, tail = vectors.read_text().split("sure_vector_decisions[", 1)
+        assert f" {novelty}\n" in tail
+        tail = tail.replace(f" {novelty}\n", " 7\n", 1)
+        vectors.write_text(f"{head}sure_vector_decisions[{tail}")
+    assert f"FAIL: vector 0, novelty: got {novelty}, expected 7\n" in printed()
 
 
 def test_without_a_decision_part_the_c_is_as_before(

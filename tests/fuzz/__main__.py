@@ -25,13 +25,16 @@ from tests.fuzz.batch import ROOT, Batch, limit_memory
 FULL = (
     ("system", 20, 50),
     ("kernels", 30, 6),
+    ("guided", 8, 5),
+    ("field", 1, 20000),
     ("models", 25, 2000),
     ("data", 10, 1000),
     ("coverage", 8, 4000),
 )
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
-_COUNTS = ("kernel inputs", "mutated files", "data files", "models", *_FINDINGS)
+_COUNTS = ("kernel inputs", "guided inputs", "saved states", "mutated files", "data files",
+           "models", *_FINDINGS)  # fmt: skip
 
 
 class Task(NamedTuple):

@@ -34,7 +34,7 @@ SANITIZERS = {
               "-fno-sanitize=unsigned-integer-overflow,unsigned-shift-base",
               "-fno-sanitize-recover=all"],
 }  # fmt: skip
-_VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",))
+VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",))
 _RAW = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 _ROWS = 2000
 
@@ -109,7 +109,7 @@ def _check(
     expected = _expected(model, rows)
     for name in compilers:
         flags = ["-g", str(rng.choice(["-O1", "-O2"])), *SANITIZERS[name],
-                 *_VARIANTS[rng.integers(len(_VARIANTS))]]  # fmt: skip
+                 *VARIANTS[rng.integers(len(VARIANTS))]]  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             try:
                 program = build_model(model, Platform(host_toolchain([name])), Path(folder), flags)

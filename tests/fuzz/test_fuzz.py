@@ -6,14 +6,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.fuzz import guided
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
+from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
 from tinykernel.modelfile import load
 
 CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
@@ -32,10 +37,32 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
     assert done.returncode == 0, done.stdout
     counts = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z ]+);", last)}
     assert counts["kernel inputs"] > 1000
+    assert counts["guided inputs"] >= 5000
+    assert counts["saved states"] >= 40
     assert counts["mutated files"] >= 100
     assert counts["data files"] >= 20
     assert counts["models"] >= 2
     assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0
+
+
+def test_guided_fuzzing_tells_kernels_apart(
+    require_tool: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A score that is off by one in one of the two builds is found, and its input kept."""
+    require_tool("clang")
+    assert guided.has_libfuzzer()
+
+    def render(model: IntegerModel, name: str) -> dict[str, bytes]:
+        wrong = replace(model, offset=model.offset + np.int32(name == "plain"))
+        return render_sources(wrong, name)
+
+    monkeypatch.setattr("tests.fuzz.batch._FINDINGS", tmp_path)
+    monkeypatch.setattr("tests.fuzz.batch.ROOT", tmp_path)
+    monkeypatch.setattr(guided, "render_sources", render)
+    batch = Batch("guided", 0)
+    guided.run(batch, 1)
+    assert batch.counts["differences"] == 1
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_full_run_is_as_large_as_promised() -> None:

@@ -25,6 +25,7 @@ COMPILER = {
     "cortex-m0": "arm-none-eabi-gcc",
     "cortex-m3": "arm-none-eabi-gcc",
     "cortex-m4": "arm-none-eabi-gcc",
+    "cortex-m4f": "arm-none-eabi-gcc",
     "cortex-m7": "arm-none-eabi-gcc",
     "cortex-m33": "arm-none-eabi-gcc",
     "esp32c3": "riscv64-unknown-elf-gcc",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,9 +23,16 @@ from tinykernel.cli.common.options import (
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.remembered import Remembered, remembered
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.model import IntegerModel
+
 __all__ = ["export_command", "write_project"]
 
 _VECTORS = 8
+# Rows among which a refusal is looked for.
+_SEARCHED = 2000
 
 
 def export_command(
@@ -127,7 +134,7 @@ def export_command(
             model, integer, data, label=named["label"], groups=named["groups"], mixed="majority"
         )
         if cut is None:
-            vectors = rows_for(model, integer, data, **named).X[:_VECTORS]
+            vectors = _telling(integer, rows_for(model, integer, data, **named).X)
         else:
             from tinykernel.data.signals import stretch
 
@@ -202,3 +209,13 @@ def write_project(
         "files": [file.relative_to(folder).as_posix() for file in files],
         "bytes": sum(file.stat().st_size for file in files),
     }
+
+
+def _telling(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
+    """Return the first rows; the last one is the first refusal where none is among them."""
+    chosen = list(range(min(_VECTORS, len(X))))
+    if model.decision is not None:
+        refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
+        if refused and refused[0] > chosen[-1]:
+            chosen[-1] = refused[0]
+    return X[chosen]

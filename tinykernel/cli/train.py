@@ -54,6 +54,7 @@ from tinykernel.cli.common.training_data import (
     dataset_for,
     selection_of,
     shape_hint,
+    type_hint,
     validation_rows,
 )
 
@@ -423,8 +424,11 @@ def train_command(
     if other is not None:
         other.check_rows(dataset)
     hint = "" if other is not None else shape_hint(dataset, ctx.params)
-    if hint and not quiet:
-        typer.echo(f"hint: {hint}", err=True)  # before the long training
+    asked = on_chip and other is None and not quiet
+    narrower = type_hint(dataset, ctx.params, parameters) if asked else ""
+    for each in (hint, narrower):
+        if each and not quiet:
+            typer.echo(f"hint: {each}", err=True)  # before the long training
     extra = None
     if validation is not None and share is None:
         if cut is not None:

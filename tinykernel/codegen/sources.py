@@ -25,6 +25,7 @@ from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
 
@@ -143,8 +144,27 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         **_words(model),
         "score_rows": [list(table_rows(row, "int32_t", indent=8)) for row in scores],
         "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
+        **_decision_vectors(model, raw, scores),
     }
     return {f"include/{name}_vectors.h": _render("vectors.h", context)}
+
+
+def _decision_vectors(
+    model: IntegerModel, raw: NDArray[Any], scores: NDArray[np.int32]
+) -> dict[str, Any]:
+    """Return what a model that decides says of the vectors: margins as int32, as all columns."""
+    decision = model.decision
+    if decision is None:
+        return {"decision_rows": [], "decision_columns": 0}
+    margin = margins(scores)[1].view(np.int32)
+    columns: list[NDArray[Any]] = [decision.decide(scores), margin, decision.confidence(scores)]
+    if decision.novelty_threshold is not None:
+        columns.append(model.novelty(raw))
+    rows = np.column_stack(columns)
+    return {
+        "decision_rows": [list(table_rows(row, "int32_t", indent=8)) for row in rows],
+        "decision_columns": len(columns),
+    }
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
@@ -169,7 +189,13 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
         As for `render_vectors`.
     """
     streams = model.local is not None and model.local.hop > 0
-    context = {"name": name, "NAME": name.upper(), "streams": streams, **_words(model)}
+    decision = model.decision
+    context = {
+        "name": name, "NAME": name.upper(), "streams": streams, **_words(model),
+        "decides": decision is not None,
+        "novelty": decision is not None and decision.novelty_threshold is not None,
+        "prototypes": decision is not None and decision.prototypes is not None,
+    }  # fmt: skip
     return {
         **render_vectors(model, name, X),
         f"include/{name}_selftest.h": _render("selftest.h", context),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 
-__all__ = ["dataset_for", "selection_of", "shape_hint", "validation_rows"]
+__all__ = ["dataset_for", "selection_of", "shape_hint", "type_hint", "validation_rows"]
 
 _COLUMNS = ("label", "groups", "inputs", "drop")
 
@@ -93,6 +93,32 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     if square and _one_unit(dataset.X_train):
         return f"rows look like images; --image-shape {side}x{side} would make use of it"
     return ""
+
+
+def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """Say how much flash a smaller type of the inputs would save, where there is one."""
+    from tinykernel.budget.narrower import narrower_inputs
+
+    if options["input_type"] is not None or options["method"] != "learned":
+        return ""
+    if dataset.X_train.ndim > 2 or options["window"] is not None:
+        return ""
+    shape = options["window_shape"] or options["image_shape"]
+    found = narrower_inputs(
+        dataset.X_train, dataset.y_train, dataset.X_test, options["target"], parameters, shape
+    )
+    if found is None:
+        return ""
+    n, names = dataset.X_train.shape[1], dataset.columns
+    saves = f"about {found.saved:,} B of flash on {options['target']}"
+    if not found.in_the_way:
+        return (f"the {n} inputs are whole numbers from {found.low} to {found.high}; --input-type "
+                f"{found.kind} saves {saves}")  # fmt: skip
+    others = ", ".join(names[i] if names else str(i) for i in found.in_the_way)
+    return (
+        f"{n - len(found.in_the_way)} of {n} inputs are whole numbers from {found.low} to "
+        f"{found.high}; if {others} were, too, --input-type {found.kind} would save {saves}"
+    )
 
 
 def _one_unit(X: NDArray[Any]) -> bool:

@@ -1,0 +1,100 @@
+"""libFuzzer on the C of random models: other kernels, other entries, saved states of a device.
+
+Needs a Clang that has libFuzzer; without it the batch does nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tests.fuzz.batch import Batch, no_limit
+from tests.fuzz.field import states
+from tests.fuzz.kernels import SANITIZERS, VARIANTS, any_model
+from tests.random_models import random_raw
+from tinykernel.build.program import write_sources
+from tinykernel.codegen.sources import render_sources
+from tinykernel.model import IntegerModel
+
+_HARNESS = Path(__file__).with_name("guided.c")
+_FLAGS = ["-std=c99", "-O1", "-g", *SANITIZERS["clang"]]
+_RUNS = 5000
+
+
+@functools.cache
+def has_libfuzzer() -> bool:
+    """Say whether a program for libFuzzer can be built."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "empty.c")
+        source.write_text("int LLVMFuzzerTestOneInput(const char *d, unsigned long n);\n"
+                          "int LLVMFuzzerTestOneInput(const char *d, unsigned long n)\n"
+                          "{ (void)d; (void)n; return 0; }\n")  # fmt: skip
+        return shutil.which("clang") is not None and _clang(
+            ["-fsanitize=fuzzer", source, "-o", f"{folder}/empty"]
+        ).returncode == 0  # fmt: skip
+
+
+def _clang(arguments: list[object]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["clang", *map(str, arguments)], capture_output=True, text=True)
+
+
+def build(model: IntegerModel, variant: tuple[str, ...], folder: Path) -> Path:
+    """Build the model with its own kernels, with those of the variant, and what compares them."""
+    include = []
+    for name in ("fast", "plain"):
+        include += write_sources(folder / name, render_sources(model, name))
+    names = ["-DQUANTIZED_ENTRIES=1"] if model.local is None else []
+    if model.local is not None and model.local.hop:
+        names.append("-DSTREAM_ENTRIES=1")
+    flags = [*_FLAGS, *names, *(f"-I{one}" for one in include)]
+    done = _clang([*flags, *variant, "-fsanitize=fuzzer-no-link", "-c",
+                   folder / "plain/src/plain.c", "-o", folder / "plain.o"])  # fmt: skip
+    if done.returncode == 0:
+        done = _clang([*flags, "-fsanitize=fuzzer", _HARNESS, folder / "fast/src/fast.c",
+                       folder / "plain.o", "-o", folder / "program"])  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return folder / "program"
+
+
+def run(batch: Batch, size: int) -> None:
+    """Give the C of `size` models to libFuzzer."""
+    if not has_libfuzzer():
+        return
+    no_limit()
+    for index in range(size):
+        rng = np.random.default_rng((batch.seed, index))
+        model = any_model(rng)
+        variant = VARIANTS[rng.integers(1, len(VARIANTS))]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            program = build(model, variant, folder)
+            (folder / "corpus").mkdir()
+            seeds = [b"\4" + row.tobytes() for row in random_raw(model, index, 5)]
+            seeds += [b"\2" + seeds[0], *states(model)]
+            for i, data in enumerate(seeds):
+                (folder / "corpus" / str(i)).write_bytes(data)
+            done = subprocess.run(
+                [str(program), f"-runs={_RUNS}", f"-seed={batch.seed + 1}", "-timeout=20",
+                 f"-max_len={max(map(len, seeds)) + 64}", f"-artifact_prefix={folder}/crash-",
+                 str(folder / "corpus")],
+                cwd=folder, capture_output=True, text=True, errors="replace",
+            )  # fmt: skip
+            found = re.search(r"Done (\d+) runs", done.stderr)
+            batch.counts["guided inputs"] += int(found[1]) if found else 0
+            if done.returncode:
+                crashes = sorted(folder.glob("crash-*"))
+                kind = "differences" if "deadly signal" in done.stderr else "sanitizer reports"
+                batch.find(
+                    kind, f"model {index}, {' '.join(variant)}: {done.stderr[-1500:]}",
+                    crashes[0].read_bytes() if crashes else None, ".bin",
+                )  # fmt: skip
+
+
+__all__ = ["build", "has_libfuzzer", "run"]
