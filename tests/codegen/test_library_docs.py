@@ -25,6 +25,8 @@ NOT_RUN = {
     "zephyr": {"west"},
     "platformio": {"tinykernel", "cd", "pio"},
     "cmake": set(),
+    "make": set(),
+    "cmsis-pack": {"cpackget"},
     "model-as-data": set(),
 }
 
@@ -75,7 +77,7 @@ def test_commands_that_are_not_run_are_said_to_be_so(page: str) -> None:
     assert shown == NOT_RUN[page]
     _, _, checked = text.partition("## What is checked")
     assert checked
-    if page in ("arduino", "esp-idf", "zephyr"):
+    if page in ("arduino", "cmsis-pack", "esp-idf", "zephyr"):
         assert "Checked by rule only" in checked
 
 
@@ -85,6 +87,19 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     require_tool("cmake")
     require_tool("arm-none-eabi-gcc")
     follow("cmake", tmp_path)
+
+
+def test_make_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """The single source builds with make, and compiles for a microcontroller."""
+    require_tool("make")
+    require_tool("arm-none-eabi-gcc")
+    follow("make", tmp_path)
+
+
+def test_cmsis_pack_page(tmp_path: Path) -> None:
+    """What is to be registered is there."""
+    follow("cmsis-pack", tmp_path)
+    assert (tmp_path / "gesture" / "tinykernel.gesture.pdsc").is_file()
 
 
 def test_model_as_data_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:

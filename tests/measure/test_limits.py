@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.random_models import local_model, random_model, random_stage
-from tinykernel import TinykernelError, report
+from tinykernel import TinykernelError, report, train
+from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import MARGIN, estimate_instructions
+from tinykernel.measure.instructions import MARGIN, check_counted, estimate_instructions
 from tinykernel.measure.limits import Limits, parse_limits
 
 
@@ -56,6 +57,37 @@ def test_a_report_names_every_limit_that_is_exceeded():
     assert "of the budget" in found.problems[0]
     assert found.to_dict()["instructions"] == found.instructions
     assert report(model, "cortex-m4", "flash=100KB,time=1s@80MHz", compiler="none").fits
+
+
+@pytest.mark.parametrize("target", [name for name, row in TARGETS.items() if row.family != "host"])
+def test_limits_of_time_hold_on_every_target_or_are_refused(target, monkeypatch):
+    """A report names what is over where instructions were counted; elsewhere it is one clear line.
+
+    Of a training the line comes before it.
+    """
+    model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
+    budget = "flash=100KB,instructions=1k,time=10us@80MHz"
+    try:
+        check_counted(target)
+    except TinykernelError:
+        refusal = f"no instructions were counted for target {target}; leave time and instructions"
+        with pytest.raises(TinykernelError, match=refusal):
+            report(model, target, budget, compiler="none")
+        monkeypatch.setattr("tinykernel.budget.fitting.fitted", None)
+        with pytest.raises(TinykernelError, match=refusal):
+            train([[0.0], [1.0]], [0, 1], budget=budget, target=target, n_components=32)
+    else:
+        over = report(model, target, budget, compiler="none").problems
+        assert {line.split(" is ")[0].split(" are ")[0] for line in over} >= {
+            "instructions", "time"
+        }  # fmt: skip
+
+
+def test_most_cores_have_prices():
+    """A target whose counts were lost would be refused in silence otherwise."""
+    for target in ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m4f",
+                   "cortex-m7", "cortex-m7f", "cortex-m33", "cortex-m33f", "esp32c3"):  # fmt: skip
+        check_counted(target)
 
 
 @pytest.mark.parametrize("kind", ["components", "image"])

@@ -20,6 +20,7 @@ from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, needed_bytes
+from tinykernel.measure.instructions import check_counted
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
@@ -245,7 +246,9 @@ def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> 
         raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
     limits = parse_limits(budget)
     if limits.flash is None and chosen:
-        return replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
+        limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
+    if limits.most_instructions(1.0) is not None:
+        check_counted(target)  # before the training
     return limits
 
 

@@ -20,7 +20,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.local import LocalStage
 
-__all__ = ["MARGIN", "PRICES", "estimate_instructions", "work_of"]
+__all__ = ["MARGIN", "PRICES", "check_counted", "estimate_instructions", "work_of"]
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 #: By what share a count may exceed its estimate.
@@ -130,11 +130,8 @@ def _prices_of(row: Target) -> dict[str, dict[str, float]] | None:
     return found
 
 
-def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
-    """Estimate what `bench` would count, for a row that takes the longest.
-
-    A TinykernelError says that the core was not measured.
-    """
+def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
+    """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
     prices = _prices_of(row)
     if prices is None:
@@ -142,6 +139,16 @@ def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
             f"no instructions were counted for target {row.name}; leave time and instructions out "
             "of the budget, or add the target in benchmarks/instruction_counts.py"
         )
+    return prices
+
+
+def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
+    """Estimate what `bench` would count, for a row that takes the longest.
+
+    A TinykernelError says that the core was not measured.
+    """
+    row = find_target(target)
+    prices = check_counted(row)
     total = 0.0
     for stage, pieces in work_of(model).items():
         for piece, times in pieces.items():
