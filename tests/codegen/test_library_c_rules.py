@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.codegen.test_library import MODELS, write_library
+from tests.random_models import local_model, random_signal_stage
 from tests.sessions import ROOT
+from tinykernel.codegen.projects import export
 
 # cppcheck reads no headers of the system; a Cortex-M4 besides the plain C of the other cores.
 COMMON = ["--addon=misra", "--quiet", "--language=c", "--std=c99", "--platform=unix32",
@@ -43,5 +45,10 @@ def test_misra_deviations_are_explained(tmp_path: Path, require_tool: Callable[[
         source = write_library(tmp_path / name, name) / "src" / f"{name}.c"
         for options in CORES.values():
             found |= reported(source, *options)
+    # A model of signals, as data.
+    model = local_model(random_signal_stage(1), 1)
+    export(model, None, tmp_path / "motion", name="motion", format="library", as_data=True)
+    found |= reported(tmp_path / "motion" / "src" / "motion.c", *CORES["plain"])
+    assert "11.6" in found
     assert found
     assert found - explained == set()
