@@ -7,24 +7,31 @@ a `make fuzz` that was run before. Needs a checkout: random models are those of 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
+import io
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "firmware")]
 
 from tests.firmware.local_models import ALL  # noqa: E402
 from tests.random_models import make_model, random_model  # noqa: E402
 from tinykernel.codegen.certificate import certificate  # noqa: E402
 from tinykernel.codegen.sources import render_sources  # noqa: E402
-from tinykernel.model import IntegerModel  # noqa: E402
+from tinykernel.model import IntegerModel, as_integer_model  # noqa: E402
+from tinykernel.modelfile import load  # noqa: E402
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
 PAGE = ROOT / "docs" / "verification.md"
@@ -60,7 +67,53 @@ def tamper(folder: Path, rng: np.random.Generator) -> bool:
     return run([CHECKER, folder / "p.json", folder / "m.c"]).returncode == 1
 
 
-def proofs(n: int) -> list[tuple[str, str, str]]:
+def changed(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Change every macro, an entry of every table and every bound; count changes and refusals."""
+    check = importlib.import_module("check_proof").main
+    text, proof = (folder / "m.c").read_text(), json.loads((folder / "p.json").read_text())
+    done, refused = Counter[str](), Counter[str]()
+
+    def attempt(kind: str, source: str, said: dict[str, Any]) -> None:
+        (folder / "m.c").write_text(source)
+        (folder / "p.json").write_text(json.dumps(said))
+        done[kind] += 1
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                check(folder / "p.json", folder / "m.c")
+        except SystemExit:
+            refused[kind] += 1
+
+    begin = text.index("#define TK_FORMAT ")
+    macro = re.compile(r"^#define TK_\w+(?:\(\w+\))? +\(?-?(\d+)", re.M)
+    for found in macro.finditer(text, begin, text.index("TK_TABLE", begin)):
+        value = str(int(found[1]) + 1)
+        attempt("macros", text[: found.start(1)] + value + text[found.end(1) :], proof)
+    for table in re.finditer(r"TK_FLASH \w+ tk_\w+\[\d+\] = \{(.*?)\};", text, re.S):
+        entries = [*re.finditer(r"\b(?:0x[0-9a-f]+|\d+)", table[1])]
+        entry = entries[len(entries) // 2]
+        at, end = (table.start(1) + place for place in entry.span())
+        attempt("table entries", text[:at] + str(int(entry[0], 0) ^ 1) + text[end:], proof)
+    for i, bound in enumerate(proof["bounds"]):
+        for end in ("low", "high"):
+            bounds = [*proof["bounds"]]
+            bounds[i] = bound | {end: bound[end] + 1}
+            attempt("bounds", text, proof | {"bounds": bounds})
+    return done, refused
+
+
+def proofs_of(kind: str, model: IntegerModel, folder: Path) -> list[tuple[str, str, str]]:
+    """Prove one model, and change what there is to change."""
+    ok, used, written = prove(model, folder)
+    done, refused = changed(folder)
+    return [
+        ("time of `check_proof.py`", kind, f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
+         f"one processor; {written:.1f} s to write it"),
+        ("one number changed: " + ", ".join(f"{n} {name}" for name, n in done.items()), kind,
+         f"{sum(refused.values())} of {sum(done.values())} refused"),
+    ]  # fmt: skip
+
+
+def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
     models = [make_model(seed, bits=8 + 8 * (seed % 2)) for seed in range(n)]
     rng, accepted, refused = np.random.default_rng(0), 0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -71,19 +124,21 @@ def proofs(n: int) -> list[tuple[str, str, str]]:
             print(f"[{number}/{len(models)}] proofs", flush=True)
         large = random_model(1, n_features=784, n_blocks=8, n_classes=10, permutation="orbit")
         image = ALL["image, 28 x 28"]()
-        rows = [
-            (kind, *prove(model, folder))
-            for kind, model in (
-                ("784 inputs, 8 blocks of 1,024 rows", large),
-                ("an image of 28 x 28", image),
-            )
-        ]
+        given = [(f"`{file.stem}`, a model of {file.stat().st_size:,} bytes",
+                  as_integer_model(load(file))) for file in files]  # fmt: skip
+        rows = []
+        for kind, model in (
+            ("784 inputs, 8 blocks of 1,024 rows", large),
+            ("an image of 28 x 28", image),
+            *given,
+        ):
+            rows += proofs_of(kind, model, folder)
+            print(rows[-1], flush=True)
     return [
         ("`check_proof.py` accepts the proof of the C", f"{len(models)} random models",
          f"{accepted} accepted"),
         ("one digit of one table changed", f"the same {len(models)}", f"{refused} refused"),
-        *(("time of `check_proof.py`", kind, f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
-           f"one processor; {written:.1f} s to write it") for kind, ok, used, written in rows),
+        *rows,
     ]  # fmt: skip
 
 
@@ -106,9 +161,14 @@ def main() -> None:
     )
     parser.add_argument("--fuzz-log", help="output of a make fuzz, in place of running it")
     parser.add_argument("--models", type=int, default=50, help="random models to prove")
+    parser.add_argument("--model", type=Path, action="append", default=[], metavar="FILE",
+                        help="prove a trained model, too; repeat it")  # fmt: skip
     given = parser.parse_args()
     asked = given.fuzz_scale or given.fuzz_log
-    rows = [*proofs(given.models), *(fuzz(given.fuzz_scale, given.fuzz_log) if asked else [])]
+    rows = [
+        *proofs(given.models, given.model),
+        *(fuzz(given.fuzz_scale, given.fuzz_log) if asked else []),
+    ]
     table = "\n".join(["| what | on what | result |", "|---|---|---|"]
                       + [f"| {' | '.join(row)} |" for row in rows])  # fmt: skip
     print(table)
