@@ -138,6 +138,10 @@ def page(rows: Rows) -> str:
           f"| {row['chosen']} |" for key, row in ordered.items()),
         "", f"Measured on {where}.",
     ]  # fmt: skip
+    every = [f"{name} {effort} {seed}" for name in SETS for effort in EFFORTS for seed in range(3)]
+    missing = [key for key in every if key not in rows]
+    if missing:
+        lines += ["", f"Not measured yet (the same command goes on): {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
