@@ -171,7 +171,7 @@ def _explain(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         # A file that is asked for has its name in the message; what has none is built or printed.
         return (
-            f"{tempfile.gettempdir()}: a temporary file or the output cannot be written "
+            f"the output, or a temporary file in {tempfile.gettempdir()}, cannot be written "
             f"({error.strerror}); make room, or set TMPDIR to another folder"
         )
     if isinstance(error, OSError) and error.errno != errno.EPIPE:

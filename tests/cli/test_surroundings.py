@@ -1,0 +1,73 @@
+"""Where the command line runs: odd folders, two runs at once, and a process that imports it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.cli.tools import QUICK, ROOT, process, run
+from tinykernel.modelfile import load
+
+_STATE = """
+import locale, logging, os, random, signal, sys, warnings
+import numpy as np, sklearn
+def state():
+    return (np.random.get_state()[1].tobytes(), random.getstate(), np.geterr(),
+            list(warnings.filters), locale.setlocale(locale.LC_ALL), dict(os.environ),
+            list(sys.path), sys.excepthook, sys.getrecursionlimit(), sklearn.get_config(),
+            logging.getLogger().handlers[:], signal.getsignal(signal.SIGINT), os.getcwd())
+before = state()
+import tinykernel
+from tinykernel import TernaryKernelClassifier, export, load, report, train, verify
+after = state()
+assert all(a == b for a, b in zip(before, after)), [
+    i for i, (a, b) in enumerate(zip(before, after)) if a != b]
+"""
+
+
+def test_importing_changes_no_global_state():
+    """A program that imports the package keeps its random numbers, filters and settings."""
+    subprocess.run([sys.executable, "-c", _STATE], check=True, cwd=ROOT)
+
+
+def test_paths_with_spaces_and_quotes(work, tmp_path, require_tool):
+    """Compilers get the paths as they are, of model, data, project and temporary folder."""
+    require_tool("gcc")
+    place = tmp_path / "a b's \u00e4"
+    temporary = place / "temporary files"
+    temporary.mkdir(parents=True)
+    for name in ("gesture.tkm", "data.npz"):
+        (place / name).write_bytes((work / name).read_bytes())
+    running = process("verify", place / "gesture.tkm", "--data", place / "data.npz",
+                      TMPDIR=str(temporary))  # fmt: skip
+    out, err = running.communicate(timeout=300)
+    assert running.returncode == 0, err
+    assert "C and Python agree" in out
+    assert list(temporary.iterdir()) == []
+    exported = run("export", place / "gesture.tkm", "-o", place / "the project")
+    assert exported.exit_code == 0, exported.output
+    assert (place / "the project" / "platformio.ini").is_file()
+
+
+def test_two_runs_in_one_folder(work, tmp_path):
+    """Trainings and exports that write to one place leave a whole one of the two."""
+    out, data = tmp_path / "m.tkm", work / "data.npz"
+    trainings = [process("train", data, "-o", out, "--seed", seed, *QUICK) for seed in (1, 2)]
+    assert [_status(running) for running in trainings] == [0, 0]
+    assert load(out).n_components == 64
+    exports = [
+        process("export", work / "gesture.tkm", "-o", tmp_path / "p", "--name", name, "--force")
+        for name in ("one", "two")
+    ]
+    # One may find the place taken that was free when it looked, and says so.
+    assert 0 in [_status(running) for running in exports]
+    names = {path.stem.split("_")[0] for path in (tmp_path / "p" / "include").glob("*.h")}
+    assert names - {"tk"} in ({"one"}, {"two"})
+    assert sorted(os.listdir(tmp_path)) == ["m.tkm", "p"]
+
+
+def _status(running):
+    """Wait for a process, whose pipes are then closed."""
+    running.communicate(timeout=300)
+    return running.returncode
