@@ -302,7 +302,10 @@ def clean_labels(
         known = texts[~lost]
         values = _text_labels(known.tolist()) if len(known) else np.zeros(0, np.int64)
         if values.dtype.kind == "U" and all(map(_is_float, known.tolist())):
-            broken = next(text for text in known.tolist() if not float(text).is_integer())
+            numbers = known.tolist()
+            # Where all are whole, one has more digits than the integers of labels hold.
+            largest = max(numbers, key=lambda text: abs(float(text)))
+            broken = next((text for text in numbers if not float(text).is_integer()), largest)
             raise TinykernelError(
                 f"{item.file}: the labels are not classes: one is {broken}; give integers or text"
             )
