@@ -147,7 +147,8 @@ def fuzz(scale: float | None, log: str | None) -> list[tuple[str, str, str]]:
         said = run(["-m", "tests.fuzz", "--scale", scale]).stdout.splitlines()[-1]
         what = f"`make fuzz FUZZ_SCALE={scale:g}`"
     else:
-        said, what = Path(log).read_text().splitlines()[-1], "`make fuzz`"
+        lines = Path(log).read_text().splitlines()
+        said, what = next(line for line in lines[::-1] if " kernel inputs; " in line), "`make fuzz`"
     counts = said.split("; ")
     names = ("crashes", "uncaught", "sanitizer", "differences", "largest", "longest")
     found = [part for part in counts if any(name in part for name in names)]
@@ -159,15 +160,16 @@ def main() -> None:
     parser.add_argument(
         "--fuzz-scale", type=float, help="share of a make fuzz to run, none if not given"
     )
-    parser.add_argument("--fuzz-log", help="output of a make fuzz, in place of running it")
+    parser.add_argument("--fuzz-log", action="append", default=[],
+                        help="output of a make fuzz that has run; repeat it")  # fmt: skip
     parser.add_argument("--models", type=int, default=50, help="random models to prove")
     parser.add_argument("--model", type=Path, action="append", default=[], metavar="FILE",
                         help="prove a trained model, too; repeat it")  # fmt: skip
     given = parser.parse_args()
-    asked = given.fuzz_scale or given.fuzz_log
     rows = [
         *proofs(given.models, given.model),
-        *(fuzz(given.fuzz_scale, given.fuzz_log) if asked else []),
+        *(fuzz(given.fuzz_scale, None) if given.fuzz_scale else []),
+        *(row for log in given.fuzz_log for row in fuzz(None, log)),
     ]
     table = "\n".join(["| what | on what | result |", "|---|---|---|"]
                       + [f"| {' | '.join(row)} |" for row in rows])  # fmt: skip

@@ -131,7 +131,8 @@ def norms(varying, gather, g):
             energy = (g**2).reshape(m, -1, 1 << k).sum(axis=2) * d * varying.size
             total[k] = np.repeat(np.floor(np.sqrt(energy)) + 1, 1 << k, axis=1)
         return total
-    for columns in np.array_split(varying, max(varying.size * d >> 20, 1)):
+    # Where all inputs are constant there are no columns.
+    for columns in np.array_split(varying, max(varying.size * d >> 20, 1)) if varying.size else ():
         parity = gather & columns[:, None]
         for shift in (8, 4, 2, 1):
             parity = parity ^ parity >> shift

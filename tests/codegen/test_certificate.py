@@ -106,6 +106,13 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     assert capsys.readouterr().out.count("proved: ") == 2
 
 
+def test_a_model_of_constant_inputs_was_no_proof(checker, tmp_path):
+    """Where no input varies, the checker once failed on rows that it did not have."""
+    model = make_model(34, bits=8)
+    assert not model.sign.any()
+    _check(checker, tmp_path, *_proof_of(model))
+
+
 def _changed(text: str, table: str, place: int = 0) -> str:
     """Change one bit, or one digit, of one entry of a table."""
     begin = text.index("{", text.index(f" {table}["))
