@@ -8,15 +8,14 @@ calibrates it on the other, and judges its decisions on the test rows, which not
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _environment import describe_machine
+from _page import page_arguments, print_page
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
@@ -280,22 +279,14 @@ def picture(file: Path) -> None:
 
 def main() -> None:
     """Run everything and print or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
+    parser = page_arguments(__doc__, sets="mnist,har_raw")
     parser.add_argument("--epochs", type=int, default=6, help="of the training on MNIST")
-    parser.add_argument("--sets", default="mnist,har_raw")
-    parser.add_argument("--write", type=Path)
     parser.add_argument("--picture", type=Path, help="only draw the picture of docs/decisions.md")
     given = parser.parse_args()
     if given.picture is not None:
         picture(given.picture)
         return
-    lines = []
-    for line in page(Path(given.data), given.epochs, given.sets.split(",")):
-        print(line, flush=True)
-        lines.append(line)
-    if given.write is not None:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print_page(page(given.data, given.epochs, given.sets.split(",")), given.write)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,9 @@ from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.decisions.prototypes import as_levels, nearest_means
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import flat
-from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
+from tinykernel.model.integer.plain import without_components
 from tinykernel.model.local import LocalStage
-from tinykernel.model.permutation import Permutation
 from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, coarse, distances
 from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
@@ -314,16 +313,8 @@ def _one_class(
     scaler: InputScaler, n: int, stage: LocalStage | None, names: NDArray[Any] | None
 ) -> IntegerModel:
     """Return a model with one prototype of zeros and the threshold 0."""
-    dimension = padded_dimension(n)
-    none = np.zeros(0, dtype=np.uint8)
-    schedule = (False,) * (dimension.bit_length() - 1)
-    return IntegerModel(
-        n_features=n, scaler=scaler, sign=np.where(scaler.constant(n), 0, 1).astype(np.int8),
-        permutation=Permutation(), diagonal=np.zeros((0, dimension), dtype=np.int8),
-        diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
-        row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
-        phase_shift=0, weights=np.zeros((1, 0), dtype=np.int8),
-        multiplier=np.ones(1, dtype=np.int32), offset=np.zeros(1, dtype=np.int32), classes=CLASSES,
+    return without_components(
+        n, scaler, np.zeros(1, dtype=np.int32), classes=CLASSES,
         prototypes=np.zeros((1, n), dtype=np.int8), local=stage,
         feature_names=None if names is None else tuple(names.tolist()),
     )  # fmt: skip

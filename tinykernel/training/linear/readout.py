@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.hadamard import padded_dimension, run_on_rows
+from tinykernel.hadamard import run_on_rows
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.integer.plain import without_components
 from tinykernel.model.local import LocalStage
-from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.values import ValueUnits, to_fixed_point
 from tinykernel.training.kernels import LANES
@@ -325,8 +325,7 @@ def linear_model(
     The arguments after it are those of `stored`.
     """
     n_outputs, n = levels.shape
-    ones = np.ones(n_outputs, dtype=np.int32)
-    classes, multiplier, values = (), ones, None
+    classes, multiplier, values = (), np.ones(n_outputs, dtype=np.int32), None
     if isinstance(meaning, ValueUnits):
         dots = 2.0 ** (scaler.bits - 1) * np.abs(levels.astype(np.float64)).sum(axis=1)
         fixed = to_fixed_point(meaning, 0.0 * dots, 0.0 * dots + worth, offset, 0 * dots, dots)
@@ -336,15 +335,7 @@ def linear_model(
         # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
         rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
         classes = tuple(meaning)
-    dimension = padded_dimension(n)
-    none = np.zeros(0, dtype=np.uint8)
-    schedule = (False,) * (dimension.bit_length() - 1)
-    return IntegerModel(
-        n_features=n, scaler=scaler, sign=np.where(scaler.constant(n), 0, 1).astype(np.int8),
-        permutation=Permutation(), diagonal=np.zeros((0, dimension), dtype=np.int8),
-        diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
-        row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
-        phase_shift=0, weights=np.zeros((n_outputs, 0), dtype=np.int8),
-        multiplier=ones, offset=rounded.astype(np.int32), classes=classes, decision_scale=worth,
-        linear=levels, linear_multiplier=multiplier, local=local, values=values,
+    return without_components(
+        n, scaler, rounded.astype(np.int32), classes=classes, decision_scale=worth, linear=levels,
+        linear_multiplier=multiplier, local=local, values=values,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from tinykernel.model.scaler import InputScaler
 from tinykernel.model.values import FixedPoint
 
 if TYPE_CHECKING:
-    from tinykernel.model.integer import IntegerModel
+    from tinykernel.model.integer.model import IntegerModel
 
 __all__ = ["CHECKS"]
 

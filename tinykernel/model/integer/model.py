@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,23 +13,25 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import reference
-from tinykernel.model.checking import CHECKS
-from tinykernel.model.decision import Decision, novelties
+from tinykernel.model.decision import Decision
+from tinykernel.model.integer import identity
+from tinykernel.model.integer.answers import Answers
+from tinykernel.model.integer.checking import CHECKS
 from tinykernel.model.local import LocalStage
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, prove
 from tinykernel.model.prototypes import distances
-from tinykernel.model.scaler import RAW_DTYPES, InputScaler
+from tinykernel.model.scaler import InputScaler
 from tinykernel.model.values import FixedPoint
 
-__all__ = ["RAW_DTYPES", "InputScaler", "IntegerModel"]
+__all__ = ["IntegerModel"]
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegerModel:
+class IntegerModel(Answers):
     """A kernel machine of binary components in integer arithmetic: the firmware, as data.
 
     This docstring is the complete specification. Python and the generated C both follow it, so
@@ -267,53 +267,15 @@ class IntegerModel:
 
     def header(self) -> dict[str, Any]:
         """Return everything that is not an array and counts in a comparison, as JSON types."""
-        own = {
-            "n_features": int(self.n_features),
-            "raw_dtype": self.scaler.raw_dtype,
-            "bits": int(self.scaler.bits),
-            "permutation": self.permutation.kind,
-            "permutation_multiplier": int(self.permutation.multiplier),
-            "permutation_increment": int(self.permutation.increment),
-            "diagonal_kind": self.diagonal_kind,
-            "halve_first": list(self.halve_first),
-            "halve_second": list(self.halve_second),
-            "phase_shift": int(self.phase_shift),
-            "classes": [[type(label).__name__, label] for label in self.classes],
-            "decision_scale": float(self.decision_scale).hex(),
-        }
-        if self.values is not None:
-            own["values"] = {"names": list(self.values.names), "shift": self.values.shift}
-        if self.local is not None:
-            own["local"] = self.local.header()
-        if self.small_code:
-            own["small_code"] = True
-        return own if self.decision is None else own | {"decision": self.decision.header()}
+        return identity.header(self)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array by name, the scaler's with the prefix ``scaler_``."""
-        own = ("sign", "diagonal", "row_kept", "scale", "start", "width", "weights", "multiplier",
-               "offset")  # fmt: skip
-        named = {name: getattr(self, name) for name in own}
-        if self.permutation.table is not None:
-            named["permutation_table"] = self.permutation.table
-        if self.linear is not None and self.linear_multiplier is not None:
-            named |= {"linear": self.linear, "linear_multiplier": self.linear_multiplier}
-        if self.prototypes is not None:
-            named["prototypes"] = self.prototypes
-        if self.local is not None:
-            named |= {f"local_{name}": array for name, array in self.local.arrays().items()}
-        if self.decision is not None:
-            named |= {f"decision_{name}": array for name, array in self.decision.arrays().items()}
-        return named | {f"scaler_{name}": array for name, array in self.scaler.arrays.items()}
+        return identity.arrays(self)
 
     @cached_property
     def _fingerprint(self) -> str:
-        digest = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
-        for name, array in sorted(self.arrays().items()):
-            little_endian = array.astype(array.dtype.newbyteorder("<"))
-            digest.update(f"{name} {array.dtype.name} {array.shape}".encode())
-            digest.update(little_endian.tobytes())
-        return digest.hexdigest()
+        return identity.digest(self)
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the proved bound of every stage, in the order of the computation.
@@ -509,255 +471,17 @@ class IntegerModel:
         ]
         return np.concatenate(parts)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the outputs in the units of the float machine.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_outputs)
-        """
-        outputs = self.scores(X)[:, -self.n_outputs :]
-        return outputs.astype(np.float64) * self.decision_scale
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict class labels, or values, from raw inputs.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_rows,)
-            Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
-        """
-        if self.values is not None:
-            found = self.scores(X) * self.values.unit
-            return found[:, 0] if self.n_scores == 1 else found
-        labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
-        return labels
-
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` tells more.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-        y : array-like, shape (n_rows,)
-            True labels.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        TinykernelError
-            If the numbers of rows and labels differ, or there are none.
-        """
-        labels, true = self.predict(X), np.asarray(y)
-        if true.shape != labels.shape or not true.size:
-            raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
-        if self.values is not None:
-            from sklearn.metrics import r2_score
-
-            return float(r2_score(true, labels))
-        return float(np.mean(labels == true))
-
-    # -- decisions ----------------------------------------------------------------------------
-
-    def decide(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_rows,)
-            Positions in `classes`, or -1.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
-        """
-        return self._decides().decide(self.scores(X))
-
-    def confidence(self, X: ArrayLike) -> NDArray[np.uint8]:
-        """Return how sure the model is of its labels: ``<name>_confidence`` of the C code.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of uint8, shape (n_rows,)
-            Of c about c to c + 1 of 256 labels are right.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
-        """
-        return self._decides().confidence(self.scores(X))
-
-    def novelty(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Return how little rows look like any class: ``<name>_novelty`` of the C code.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows,)
-            -1 less the largest score; with prototypes see `Decision`.
-
-        Raises
-        ------
-        TinykernelError
-            If the model is a regressor.
-        """
-        if self.values is not None:
-            raise TinykernelError("novelty: the model predicts values, not classes")
-        if self.decision is None or self.decision.prototypes is None:
-            return novelties(self.scores(X))
-        return self.novelty_quantized(self.quantize_inputs(X))
-
-    def novelty_quantized(
-        self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
-    ) -> NDArray[np.int32]:
-        """Return the same from quantized inputs, and from their scores where they are known.
-
-        Parameters
-        ----------
-        Q : array-like of integers, shape (n_rows, n_features)
-        scores : ndarray of int32, shape (n_rows, n_classes), optional
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows,)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
-        """
-        decision, inputs = self._decides(), self._quantized(Q)
-        found = self.scores_quantized(inputs) if scores is None else scores
-        distance = None
-        if decision.prototypes is not None:
-            distance = distances(inputs, self.sign, decision.prototypes)
-        return decision.novelty(found, distance)
-
-    def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return which rows look like no class.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows,)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated with a rate of false alarms.
-        """
-        return self._decides().is_novel(self.novelty(X))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
-        """
-        return self._decides().probabilities(
-            self.scores(X).astype(np.float64) * self.decision_scale
-        )
-
-    def predict_set(self, X: ArrayLike, alpha: float) -> NDArray[np.bool_]:
-        """Return prediction sets: each holds the true class with probability 1 - alpha.
-
-        Split conformal prediction: a class belongs to the set if its score falls short of the
-        largest one by no more than that of the true class did in a share of 1 - alpha of the
-        calibration rows (or of new groups, see `tinykernel.calibrate`).
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-        alpha : float
-            Above 0 and below 1.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows, n_classes)
-            At least one class a row.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated, or with too few rows for so small an alpha.
-        """
-        return self._decides().sets(self.scores(X), alpha)
-
-    def _decides(self) -> Decision:
-        if self.decision is None:
-            raise TinykernelError("the model was not calibrated; tinykernel calibrate does it")
-        return self.decision
-
     # -- display ------------------------------------------------------------------------------
-
-    def _facts(self) -> dict[str, str]:
-        """Return what tells models apart, in words."""
-        labels = ", ".join(map(repr, self.classes[:6])) + (", ..." if self.n_classes > 6 else "")
-        meaning = {"classes": f"{self.n_classes} ({labels})"}
-        if self.values is not None:
-            names = ", ".join(map(repr, self.values.names))
-            meaning = {"values": f"{names}, in 1 / 2**{self.values.shift}"}
-        return {
-            "inputs": f"{self.n_inputs} x {self.raw_dtype}",
-            "components": str(self.n_components),
-            **meaning,
-            "fingerprint": self.fingerprint()[:16],
-        }
 
     def __repr__(self) -> str:
         """Say in one line what it is; its fields are hundreds of numbers."""
-        return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self._facts().items())})"
+        facts = ", ".join(f"{key}: {text}" for key, text in identity.facts(self).items())
+        return f"IntegerModel({facts})"
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks."""
         rows = "".join(
             f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
-            for key, text in self._facts().items()
+            for key, text in identity.facts(self).items()
         )
         return f"<table><caption>IntegerModel</caption>{rows}</table>"
-
-
-# -- checks: each returns the fields that it has brought into their final form ------------------

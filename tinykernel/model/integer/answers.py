@@ -1,0 +1,276 @@
+"""What is made of the scores of a model: labels or values, and how sure they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.decision import Decision, novelties
+from tinykernel.model.prototypes import distances
+from tinykernel.model.values import FixedPoint
+
+__all__ = ["Answers"]
+
+
+class Answers(ABC):
+    """The methods of `IntegerModel` that read scores; how these are computed is its own matter."""
+
+    classes: tuple[Any, ...]
+    decision_scale: float
+    sign: NDArray[np.int8]
+    values: FixedPoint | None
+    decision: Decision | None
+
+    @property
+    @abstractmethod
+    def n_scores(self) -> int:
+        """Number of scores."""
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+
+    @abstractmethod
+    def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
+        """Quantize raw inputs."""
+
+    @abstractmethod
+    def _quantized(self, Q: ArrayLike) -> NDArray[Any]:
+        """Check quantized inputs."""
+
+    @abstractmethod
+    def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores from quantized inputs."""
+
+    @abstractmethod
+    def scores(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores from raw inputs."""
+
+    # -- labels and values --------------------------------------------------------------------
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the outputs in the units of the float machine.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
+        outputs = self.scores(X)[:, -self.n_outputs :]
+        return outputs.astype(np.float64) * self.decision_scale
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict class labels, or values, from raw inputs.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
+        """
+        if self.values is not None:
+            found = self.scores(X) * self.values.unit
+            return found[:, 0] if self.n_scores == 1 else found
+        labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
+        return labels
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` tells more.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            True labels.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TinykernelError
+            If the numbers of rows and labels differ, or there are none.
+        """
+        labels, true = self.predict(X), np.asarray(y)
+        if true.shape != labels.shape or not true.size:
+            raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+        if self.values is not None:
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(true, labels))
+        return float(np.mean(labels == true))
+
+    # -- decisions ----------------------------------------------------------------------------
+
+    def decide(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows,)
+            Positions in `classes`, or -1.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().decide(self.scores(X))
+
+    def confidence(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Return how sure the model is of its labels: ``<name>_confidence`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_rows,)
+            Of c about c to c + 1 of 256 labels are right.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().confidence(self.scores(X))
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Return how little rows look like any class: ``<name>_novelty`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows,)
+            -1 less the largest score; with prototypes see `Decision`.
+
+        Raises
+        ------
+        TinykernelError
+            If the model is a regressor.
+        """
+        if self.values is not None:
+            raise TinykernelError("novelty: the model predicts values, not classes")
+        if self.decision is None or self.decision.prototypes is None:
+            return novelties(self.scores(X))
+        return self.novelty_quantized(self.quantize_inputs(X))
+
+    def novelty_quantized(
+        self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the same from quantized inputs, and from their scores where they are known.
+
+        Parameters
+        ----------
+        Q : array-like of integers, shape (n_rows, n_features)
+        scores : ndarray of int32, shape (n_rows, n_classes), optional
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows,)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        decision, inputs = self._decides(), self._quantized(Q)
+        found = self.scores_quantized(inputs) if scores is None else scores
+        distance = None
+        if decision.prototypes is not None:
+            distance = distances(inputs, self.sign, decision.prototypes)
+        return decision.novelty(found, distance)
+
+    def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Return which rows look like no class.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated with a rate of false alarms.
+        """
+        return self._decides().is_novel(self.novelty(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return calibrated probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated.
+        """
+        return self._decides().probabilities(
+            self.scores(X).astype(np.float64) * self.decision_scale
+        )
+
+    def predict_set(self, X: ArrayLike, alpha: float) -> NDArray[np.bool_]:
+        """Return prediction sets: each holds the true class with probability 1 - alpha.
+
+        Split conformal prediction: a class belongs to the set if its score falls short of the
+        largest one by no more than that of the true class did in a share of 1 - alpha of the
+        calibration rows (or of new groups, see `tinykernel.calibrate`).
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+        alpha : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_classes)
+            At least one class a row.
+
+        Raises
+        ------
+        TinykernelError
+            If the model was not calibrated, or with too few rows for so small an alpha.
+        """
+        return self._decides().sets(self.scores(X), alpha)
+
+    def _decides(self) -> Decision:
+        if self.decision is None:
+            raise TinykernelError("the model was not calibrated; tinykernel calibrate does it")
+        return self.decision
