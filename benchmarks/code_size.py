@@ -36,6 +36,7 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
+from tinykernel.measure.estimate import SMALL_CODE, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.decision import Decision
@@ -155,15 +156,13 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     kept = {
         name: round(float(x), 1)
         for name, x in zip(names, solved, strict=True)
-        if abs(x) > 0.05 or name == "small code"
+        if abs(x) > 0.05 or name == SMALL_CODE
     }
     return kept, error
 
 
 def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     """Link `count` models for one target and fit their code."""
-    from tinykernel.measure.estimate import code_properties
-
     rows, code, library = [], [], []
     stack = {"float": 0, "integer": 0}
     models = [sample(index) for index in range(count)]

@@ -1,6 +1,7 @@
-"""Bytes of Thumb code that the functions of NAME_field.h add to a program, for six classes.
+"""Bytes of Thumb code and instructions of the functions of NAME_field.h, for six classes.
 
-python -m benchmarks.field_costs, at the top of the repository; needs arm-none-eabi-gcc.
+python -m benchmarks.field_costs, at the top of the repository; needs arm-none-eabi-gcc and
+qemu-system-arm. Instructions are those of calls in an emulator, one by one, with -Os.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ import tempfile
 from pathlib import Path
 
 from tests.random_models import random_model
-from tinykernel.build.program import write_sources
+from tinykernel import resources
+from tinykernel.build.program import build, find_platforms, write_sources
+from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.measure.bench import count_calls
+from tinykernel.model import IntegerModel
 
 HEAD = """#include "m_field.h"
 extern m_counters_t c; extern m_offsets_t o; extern uint8_t b[]; extern uint32_t s[], margin;
@@ -30,16 +36,82 @@ CALLS = {
 }
 
 
+# Every label is learned once, of offsets that are 0.
+COUNTED = """#include "semihost.h"
+#include "m_field.h"
+static m_counters_t c;
+static m_offsets_t o;
+static const m_input_t in[M_FEATURES] = {@INPUT@};
+static m_quantized_t q[M_FEATURES];
+static uint32_t s[M_SCRATCH_WORDS], margin;
+static int32_t y[M_CLASSES];
+static volatile int sink; /* or calls without effects vanish */
+#define APART __attribute__((noinline))
+APART int scores(void) { m_scores(in, s, y); return 0; }
+APART int predict(void) { return m_predict(in, s); }
+APART int update(int l) { m_counters_update(&c, l, margin, 0u); return 0; }
+APART int saturated(void) { return (int)m_saturated(q); }
+APART int adapt(int l) { return m_adapt(&o, in, l, s); }
+APART int adapted_predict(void) { return m_adapted_predict(&o, in, s, &margin); }
+int main(void)
+{
+    int l;
+    m_counters_reset(&c);
+    m_quantize(in, q);
+    scores();
+    sink = saturated();
+    predict();
+    for (l = 0; l < M_CLASSES; l++) {
+        m_adapt_reset(&o);
+        adapt(l);
+        adapted_predict();
+        update(l);
+    }
+    update(-1);
+    return 0;
+}
+"""
+COUNTED_CALLS = ("scores", "predict", "update", "saturated", "adapt", "adapted_predict")
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     model = random_model(6, n_features=20, n_classes=6, n_blocks=1, raw_dtype="int16")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_sources(folder, render_sources(model, "m"))
+        include = write_sources(folder, render_sources(model, "m"))
         for core in ("cortex-m0plus", "cortex-m4"):
             sizes = {calls: _size(folder, core, text) for calls, text in CALLS.items()}
             for calls, size in sizes.items():
-                print(f"| {core} | {calls} | {size - sizes['nothing']} |")
+                print(f"| {core} | {calls} | {size - sizes['nothing']} bytes |")
+            for words, counts in _instructions(model, folder, include, core).items():
+                print(f"| {core} | {words} | {min(counts)} to {max(counts)} instructions |")
+
+
+def _instructions(
+    model: IntegerModel, folder: Path, include: list[Path], core: str
+) -> dict[str, list[int]]:
+    """Return the instructions of calls of the program above, or by how many they exceed others."""
+    inputs = generated_inputs(model, 3)[2:]
+    source, boards = folder / "counted.c", resources.folder("firmware") / "boards"
+    source.write_text(COUNTED.replace("@INPUT@", ", ".join(map(str, inputs[0].tolist()))))
+    platform = find_platforms(find_target(core), "qemu")[0]
+    sources = [source, folder / "src" / "m.c"]
+    program = build(platform, sources, folder, include=[*include, boards])
+    calls = dict(
+        zip(COUNTED_CALLS, count_calls(program, COUNTED_CALLS, ["main", "m_quantize"]), strict=True)
+    )
+    counts = {name: [call.total() for call in found] for name, found in calls.items()}
+    predict, scores = counts["predict"][0], counts["scores"][0]
+    learned = [count - scores for count in counts["adapt"]]
+    right = learned.pop(int(model.scores(inputs).argmax()))
+    return {
+        "counters_update": counts["update"],
+        "saturated, of 20 inputs": counts["saturated"],
+        "adapt, above scores, where the label was right": [right],
+        "adapt, above scores, where it was wrong": learned,
+        "adapted_predict, above predict": [n - predict for n in counts["adapted_predict"]],
+    }
 
 
 def _size(folder: Path, core: str, text: str) -> int:

@@ -11,7 +11,6 @@ is over the limit.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from _data import ARGUMENTS
 from _environment import describe_machine
+from _rows import FinishedRows
 
 from tinykernel.files import write_bytes_atomically
 
@@ -86,17 +86,12 @@ def main() -> None:
     parser.add_argument("--effort", default="normal")
     parser.add_argument("--write", type=Path, help="a folder for the page, e.g. docs/results")
     arguments = parser.parse_args()
-    store = arguments.write / "numbers" / "memory.json" if arguments.write else None
-    rows = json.loads(store.read_text()) if store is not None and store.exists() else {}
+    rows = FinishedRows(arguments.write, "memory")
     for name in arguments.sets.split(","):
         for budget in arguments.budgets.split(","):
-            key = f"{name} {budget}"
-            if key not in rows:
-                rows[key] = measure(arguments.data, name, budget, arguments.effort)
-                print(key, json.dumps(rows[key]), flush=True)
-                if store is not None:
-                    store.parent.mkdir(parents=True, exist_ok=True)
-                    write_bytes_atomically(store, (json.dumps(rows, indent=1) + "\n").encode())
+            rows.measure(
+                f"{name} {budget}", measure, arguments.data, name, budget, arguments.effort
+            )
     text = page(rows)
     print(text)
     if arguments.write is not None:

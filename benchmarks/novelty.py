@@ -8,14 +8,13 @@ whose test rows are of other batches or persons than those of the training.
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _page import page_arguments, print_page
 from numpy.typing import NDArray
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_digits, load_wine
@@ -239,17 +238,8 @@ def page(folder: Path, sets: list[str]) -> Iterator[str]:
 
 def main() -> None:
     """Run everything and print or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
-    parser.add_argument("--sets", default="digits,wine,gas_drift,har_raw")
-    parser.add_argument("--write", type=Path)
-    given = parser.parse_args()
-    lines = []
-    for line in page(Path(given.data), given.sets.split(",")):
-        print(line, flush=True)
-        lines.append(line)
-    if given.write is not None:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    given = page_arguments(__doc__, sets="digits,wine,gas_drift,har_raw").parse_args()
+    print_page(page(given.data, given.sets.split(",")), given.write)
 
 
 if __name__ == "__main__":

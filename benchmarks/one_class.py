@@ -8,12 +8,11 @@ holds ``gas_drift.npz`` and ``har_raw.npz``, whose test rows are of other batche
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from _page import page_arguments, print_page
 from novelty import FALSE_ALARMS, TARGETS, Rows, Split, detectors
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import roc_auc_score
@@ -117,17 +116,8 @@ def page(folder: Path, sets: list[str]) -> Iterator[str]:
 
 def main() -> None:
     """Run everything and print or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
-    parser.add_argument("--sets", default="digits,wine,tumours,gas_drift,har_raw")
-    parser.add_argument("--write", type=Path)
-    given = parser.parse_args()
-    lines = []
-    for line in page(Path(given.data), given.sets.split(",")):
-        print(line, flush=True)
-        lines.append(line)
-    if given.write is not None:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    given = page_arguments(__doc__, sets="digits,wine,tumours,gas_drift,har_raw").parse_args()
+    print_page(page(given.data, given.sets.split(",")), given.write)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ measured again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 from _data import Data, load
 from _environment import describe_machine
+from _rows import FinishedRows
 from sklearn.model_selection import train_test_split
 
 from tinykernel import progress, train
@@ -66,6 +66,11 @@ def run(data: Data, effort: str, seed: int, **given: Any) -> dict[str, Any]:
         "accuracy": 100 * float((found.model.predict(data.X_test) == data.y_test).mean()),
         "measured": describe_machine(),
     }  # fmt: skip
+
+
+def measure(folder: Path, name: str, effort: str, seed: int) -> dict[str, Any]:
+    """Do that on a set."""
+    return run(split(name, folder, seed), effort, seed)
 
 
 def of(rows: Rows, name: str, effort: str) -> list[Mapping[str, Any]]:
@@ -160,21 +165,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--write", type=Path, help="a folder for the page, e.g. docs/results")
     arguments = parser.parse_args()
-    store = arguments.write / "numbers" / "search.json" if arguments.write else None
-    rows = json.loads(store.read_text()) if store is not None and store.exists() else {}
+    rows = FinishedRows(arguments.write, "search")
     efforts = arguments.efforts.split(",")
     run(split("digits", arguments.data, 0), "normal", 0, epochs=2)
     for effort in efforts:
         for seed in range(arguments.seeds):
             for name in arguments.sets.split(","):
                 key = f"{name} {effort} {seed}"
-                if key in rows:
-                    continue
-                rows[key] = run(split(name, arguments.data, seed), effort, seed)
-                print(key, json.dumps(rows[key]), flush=True)
-                if store is not None:
-                    store.parent.mkdir(parents=True, exist_ok=True)
-                    write_bytes_atomically(store, (json.dumps(rows, indent=1) + "\n").encode())
+                is_new = rows.measure(key, measure, arguments.data, name, effort, seed)
+                if is_new and arguments.write is not None:
                     write_bytes_atomically(arguments.write / "search.md", page(rows).encode())
     text = page(rows)
     print(text)

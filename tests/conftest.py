@@ -146,8 +146,8 @@ def checkout() -> Path:
 
 
 @pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """Return the folder of the benchmark data sets, or skip the test where there is none."""
+def data_if_any() -> Path | None:
+    """Return the folder of the benchmark data sets, or None where there is none."""
     given = os.environ.get("TINYKERNEL_DATA")
     if given:
         folder = Path(given)
@@ -155,9 +155,15 @@ def data_folder() -> Path:
             pytest.fail(f"TINYKERNEL_DATA={given}: no such folder", pytrace=False)
         return folder
     folder = ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
+    return folder if folder.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def data_folder(data_if_any: Path | None) -> Path:
+    """Return the same folder, or skip the test where there is none."""
+    if data_if_any is None:
         pytest.skip("no benchmark data: set TINYKERNEL_DATA to the folder of usps.npz and others")
-    return folder
+    return data_if_any
 
 
 @pytest.fixture(scope="session")

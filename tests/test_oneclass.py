@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
@@ -43,9 +43,10 @@ def windows(n: int, scale: float) -> np.ndarray:
     return (1000 * scale * both).astype(np.int16)
 
 
-def test_it_passes_the_checks_of_scikit_learn() -> None:
-    """It is an outlier detector as others are."""
-    check_estimator(TernaryKernelNovelty())
+@parametrize_with_checks([TernaryKernelNovelty()])
+def test_check_estimator(estimator, check):
+    """Protects every convention of scikit-learn that an outlier detector keeps."""
+    check(estimator)
 
 
 def test_what_was_never_shown_is_found(

@@ -25,6 +25,7 @@ __all__ = [
     "BenchResult",
     "StreamCost",
     "bench",
+    "count_calls",
     "parse_clock",
     "parse_current",
     "parse_voltage",
@@ -287,48 +288,57 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
         return None
     rows = generated_inputs(model, 3)[1:].reshape(-1, stage.channels)
     write_rows(program, model, {"stream": rows[: stage.height + stage.hop]})
-    functions = function_ranges(program.path)
-    outside = [functions[name] for name in _HARNESS if name in functions]
-    begins = {functions[f"{MODEL}_{name}"].start: name for name in ("push", "stream_predict")}
-    calls: dict[str, list[int]] = {"push": [], "stream_predict": []}
-    inside = ""
-    for address in program.trace():
-        if not inside and address in begins:
-            inside = begins[address]
-            calls[inside].append(0)
-        if inside and any(address in function for function in outside):
-            inside = ""
-        if inside:
-            calls[inside][-1] += 1
-    pushes = calls["push"]
-    if len(pushes) != stage.height + stage.hop or len(calls["stream_predict"]) != 2:
+    names = [f"{MODEL}_push", f"{MODEL}_stream_predict"]
+    pushes, decisions = (
+        [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
+    )
+    if len(pushes) != stage.height + stage.hop or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
     steady = pushes[-stage.hop :]
-    return StreamCost(
-        round(sum(steady) / len(steady), 1), max(pushes), max(calls["stream_predict"])
-    )
+    return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions))
 
 
 def _count(program: Program, function: str) -> dict[str, int]:
     """Run a program and count the instructions of the first call of a function, by stage."""
-    functions = function_ranges(program.path)
-    stages = stage_map(program.path)
-    if f"{MODEL}_{function}" not in functions:
+    if f"{MODEL}_{function}" not in function_ranges(program.path):
         raise TinykernelError(f"bench: the model has no function {function}")
-    begin = functions[f"{MODEL}_{function}"].start
-    outside = [functions[name] for name in _HARNESS if name in functions]
-    counts: Counter[str] = Counter()
-    stage = "other"
-    inside = False
-    for address in program.trace():
-        if not inside:
-            inside = address == begin
-            if not inside:
-                continue
-        elif any(address in function for function in outside):
-            break
-        stage = stages.get(address, stage)
-        counts[stage] += 1
-    if not counts:
+    (calls,) = count_calls(program, [f"{MODEL}_{function}"], _HARNESS)
+    if not calls:
         raise TinykernelError("the emulator's trace shows no inference")
-    return {stage: counts[stage] for stage in STAGES if counts[stage] or stage != "local"}
+    return {stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage != "local"}
+
+
+def count_calls(
+    program: Program, names: Sequence[str], harness: Sequence[str]
+) -> list[list[Counter[str]]]:
+    """Run a program on its board and count the instructions of every call of some functions.
+
+    Parameters
+    ----------
+    program : Program
+    names : sequence of str
+        Functions of the program. Their calls include what they call; of a call within a call of
+        another of them nothing is counted apart.
+    harness : sequence of str
+        Functions whose instructions end a call; those that the program lacks do no harm.
+
+    Returns
+    -------
+    list of list of Counter
+        Of each name its calls in the order of time, each by stage as far as debugging data tell it.
+    """
+    functions, stages = function_ranges(program.path), stage_map(program.path)
+    outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
+    calls: list[list[Counter[str]]] = [[] for _ in names]
+    begins = {functions[name].start: found for name, found in zip(names, calls, strict=True)}
+    inside: Counter[str] | None = None
+    for address in program.trace():
+        if inside is None and address in begins:
+            inside, stage = Counter(), "other"
+            begins[address].append(inside)
+        elif address in outside:
+            inside = None
+        if inside is not None:
+            stage = stages.get(address, stage)
+            inside[stage] += 1
+    return calls

@@ -19,10 +19,10 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 
-__all__ = ["code_properties", "estimate_footprint"]
+__all__ = ["SMALL_CODE", "code_properties", "estimate_footprint"]
 
-
-_SMALL = "small code"
+#: The property of models that are to have little code.
+SMALL_CODE = "small code"
 # Beginnings of the properties of transforms and products, which take otherwise in small code.
 _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
 
@@ -99,8 +99,8 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         properties[f"table {name} {kind}"] = name in tables
     if model.small_code:
         transforms = [name for name in properties if name.startswith(_TRANSFORMS)]
-        properties |= {f"{name} in small code": properties[name] for name in transforms}
-        properties[_SMALL] = 1
+        properties |= {f"{name} in {SMALL_CODE}": properties[name] for name in transforms}
+        properties[SMALL_CODE] = 1
     return {name: float(number) for name, number in properties.items() if number} | decides
 
 
@@ -157,7 +157,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         )
     properties = code_properties(model)
     for name in properties:
-        matters = ", " in name or "linear part" in name or name == _SMALL
+        matters = ", " in name or "linear part" in name or name == SMALL_CODE
         if matters and name not in measured["code"]:
             raise TinykernelError(
                 f"the code of models like this one ({name}) was not measured for target "

@@ -160,8 +160,17 @@ def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> 
     rows = mixed[chosen]
     rank = max(1, min(_NEIGHBOUR, rows.shape[0] * _NEIGHBOUR // _NEIGHBOUR_ROWS))
     total = 0.0
-    for row in rows:
-        # No matrix product: its rounding may depend on the number of threads.
-        squares = np.square(rows - row).sum(axis=1)
+    for squares in _square_distances(rows):
         total += float(np.sqrt(np.sort(squares)[min(rank, squares.size - 1)]))
     return total / rows.shape[0] or 1.0
+
+
+def _square_distances(rows: NDArray[Any]) -> NDArray[Any]:
+    """Compute the squared distance of every pair of rows, in the memory of one copy of them."""
+    n, scratch = rows.shape[0], np.empty_like(rows)
+    squares = np.empty((n, n), dtype=rows.dtype)
+    for i, row in enumerate(rows):
+        # No matrix product: its rounding may depend on the number of threads.
+        away = np.subtract(rows[i:], row, out=scratch[i:])
+        squares[i, i:] = squares[i:, i] = np.square(away, out=away).sum(axis=1)
+    return squares

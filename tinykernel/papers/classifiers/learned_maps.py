@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ SelfProjection = TypeVar("SelfProjection", bound="Projection")
 
 
 @dataclass(eq=False)
-class Projection:
+class Projection(ABC):
     """A linear map to angles, whose parameters can be learned: ``angles = R x + b``.
 
     A subclass defines `project` and `backward` for what R is made of. `matrix` holds the parameters
@@ -46,13 +47,13 @@ class Projection:
     matrix: NDArray[Any]
     offset: NDArray[Any]
 
+    @abstractmethod
     def project(self, X: NDArray[Any]) -> NDArray[Any]:
         """Compute ``R x`` of every row, shape (n, k), C order, freshly allocated."""
-        raise NotImplementedError
 
+    @abstractmethod
     def backward(self, X: NDArray[Any], angle_gradient: NDArray[Any]) -> NDArray[Any]:
         """Return the gradient for `matrix`, given that for the angles, shape (n, k)."""
-        raise NotImplementedError
 
     def copy(self: SelfProjection) -> SelfProjection:
         """Return a copy with parameters of its own."""
@@ -135,9 +136,7 @@ class LearnedMapClassifier(
 
     They are transformers too, which give the learned features.
 
-    A subclass defines ``_start(X, rng)``, which returns the projection to start from
-    for rows divided by sigma, ``_keep(projection)``, which sets the fitted attributes, and
-    ``_fitted(dtype)``, which returns the projection that they stand for.
+    A subclass defines `_start`, `_keep` and `_fitted`.
     """
 
     sigma_: float
@@ -196,15 +195,17 @@ class LearnedMapClassifier(
         rows = validate_data(self, X, dtype=(np.float64, np.float32), order="C", reset=False)
         return self._features(rows)
 
+    @abstractmethod
     def _start(self, X: NDArray[Any], rng: np.random.RandomState) -> Projection:
-        raise NotImplementedError
+        """Return the projection to start from, for rows divided by sigma."""
 
+    @abstractmethod
     def _keep(self, projection: Projection) -> None:
-        raise NotImplementedError
+        """Set the fitted attributes from the learned projection."""
 
+    @abstractmethod
     def _fitted(self, dtype: Any) -> Projection:
-        """Return the learned projection, for rows in their own units."""
-        raise NotImplementedError
+        """Return the projection that the fitted attributes stand for, for rows in their units."""
 
     def _check(self) -> None:
         """Refuse parameters that are out of their range."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,11 @@ def hold_out(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-class OneVersusRest(ClassifierMixin, BaseEstimator):
+class OneVersusRest(ClassifierMixin, BaseEstimator, ABC):
     """Base of the classifiers: one output for two classes, else one output a class.
 
-    A subclass defines ``_fit(X, codes, rng)``, which sets the fitted attributes from checked rows,
-    and ``_decide(X)``, which returns the outputs of checked rows, shape (n, n_outputs). Rows are
-    float32 or float64, and everything learned from them keeps that dtype.
+    A subclass defines `_fit` and `_decide`. Rows are float32 or float64, and everything learned
+    from them keeps that dtype.
 
     Attributes
     ----------
@@ -115,11 +115,13 @@ class OneVersusRest(ClassifierMixin, BaseEstimator):
         codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(np.int64)
         return np.asarray(self.classes_[codes])
 
+    @abstractmethod
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
-        raise NotImplementedError
+        """Set the fitted attributes from checked rows and classes, 0 to n_classes - 1."""
 
+    @abstractmethod
     def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
+        """Return the outputs of checked rows, shape (n, n_outputs)."""
 
     def _width(self) -> int:
         """Return how many values the decision about one row holds in memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,11 @@ def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArr
     return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of the feature maps: subclasses draw parameters and map checked rows.
 
-    A subclass defines ``_draw(X, y, rng)``, which sets the fitted attributes from checked rows, and
-    ``_map(X)``, which returns the features of checked rows. Rows are float32 or float64; features
-    keep that dtype unless ``_dtype_out`` says otherwise.
+    A subclass defines `_draw` and `_map`. Rows are float32 or float64; features keep that dtype
+    unless ``_dtype_out`` says otherwise.
     """
 
     _dtype_out: type | None = None
@@ -93,11 +93,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         return self._map(np.asarray(rows))
 
+    @abstractmethod
     def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        raise NotImplementedError
+        """Set the fitted attributes from checked rows."""
 
+    @abstractmethod
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
+        """Return the features of checked rows."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,16 +15,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel.data.columns import is_time_name
-from tinykernel.data.formats import (
-    _DAMAGED,
-    _ColumnChooser,
-    _csv_rows,
-    _header,
-    _is_number,
-    _shown,
-)
+from tinykernel.data.formats.arrays import DAMAGED
+from tinykernel.data.formats.delimited import csv_rows, header, is_number
+from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.load import find_data
-from tinykernel.data.wav import read_wav
+from tinykernel.data.recordings.wav import read_wav
 from tinykernel.errors import TinykernelError
 
 __all__ = ["SUFFIXES", "Columns", "Ready", "find_recordings", "read_recording"]
@@ -110,7 +105,7 @@ def read_recording(
             return _from_npz(path, label, groups, labels_needed, time)
         if suffix == ".wav":
             return _from_wav(path, label, groups)
-        chooser = _ColumnChooser(path, label, labels_needed, None, groups)
+        chooser = ColumnChooser(path, label, labels_needed, None, groups)
         if suffix in (".csv", ".tsv"):
             return _from_csv(path, chooser, time)
         if suffix == ".parquet":
@@ -124,20 +119,20 @@ def read_recording(
     )
 
 
-def _positions(chooser: _ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
+def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
     """Return where labels and groups stand; labels that are not needed may be missing."""
     if not chooser.needed and chooser.label is not None and chooser.label not in names:
-        chooser = _ColumnChooser(chooser.path, None, False, None, chooser.groups)
+        chooser = ColumnChooser(chooser.path, None, False, None, chooser.groups)
     return chooser.positions(names)[:2]
 
 
 # ----------------------------------------------------------------------------------- text tables
 
 
-def _from_csv(path: Path, chooser: _ColumnChooser, time: str | None) -> Columns:
+def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = _csv_rows(path, stream)
-        names = _header(path, rows)
+        rows = csv_rows(path, stream)
+        names = header(path, rows)
         label, group = _positions(chooser, names)
         timed = [name == time or is_time_name(name) for name in names]
         readers = [_Cells(i in (label, group) or timed[i]) for i in range(len(names))]
@@ -182,7 +177,7 @@ class _Cells:
             try:
                 self.parts.append(_numbers(cells))
             except ValueError:
-                row = next(i for i, cell in enumerate(cells) if not _is_number(_plain(cell)))
+                row = next(i for i, cell in enumerate(cells) if not is_number(_plain(cell)))
                 self.fault = (self.rows + row, cells[row])
         self.rows += len(cells)
 
@@ -229,7 +224,7 @@ def _times(texts: NDArray[Any]) -> NDArray[Any]:
 # --------------------------------------------------------------------------------------- parquet
 
 
-def _from_parquet(path: Path, chooser: _ColumnChooser) -> Columns:
+def _from_parquet(path: Path, chooser: ColumnChooser) -> Columns:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -244,7 +239,7 @@ def _from_parquet(path: Path, chooser: _ColumnChooser) -> Columns:
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
 
 
-def _from_table(path: Path, table: Any, chooser: _ColumnChooser) -> Columns:
+def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
     """Turn a table of pyarrow into columns."""
     import pyarrow as pa
 
@@ -313,7 +308,7 @@ def _from_npz(
         arrays = dict(_npz_arrays(path))
     except TinykernelError:
         raise
-    except (ValueError, KeyError, OverflowError, *_DAMAGED):
+    except (ValueError, KeyError, OverflowError, *DAMAGED):
         raise TinykernelError(
             f"{path}: is not a readable .npz file of numbers and texts (damaged, cut short, or it "
             "holds Python objects)"
@@ -322,7 +317,7 @@ def _from_npz(
     if "x" not in lower:
         raise TinykernelError(
             f"{path}: has no array X, of shape (samples, channels) for a recording or "
-            f"(n, samples, channels) for windows; it holds {_shown(list(arrays)) or 'nothing'}"
+            f"(n, samples, channels) for windows; it holds {shown(list(arrays)) or 'nothing'}"
         )
     X = arrays[lower["x"]]
     X = X[:, np.newaxis] if X.ndim == 1 else X
@@ -374,7 +369,7 @@ def _one_a_row(
     if name is None or (name not in arrays and not named):
         return None
     if name not in arrays:
-        raise TinykernelError(f"{path}: has no array {name!r}; it holds {_shown(list(arrays))}")
+        raise TinykernelError(f"{path}: has no array {name!r}; it holds {shown(list(arrays))}")
     values = arrays[name]
     if values.shape != (rows,) or values.dtype.kind not in "biufU":
         raise TinykernelError(

@@ -18,8 +18,9 @@ from tinykernel.data.columns import (
     suspicious_inputs,
     ticks_per_second,
 )
-from tinykernel.data.formats import _is_number, _shown, _text_labels
-from tinykernel.data.recording_files import Columns, Ready
+from tinykernel.data.formats.delimited import is_number, text_labels
+from tinykernel.data.formats.tables import shown
+from tinykernel.data.recordings.files import Columns, Ready
 from tinykernel.errors import TinykernelError
 
 __all__ = [
@@ -129,7 +130,7 @@ def _time_column(
     where = f"{table.file}: the column {named!r} is taken for the time"
     if values.dtype.kind not in "iufM":
         texts = [str(value) for value in values.tolist()]
-        row = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
+        row = next((i for i, text in enumerate(texts) if not is_number(text)), 0)
         cell = table.faults.get(named, (0, texts[row]))[1]
         raise TinykernelError(
             f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --drop {named}"
@@ -300,7 +301,7 @@ def clean_labels(
         texts, where = np.unique(item.y, return_inverse=True)
         lost = np.array([text.lower() in ("", "nan", "na", "null") for text in texts])
         known = texts[~lost]
-        values = _text_labels(known.tolist()) if len(known) else np.zeros(0, np.int64)
+        values = text_labels(known.tolist()) if len(known) else np.zeros(0, np.int64)
         if values.dtype.kind == "U" and all(map(_is_float, known.tolist())):
             numbers = known.tolist()
             # Where all are whole, one has more digits than the integers of labels hold.
@@ -342,4 +343,4 @@ def majority(values: NDArray[Any]) -> Any:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return _shown(list(names))
+    return shown(list(names))

@@ -1,0 +1,31 @@
+"""What scripts that print a page share: their arguments, and a copy of what they print."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tinykernel.files import write_bytes_atomically
+
+__all__ = ["page_arguments", "print_page"]
+
+
+def page_arguments(description: str | None, sets: str) -> argparse.ArgumentParser:
+    """Return a parser of data sets and page, to which a script adds what else it takes."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
+    parser.add_argument("--sets", default=sets)
+    parser.add_argument("--write", type=Path, help="file for the page")
+    return parser
+
+
+def print_page(page: Iterable[str], file: Path | None) -> None:
+    """Print lines as they come; at the end write them to a file, where one is given."""
+    lines = []
+    for line in page:
+        print(line, flush=True)
+        lines.append(line)
+    if file is not None:
+        write_bytes_atomically(file, ("\n".join(lines) + "\n").encode())

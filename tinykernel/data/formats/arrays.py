@@ -1,0 +1,162 @@
+"""Files of NumPy: .npz archives, and .npy with the labels in a file beside it."""
+
+from __future__ import annotations
+
+import lzma
+import math
+import os
+import re
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tinykernel.data.formats.parts import Part, Parts
+from tinykernel.errors import TinykernelError
+
+__all__ = ["DAMAGED", "read_npy", "read_npz"]
+
+# What NumPy and zipfile raise for damaged files, beside ValueError. RuntimeError and
+# NotImplementedError stand for encryption and unknown compression.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OverflowError,
+    tokenize.TokenError,
+    RuntimeError,
+)
+
+
+def _array(path: Path, name: str, stream: Any, length: int) -> NDArray[Any]:
+    """Load one array of a stream of this length without unpickling anything."""
+    try:
+        _check_length(stream, length)
+        stream.seek(0)
+        return np.asarray(np.load(stream, allow_pickle=False))
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise TinykernelError(
+                f"{path}: {name} is an array of Python objects, which is not loaded; "
+                "save it with a number or string dtype"
+            ) from None
+        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+    except DAMAGED:
+        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+
+
+def _check_length(stream: Any, length: int) -> None:
+    """Raise ValueError if an array is longer than its file: NumPy reserves what a header says."""
+    version = npy.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        return  # for names of fields, which the checks refuse
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > length - stream.tell():
+        raise ValueError("cut short")
+
+
+def read_npz(path: Path, label: str | None, groups: str | None) -> Parts:
+    """Read X_train, y_train, X_test, y_test, or X and y, whatever the case of their letters."""
+    with path.open("rb") as stream:
+        try:
+            archive = np.load(stream, allow_pickle=False)
+        except (ValueError, *DAMAGED):
+            raise TinykernelError(f"{path}: is not a readable .npz file") from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
+        with archive:
+            return _npz_parts(path, archive, label, groups)
+
+
+def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) -> Parts:
+    keys = {key.lower(): key for key in archive.files}
+
+    def get(*names: str) -> NDArray[Any] | None:
+        key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
+        if key is None:
+            return None
+        member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+        try:
+            with archive.zip.open(member) as stream:
+                return _array(path, key, stream, archive.zip.getinfo(member).file_size)
+        except DAMAGED:
+            raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
+
+    def part(suffix: str, labels: str) -> Part | None:
+        X = get(f"X{suffix}")
+        if X is None:
+            return None
+        group = get(f"group{suffix}", f"groups{suffix}")
+        if groups is not None and suffix != "_test":
+            group = _one_a_row(path, groups, get(groups))
+        return Part(path, keys[f"x{suffix}"], X, get(labels), group)
+
+    for name in (label, groups):
+        if name is not None and name.lower() not in keys:
+            raise TinykernelError(
+                f"{path}: has no array {name!r}; it holds {', '.join(archive.files)}"
+            )
+    test = part("_test", "y_test")
+    train = part("_train", "y_train") or part("", label or "y")
+    if train is None and test is None:
+        raise TinykernelError(
+            f"{path}: needs the arrays X_train, y_train, X_test, y_test or X, y; "
+            f"it holds {', '.join(archive.files) or 'nothing'}"
+        )
+    return Parts(train, test)
+
+
+def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Refuse an array that cannot be one group a row."""
+    if group is not None and group.ndim != 1:
+        raise TinykernelError(
+            f"{path}: {name} has shape {group.shape}; --groups needs one dimension, one group a row"
+        )
+    return group
+
+
+def _label_file(path: Path) -> Path | None:
+    """Find the labels of ``X.npy``, ``gesture_X.npy`` or ``X_train.npy``: y in place of X."""
+    stem = re.sub(r"(^|_)X(_|$)", r"\1y\2", path.stem)
+    return None if stem == path.stem else path.with_name(stem + path.suffix)
+
+
+def read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | None) -> Parts:
+    """Read an array, its labels, and the test part that stands beside ``X_train.npy``."""
+
+    def load(file: Path) -> NDArray[Any]:
+        with file.open("rb") as stream:
+            return _array(file, "the array", stream, os.fstat(stream.fileno()).st_size)
+
+    labels = Path(label) if label is not None else _label_file(path)
+    if labels is not None and label is not None and not labels.exists():
+        labels = path.with_name(label)
+    if labels is None or not labels.exists():
+        if labels_needed or label is not None:
+            what = f"no file {labels}" if labels is not None else "no file of labels"
+            raise TinykernelError(
+                f"{path}: {what}; name the labels with --label FILE.npy, or call the two files "
+                "NAME_X.npy and NAME_y.npy"
+            )
+        return Parts(Part(path, "X", load(path)), None)
+    group = None
+    if groups is not None:
+        file = Path(groups) if Path(groups).exists() else path.with_name(groups)
+        if not file.exists():
+            raise TinykernelError(f"{path}: no file {groups} of groups")
+        group = _one_a_row(file, "the array", load(file))
+    train = Part(path, "X", load(path), load(labels), group)
+    test_file = path.with_name(path.name.replace("X_train", "X_test"))
+    test_labels = _label_file(test_file)
+    if label is not None or test_file == path or not test_file.exists():
+        return Parts(train, None)
+    if test_labels is None or not test_labels.exists():
+        return Parts(train, None)
+    return Parts(train, Part(test_file, "X", load(test_file), load(test_labels)))

@@ -1,0 +1,93 @@
+"""Tables of .parquet, read by pyarrow where that is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.formats.parts import Part
+from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
+from tinykernel.errors import TinykernelError
+
+__all__ = ["read_parquet"]
+
+
+def read_parquet(path: Path, chooser: ColumnChooser) -> Part:
+    """Read numbers, labels and groups of every row."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise TinykernelError(
+            f"{path}: reading .parquet needs pyarrow; install it (pip install pyarrow) or save "
+            "the data as .npz or .csv"
+        ) from None
+    try:
+        # read_table calls a file damaged in which two columns have one name.
+        refuse_doubles(path, pq.read_schema(path).names)
+        return _table_part(path, pq.read_table(path), chooser)
+    except (pa.ArrowException, UnicodeError):
+        raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+
+
+def _table_part(path: Path, table: Any, chooser: ColumnChooser) -> Part:
+    """Turn a table of pyarrow into a part."""
+    names = [name for name in table.column_names if name != "__index_level_0__"]
+    at, group_at, inputs = chooser.positions(names)
+    columns = tuple(names[i] for i in inputs)
+
+    def read(i: int) -> NDArray[Any]:
+        name, column = names[i], table.column(names[i])
+        if column.null_count and (i not in inputs or chooser.selection.missing is None):
+            row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
+            raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
+        return (_numbers if i in inputs else _names)(path, name, column)
+
+    y, group = (None if i is None else read(i) for i in (at, group_at))
+    features = [read(i) for i in inputs]
+    X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
+    return Part(path, "", X, y, group, columns=columns)
+
+
+def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of inputs."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        shown = repr(column[0].as_py()) if len(column) else "''"
+        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        raise TinykernelError(
+            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind}); {LEAVE_OUT}"
+        )
+    if column.null_count:
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy())
+
+
+def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of labels or groups: numbers as they are, all else that is plain as text."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        raise TinykernelError(
+            f"{path}: column {name!r} holds values of type {column.type}; give one number or text "
+            "a row"
+        )
+    values: NDArray[Any] = column.to_numpy()
+    if values.dtype != object:
+        return values
+    try:
+        texts = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
+    except UnicodeDecodeError:
+        raise TinykernelError(
+            f"{path}: column {name!r} holds bytes that are no text in UTF-8"
+        ) from None
+    return np.array(texts, dtype=np.str_)

@@ -1,0 +1,103 @@
+"""Read a data file by its suffix: .npz, .npy pairs, .csv, .tsv and .parquet."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from tinykernel.data.formats.arrays import DAMAGED, read_npy, read_npz
+from tinykernel.data.formats.delimited import csv_rows, header, read_csv
+from tinykernel.data.formats.parquet import read_parquet
+from tinykernel.data.formats.parts import Parts
+from tinykernel.data.formats.tables import ColumnChooser
+from tinykernel.data.selection import Selection
+from tinykernel.errors import TinykernelError
+
+__all__ = ["FORMATS", "names_in", "read_parts"]
+
+FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
+_TEXTS = (".csv", ".tsv")
+
+
+def read_parts(
+    path: Path,
+    *,
+    label: str | None,
+    labels_needed: bool,
+    n_features: int | None = None,
+    groups: str | None = None,
+    selection: Selection | None = None,
+) -> Parts:
+    """Read a data file by its suffix.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An existing file.
+    label : str or None
+        The column (tables), array (.npz) or file (.npy) that holds the labels.
+    labels_needed : bool
+        Whether a file without labels is an error.
+    n_features : int, optional
+        The number of features that the model takes, which tells whether a table with a column
+        called ``class`` has it as its labels or as a feature.
+    groups : str, optional
+        The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
+    selection : Selection, optional
+        Which columns are inputs, and whether values may be missing (NaN).
+
+    Returns
+    -------
+    Parts
+
+    Raises
+    ------
+    TinykernelError
+        If the file cannot be read or does not hold what is needed.
+    """
+    suffix = path.suffix.lower()
+    selection = selection or Selection()
+    if selection.names_columns and suffix in (".npz", ".npy"):
+        raise TinykernelError(f"{path}: only tables have columns that --inputs and --drop can name")
+    try:
+        if suffix == ".npz":
+            return read_npz(path, label, groups)
+        if suffix == ".npy":
+            return read_npy(path, label, labels_needed, groups)
+        chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection)
+        if suffix in _TEXTS:
+            return Parts(read_csv(path, chooser), None)
+        if suffix == ".parquet":
+            return Parts(read_parquet(path, chooser), None)
+    except OSError as error:
+        reason = error.strerror or "damaged or cut short"
+        raise TinykernelError(f"{path}: cannot be read ({reason})") from None
+    raise TinykernelError(
+        f"{path}: unknown kind of data file {suffix or path.name!r}; known are {', '.join(FORMATS)}"
+    )
+
+
+def names_in(path: Path) -> frozenset[str]:
+    """Return the names that a file gives its columns or arrays; none where it cannot be read.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An existing file.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                return frozenset(name.removesuffix(".npy") for name in archive.namelist())
+        if suffix in _TEXTS:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                return frozenset(header(path, csv_rows(path, stream)))
+        if suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return frozenset(pq.read_schema(path).names)
+    # Reading the rows says what is wrong with the file.
+    except (OSError, ImportError, ValueError, *DAMAGED):
+        pass
+    return frozenset()
