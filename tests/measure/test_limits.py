@@ -112,5 +112,5 @@ def test_float_inputs_with_an_fpu() -> None:
     )
     without, with_fpu = (estimate_instructions(floats, t) for t in ("cortex-m4", "cortex-m4f"))
     assert with_fpu < 0.5 * without
-    same = (estimate_instructions(integers, t) for t in ("cortex-m4", "cortex-m4f"))
-    assert next(same) == next(same)
+    without, with_fpu = (estimate_instructions(integers, t) for t in ("cortex-m4", "cortex-m4f"))
+    assert with_fpu == pytest.approx(without, rel=0.02)

@@ -35,17 +35,6 @@ def _code_sizes() -> dict[str, Any]:
     return targets
 
 
-def _measured(row: Target) -> dict[str, Any] | None:
-    """Return the sizes of a target; of a core with its FPU, if need be, from those without.
-
-    Its code is then the same but for a few instructions, and no library is linked.
-    """
-    sizes = _code_sizes()
-    if row.name in sizes or row.core not in sizes:
-        return sizes.get(row.name)
-    return {**sizes[row.core], "library": {}}
-
-
 def code_properties(model: IntegerModel) -> dict[str, float]:
     """List what the size of the generated code depends on.
 
@@ -149,7 +138,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     The stack is the largest that was measured for any model.
     """
     row = find_target(target)
-    measured = _measured(row)
+    measured = _code_sizes().get(row.name)
     if measured is None:
         raise TinykernelError(
             f"no code sizes were measured for target {row.name}; install a compiler for it, or add "

@@ -115,25 +115,10 @@ def _local(stage: LocalStage) -> dict[str, float]:
     }
 
 
-def _prices_of(row: Target) -> dict[str, dict[str, float]] | None:
-    """Return the prices of a target; of a core with its FPU, if need be, from those without.
-
-    Float inputs then take about as many instructions as integers.
-    """
-    every = _prices()
-    if row.name in every or row.core not in every:
-        return every.get(row.name)
-    found = {stage: dict(pieces) for stage, pieces in every[row.core].items()}
-    for pieces in found.values():
-        for name in pieces:
-            pieces[name] = pieces.get(name.replace("float", "integer"), pieces[name])
-    return found
-
-
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
-    prices = _prices_of(row)
+    prices = _prices().get(row.name)
     if prices is None:
         raise TinykernelError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "

@@ -77,7 +77,9 @@ TK_INLINE uint32_t tk_difference(uint32_t x, uint32_t y, int32_t *exponent)
     if (sum == 0u) {
         return 0u;
     }
-    for (*exponent = (int32_t)first + 1; (sum >> 31) == 0u; sum <<= 1) {
+    *exponent = (int32_t)first + 1;
+    while ((sum >> 31) == 0u) {
+        sum <<= 1;
         --*exponent;
     }
     return tk_round_to_24_bits(sum);
@@ -109,10 +111,12 @@ TK_SHARED uint32_t tk_float_level(float raw, float offset, float multiplier, uin
     if (exponent > 254 || (exponent == 254 && level > 0x00ffffffu)) {
         return top;
     }
-    for (factor = tk_mantissa(factor, &other); (factor >> 23) == 0u; factor <<= 1) {
+    factor = tk_mantissa(factor, &other);
+    while ((factor >> 23) == 0u) {
+        factor <<= 1;
         --exponent;
     }
-    /* 2^e stands before the product, 16 bits lower; 150 is the bias of a whole mantissa. */
+    /* Each exponent has a bias of 150 for a whole mantissa; the product stands 16 bits lower. */
     exponent += (int32_t)other - 300 + 16;
     level = tk_product_by_65536(level, factor);
     if ((level >> 31) == 0u) {
