@@ -118,7 +118,7 @@ def _local(stage: LocalStage) -> dict[str, float]:
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
-    prices = _prices().get(row.name)
+    prices: dict[str, dict[str, float]] | None = _prices().get(row.name)
     if prices is None:
         raise TinykernelError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "
