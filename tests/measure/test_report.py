@@ -133,7 +133,8 @@ def test_one_class_is_estimated_as_it_is_linked(
     linked, estimate = report(model, target), report(model, target, compiler="none")
     near = 0.05 if target == "atmega328p" else 0.03
     assert estimate.flash == pytest.approx(linked.flash, rel=near)
-    assert (estimate.scratch, estimate.static) == (linked.scratch, linked.static)
+    assert estimate.scratch == linked.scratch
+    assert estimate.static == pytest.approx(linked.static, abs=4)  # tables are aligned
     assert linked.stack <= estimate.stack
 
 
