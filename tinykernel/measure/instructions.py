@@ -56,6 +56,9 @@ def _scaling(model: IntegerModel) -> dict[str, float]:
     work = {f"{beside}, {kind}{each}": float(model.n_features), "scaler": 1.0}
     if model.n_blocks:
         work["values"] = float(model.dimension)
+    if model.prototypes is not None and not model.sign.all():
+        # Each distance leaves constant inputs out by a function of the scaler.
+        work["levels of prototypes, constant inputs"] = float(model.prototypes.size)
     return work
 
 
@@ -85,6 +88,9 @@ def _windows(model: IntegerModel) -> dict[str, float]:
 
 
 def _scores(model: IntegerModel) -> dict[str, float]:
+    if model.prototypes is not None:
+        return {"prototypes": float(len(model.prototypes)),
+                "levels of prototypes": float(model.prototypes.size)}  # fmt: skip
     outputs = float(len(model.weights))
     work = {"outputs": outputs}
     if model.n_blocks:
