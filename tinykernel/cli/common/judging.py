@@ -159,10 +159,10 @@ def print_verdict(found: Evaluation) -> None:
                 f"{percent(baseline.accuracy)} accuracy, "
                 f"{percent(baseline.balanced_accuracy)} balanced"
             )
-    _print_cautions(found.cautions)
+    print_cautions(found.cautions)
 
 
-def _print_cautions(lines: Iterable[str]) -> None:
+def print_cautions(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(f"caution: {visible(line)}")
 
