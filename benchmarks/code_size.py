@@ -5,8 +5,9 @@ Run it again whenever the runtime in firmware/ changes::
     python benchmarks/code_size.py
 
 It needs arm-none-eabi-gcc, riscv64-unknown-elf-gcc, xtensa-lx106-elf-gcc and avr-gcc, and takes a
-few minutes; ``--targets`` measures some targets and keeps the rows of the others. Coefficients come
-from ridge regression, which spreads what the sample cannot tell apart.
+few minutes; ``--targets`` measures some targets and keeps the rows of the others, ``--one-class``
+models of one class alone, which share no property with others. Coefficients come from ridge
+regression, which spreads what the sample cannot tell apart.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.random_models import (
     local_model,
+    one_class,
     random_model,
     random_signal_stage,
     random_stage,
@@ -36,7 +39,7 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import SMALL_CODE, code_properties
+from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.decision import Decision
@@ -115,6 +118,21 @@ def shaped_sample(index: int) -> IntegerModel:
     return local_model(stage, index, weight_bits=bits, **common)
 
 
+@functools.cache
+def one_class_sample(index: int) -> IntegerModel:
+    """Draw a model of one class, every third of signals; the same for the same index."""
+    if index % 3 == 2:
+        return one_class(shaped_sample(4 * index + 1), index)
+    rng, few = np.random.default_rng([2, index]), index % 6 == 0
+    raw = str(rng.choice(["float32", "uint8", "int8", "uint16", "int16", "int32"]))
+    raw = "float32" if few and index % 4 == 0 else raw
+    model = random_model(
+        index, n_features=int(rng.integers(2, 3 if few else 300)), raw_dtype=raw,
+        bits=int(rng.choice([8, 8, 16])), shared_scaler=bool(rng.integers(2)), n_blocks=1,
+    )  # fmt: skip
+    return one_class(model, index, int(rng.integers(1, 12)))
+
+
 def decided(model: IntegerModel, index: int) -> IntegerModel:
     """Give a model decisions: no margin, one, or one a class; half of them with novelty.
 
@@ -152,24 +170,29 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     penalty = RIDGE * np.eye(len(names))
     solved = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ goal)
     error = float(np.abs(matrix @ solved - goal).max())
-    # That small code was measured is told even where it makes no difference.
+    # What small code or one class was measured with is told even where it makes no difference.
     kept = {
         name: round(float(x), 1)
         for name, x in zip(names, solved, strict=True)
-        if abs(x) > 0.05 or name == SMALL_CODE
+        if abs(x) > 0.05 or name == SMALL_CODE or name.startswith(ONE_CLASS)
     }
     return kept, error
 
 
-def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
-    """Link `count` models for one target and fit their code."""
-    rows, code, library = [], [], []
-    stack = {"float": 0, "integer": 0}
+def many(count: int) -> list[IntegerModel]:
+    """Draw models of several classes, of every kind."""
     models = [sample(index) for index in range(count)]
     models += [shaped_sample(index) for index in range(count)]
     models += [replace(m, small_code=True) for m in models if m.n_blocks]
     # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
-    models += [decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)]
+    return models + [decided(draw(i), i) for draw in (sample, shaped_sample)
+                     for i in range(0, count, 5)]  # fmt: skip
+
+
+def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str, Any]:
+    """Link models for one target and fit their code."""
+    rows, code, library = [], [], []
+    stack = {"float": 0, "integer": 0}
     if TARGETS[name].family == "avr":
         # A compiler with an int of 16 bits refuses an array of 32 KB.
         models = [model for model in models if sum(pack(model).table_bytes().values()) < 20000]
@@ -199,6 +222,22 @@ def measure(name: str, chain: Toolchain, count: int) -> dict[str, object]:
     }
 
 
+def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    """Put what was measured of models of one class beside what is known of others."""
+
+    def all_of(part: str) -> dict[str, float]:
+        others = {n: x for n, x in known[part].items() if not n.startswith(ONE_CLASS)}
+        return dict(sorted((others | one[part]).items()))
+
+    return {
+        "compiler": known["compiler"],
+        "largest_error": max(known["largest_error"], one["largest_error"]),
+        "stack": {kind: max(known["stack"][kind], size) for kind, size in one["stack"].items()},
+        "code": all_of("code"),
+        "library": all_of("library"),
+    }
+
+
 def runtime_digest() -> str:
     """Return the SHA-256 of the runtime that was measured."""
     digest = hashlib.sha256()
@@ -212,13 +251,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=160, help="models a target")
     parser.add_argument("--targets", nargs="*", choices=TARGETS, help="measure only these")
+    parser.add_argument("--one-class", action="store_true", help="measure only models of one class")
     arguments = parser.parse_args()
     runtime, kept = runtime_digest(), json.loads(OUTPUT.read_text(encoding="utf-8"))
-    if arguments.targets:
-        runtime = kept["runtime"]  # that of the rows that are kept
+    if arguments.targets or arguments.one_class:
+        runtime = kept["runtime"]  # that of what is kept
     # Each row is written at once: after a fault, --targets measures the others.
-    targets: dict[str, object] = kept["targets"] if runtime == kept["runtime"] else {}
-    done: dict[tuple[str, ...], object] = {}
+    targets: dict[str, Any] = kept["targets"] if runtime == kept["runtime"] else {}
+    done: dict[tuple[str, ...], tuple[Any, Any]] = {}
     for name, target in TARGETS.items():
         if target.family == "host" or name not in (arguments.targets or TARGETS):
             continue
@@ -227,12 +267,17 @@ def main() -> None:
             raise SystemExit(f"no GCC for {name}; install it first")
         key = (*chain.command, *chain.flags)
         if key not in done:
-            done[key] = measure(name, chain, arguments.models)
-        targets[name] = done[key]
+            several = None
+            if not arguments.one_class:
+                several = measure(name, chain, many(arguments.models))
+            alone = [one_class_sample(index) for index in range(arguments.models // 2)]
+            done[key] = several, measure(name, chain, alone)
+        several, one = done[key]
+        targets[name] = together(targets[name] if several is None else several, one)
         write(runtime, targets)
 
 
-def write(runtime: str, targets: dict[str, object]) -> None:
+def write(runtime: str, targets: dict[str, Any]) -> None:
     """Write the rows in the order of the targets."""
     rows = {name: targets[name] for name in TARGETS if name in targets}
     table = {"version": 1, "runtime": runtime, "targets": rows}

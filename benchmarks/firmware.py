@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import BenchResult, bench
+from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
@@ -83,7 +84,7 @@ class Row:
         return self.bench.instructions / self.bench.components
 
 
-def sample(n_features: int, n_components: int) -> IntegerModel:
+def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> IntegerModel:
     """Return a model that uses everything: int8 G, windows of each row, ternary weights.
 
     Parameters are random, but the shift schedules are those that the quantiser proves to suffice.
@@ -96,7 +97,7 @@ def sample(n_features: int, n_components: int) -> IntegerModel:
     # Ranges differ from input to input, so that each has a scaler of its own.
     low, high = rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)
     machine = KernelMachine(
-        classes=tuple(range(10)), raw_dtype="uint8",
+        classes=tuple(range(10)), raw_dtype=raw_dtype,
         input_offset=(low + high) / 2, input_scale=2 / (high - low),
         input_low=-ones, input_high=ones,
         sign=features.sign_, permutation=features.permutation_,
@@ -300,14 +301,40 @@ def variants() -> str:
     return "\n".join(lines)
 
 
+def floats() -> str:
+    """Compare the ways to scale float inputs on a model of 256 of them; return Markdown."""
+    targets = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m4f", "esp32c3")
+    flags = {
+        "in integers": "-DTK_FORCE_SOFT_FLOAT=1", "by floats": "-DTK_FORCE_SOFT_FLOAT=0",
+    }  # fmt: skip
+    model = sample(*SHAPES[1], raw_dtype="float32")
+    lines = [
+        "| core |" + "".join(f" {way}: an input | code and library |" for way in flags),
+        "|---|" + "---:|---:|" * len(flags),
+    ]
+    for target in targets:
+        chain = find_toolchain(target, "gcc")
+        if chain is None:
+            raise SystemExit(f"no GCC for {target}")
+        cells = ""
+        for flag in flags.values():
+            count = bench(model, target, flags=("-Os", flag)).stages["scale"]
+            flagged = replace(chain, flags=(*chain.flags, flag))
+            parts = measure_footprint(model, target, flagged).parts
+            cells += f" {count / model.n_features:.0f} | {parts['code'] + parts['library']} |"
+        lines.append(f"| {target} |{cells}")
+    return "\n".join(lines)
+
+
 def main() -> int:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="Cost of the firmware on every core.")
     parser.add_argument("--data", type=Path, help="folder with mnist.npz")
     parser.add_argument("--variants", action="store_true", help="compare compile-time switches")
+    parser.add_argument("--floats", action="store_true", help="compare ways to scale floats")
     arguments = parser.parse_args()
-    if arguments.variants:
-        print(variants())
+    if arguments.variants or arguments.floats:
+        print(variants() if arguments.variants else floats())
         return 0
     rows = measure()
     checks = limits(rows)

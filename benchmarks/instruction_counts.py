@@ -5,7 +5,8 @@ Run it again whenever the runtime in firmware/ becomes faster or slower::
     python benchmarks/instruction_counts.py
 
 It needs QEMU and the compilers of all targets, and takes about twenty minutes; ``--targets
-cortex-m3,esp8266`` counts on these alone and leaves the others as they are. The models are those of
+cortex-m3,esp8266`` counts on these alone and leaves the others as they are, ``--one-class`` counts
+models of one class alone, of which only the pieces of prototypes are taken. The models are those of
 ``code_size.py``. What a piece of work costs is fitted by least squares of the relative error,
 stage by stage, with no price below zero.
 """
@@ -17,7 +18,7 @@ import json
 from typing import Any
 
 import numpy as np
-from code_size import sample, shaped_sample
+from code_size import one_class_sample, sample, shaped_sample
 from scipy.optimize import nnls
 
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -59,10 +60,25 @@ def fit(rows: Rows) -> dict[str, Any]:
     }
 
 
-def write(name: str, rows: Rows) -> None:
-    """Fit a target, print the errors, and put it and those of the same code into the table."""
+def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    """Add to the prices of a target those of prototypes.
+
+    What these models share with others, which have more of it, keeps its price.
+    """
+    prices = {
+        stage: dict(sorted((pieces | {
+            piece: price for piece, price in one["prices"].get(stage, {}).items()
+            if "prototypes" in piece
+        }).items()))
+        for stage, pieces in known["prices"].items()
+    }  # fmt: skip
+    return {**known, "prices": prices}
+
+
+def write(name: str, found: dict[str, Any]) -> None:
+    """Print the errors of a target, and put it and those of the same code into the table."""
     targets: dict[str, Any] = json.loads(PRICES.read_text())["targets"]
-    targets[name] = fit(rows)
+    targets[name] = found
     told = {key: value for key, value in targets[name].items() if key != "prices"}
     print(f"{name}: {told}", flush=True)
     targets |= {same: targets[name] for same, other in SAME.items() if other == name}
@@ -75,15 +91,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=20, help="of each kind and core")
     parser.add_argument("--targets", help="count on these alone, parted by commas")
+    parser.add_argument("--one-class", action="store_true", help="count only models of one class")
     arguments = parser.parse_args()
     names = [n for n, t in TARGETS.items() if t.machines and t.family != "host" and n not in SAME]
     if arguments.targets is not None:
         names = arguments.targets.split(",")
+    elif arguments.one_class:  # only what the others have prices for
+        names = [name for name in names if name in json.loads(PRICES.read_text())["targets"]]
     for name in names:
-        models = [sample(index) for index in range(arguments.models)]
-        models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
-        rows = [counted for model in models if (counted := count(model, name)) is not None]
-        write(name, rows)
+        one = fit(counted_rows([one_class_sample(index) for index in range(12)], name))
+        print(f"{name}, one class: largest excess {one['largest_excess']}", flush=True)
+        if arguments.one_class:
+            known = json.loads(PRICES.read_text())["targets"][name]
+        else:
+            models = [sample(index) for index in range(arguments.models)]
+            models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
+            known = fit(counted_rows(models, name))
+        write(name, together(known, one))
+
+
+def counted_rows(models: list[IntegerModel], target: str) -> Rows:
+    """Count what one inference of each model takes, of those that fit."""
+    return [counted for model in models if (counted := count(model, target)) is not None]
 
 
 def count(model: IntegerModel, target: str) -> tuple[IntegerModel, dict[str, int]] | None:

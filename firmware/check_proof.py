@@ -219,6 +219,14 @@ def outputs(c):
     """Yield name, lowest and highest of sums, dot products and scores."""
     half, low = 1 << c("INPUT_BITS") - 1, c.table["tk_biases"]
     high = low
+    if c("ONE_CLASS"):
+        level = signed(c.fields("tk_prototypes", 28 - 4 * np.arange(8), 4), 4)
+        mean = 16 * level.reshape(c("PROTOTYPES"), -1)[:, : c("FEATURES")] + 8
+        far = (np.maximum(127 - mean, mean + 128) ** 2).sum(axis=1).max()
+        end = max(abs(low[0]), abs(low[0] + far))
+        yield "distance", 0, far
+        yield "score", -end, end
+        return
     if c("BLOCKS"):
         n, gain = c.counts(), c.table["tk_gains"]
         low, high = low + np.minimum(gain * n, 0), high + np.maximum(gain * n, 0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model.integer.plain import without_components
 from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
@@ -231,6 +232,16 @@ def local_model(
     scaler = InputScaler(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
     model = replace(model, scaler=scaler, local=stage)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
+
+
+def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerModel:
+    """Return a model of one class with the inputs, and the local stage, of another."""
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(-8, 8, (n_prototypes, model.n_features)).astype(np.int8)
+    return without_components(
+        model.n_features, model.scaler, rng.integers(-(2**20), 0, 1).astype(np.int32),
+        classes=("normal", "novel"), prototypes=levels, local=model.local,
+    )  # fmt: skip
 
 
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:

@@ -123,7 +123,8 @@ def test_persons_stay_on_one_side(module, monkeypatch):
 )  # fmt: skip
 def test_int8_perceptron_in_c_computes_what_was_trained(module, require_tool, name, dtype, pool):
     """Labels of the peer's C are those of its float model but for a few roundings."""
-    import peers
+    from peers.building import run_on_host
+    from peers.perceptron import Bytes, perceptron_sources, train_perceptron
 
     require_tool("gcc")
     rng = np.random.default_rng(0)
@@ -134,21 +135,21 @@ def test_int8_perceptron_in_c_computes_what_was_trained(module, require_tool, na
     if name == "covtype":
         X[:, 10:] = X[:, 10:] > 128
     X = (X / 255 if dtype == "float32" else X).astype(dtype)
-    how = peers.Bytes.of(name, X, pool)
+    how = Bytes.of(name, X, pool)
     given = how.apply(X)
-    model = peers.train_perceptron(given, codes, 8, 0.0, 10)
-    sources = peers.perceptron_sources(model, how, given, X.dtype, side)
-    labels = peers.run_on_host(sources, X)
+    model = train_perceptron(given, codes, 8, 0.0, 10)
+    sources = perceptron_sources(model, how, given, X.dtype, side)
+    labels = run_on_host(sources, X)
     assert np.mean(labels == model.predict(given)) > 0.98
     assert np.mean(labels == codes) > 0.95
 
 
 def test_balanced_rows_draw_each_class_alike(module):
     """Where accuracies are balanced, a peer sees as many rows of each class."""
-    import peers
+    from peers.rows import balanced_rows
 
     y = np.repeat([0, 1, 2], [900, 90, 10])
-    drawn = peers.balanced_rows(y)
+    drawn = balanced_rows(y)
     assert np.bincount(y[drawn]).tolist() == [333, 333, 333]
     assert len(np.unique(drawn[y[drawn] == 2])) == 10
 

@@ -16,13 +16,18 @@ import pytest
 
 from tests.cli.tools import run
 from tests.firmware.local_models import ALL
-from tests.random_models import make_model, random_model, with_linear
+from tests.random_models import make_model, one_class, random_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save
 
+ONE_CLASS = {
+    "one class": lambda: one_class(random_model(3, n_features=70), 3),
+    "one class of 16 bits": lambda: one_class(random_model(4, n_features=9, bits=16), 4, 1),
+    "one class of signals": lambda: one_class(ALL["signal, averaged"](), 5),
+}
 CHECKER = ROOT / "firmware" / "check_proof.py"
 
 
@@ -83,7 +88,7 @@ def test_checker_stands_alone(tmp_path, whole):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
 
 
-@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two"])
+@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two", *ONE_CLASS])
 def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     """Every layout of tables, local stages and linear parts; the single file is the same C."""
     more = {
@@ -95,6 +100,8 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     }  # fmt: skip
     if name in ALL:
         model = ALL[name]()
+    elif name in ONE_CLASS:
+        model = ONE_CLASS[name]()
     elif name in more:
         model = random_model(3, n_features=100, **more[name])
     else:
@@ -111,6 +118,16 @@ def test_a_model_of_constant_inputs_was_no_proof(checker, tmp_path):
     model = make_model(34, bits=8)
     assert not model.sign.any()
     _check(checker, tmp_path, *_proof_of(model))
+
+
+@pytest.mark.parametrize("table", ["tk_prototypes", "tk_biases"])
+def test_a_changed_prototype_or_threshold_is_refused(table, checker, tmp_path):
+    """Of one class the distance is bounded by every level; a forged digest does not help."""
+    proof, text = _proof_of(one_class(random_model(3, n_features=12), 3, 1))
+    forged = _changed(text, table)
+    assert f"{table} is not" in _refused(checker, tmp_path, proof, forged)
+    forged_proof = proof | {"source": checker.Source(forged).seen}
+    assert " is within " in _refused(checker, tmp_path, forged_proof, forged)
 
 
 def _changed(text: str, table: str, place: int = 0) -> str:

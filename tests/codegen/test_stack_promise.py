@@ -20,7 +20,7 @@ TOOLS = {
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
     "esp8266": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
 }
-# All that is deepest: float inputs, whose arithmetic is a library's, and bits that wait.
+# All that is deepest: float inputs, scaled in integers where there is no FPU, and bits that wait.
 MODEL: dict[str, Any] = {
     "n_features": 61, "raw_dtype": "float32", "kept": "few", "n_blocks": 5, "n_classes": 5,
     "permutation": "stored", "phase_shift": 12,
@@ -40,4 +40,4 @@ def test_stack_is_what_the_header_says(
     program = build_closest(model, find_platforms(find_target(core), "qemu"), tmp_path, (level,))
     found = run_rows(program, model, {"raw": rows})["raw"]
     assert np.array_equal(found.scores, model.scores(rows))
-    assert 0 < found.stack <= (320 if level in ("-Os", "-Og") else 512)
+    assert 0 < found.stack <= {"-Os": 320, "-Og": 320, "-O0": 576}.get(level, 512)

@@ -34,7 +34,8 @@ SANITIZERS = {
               "-fno-sanitize=unsigned-integer-overflow,unsigned-shift-base",
               "-fno-sanitize-recover=all"],
 }  # fmt: skip
-VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",))
+VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",),
+            ("-DTK_FORCE_SOFT_FLOAT=1",))  # fmt: skip
 _RAW = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 _ROWS = 2000
 

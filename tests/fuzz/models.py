@@ -25,7 +25,7 @@ from tinykernel.modelfile.container import read_container, write_container
 @cache
 def seeds() -> list[bytes]:
     """Return .tkm files of every kind of model."""
-    kept = sorted((ROOT / "tests" / "modelfiles").glob("*.tkm"))
+    kept = sorted((ROOT / "tests" / "modelfile" / "old").glob("*.tkm"))
     models: list[Any] = [
         make_model(seed, dtype, 16 if seed % 2 else 8)
         for seed, dtype in enumerate(("uint8", "float32", "int16", "int32"))

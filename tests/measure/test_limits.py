@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.random_models import local_model, random_model, random_stage
+from tests.random_models import local_model, one_class, random_model, random_stage
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench
@@ -90,7 +90,7 @@ def test_most_cores_have_prices():
         check_counted(target)
 
 
-@pytest.mark.parametrize("kind", ["components", "image"])
+@pytest.mark.parametrize("kind", ["components", "image", "one class"])
 def test_the_estimate_of_instructions_is_near(kind, require_tool):
     """What is counted in the emulator does not exceed the estimate and its margin."""
     require_tool("arm-none-eabi-gcc")
@@ -101,6 +101,8 @@ def test_the_estimate_of_instructions_is_near(kind, require_tool):
         model = random_model(
             5, n_features=60, n_blocks=3, n_classes=5, raw_dtype="uint8", windows="phases"
         )
+    if kind == "one class":
+        model = one_class(model, 1, 20)
     estimate = estimate_instructions(model, "cortex-m4")
     assert estimate / 1.25 <= bench(model, "cortex-m4").instructions <= estimate * (1 + MARGIN)
 
@@ -112,5 +114,5 @@ def test_float_inputs_with_an_fpu() -> None:
     )
     without, with_fpu = (estimate_instructions(floats, t) for t in ("cortex-m4", "cortex-m4f"))
     assert with_fpu < 0.5 * without
-    same = (estimate_instructions(integers, t) for t in ("cortex-m4", "cortex-m4f"))
-    assert next(same) == next(same)
+    without, with_fpu = (estimate_instructions(integers, t) for t in ("cortex-m4", "cortex-m4f"))
+    assert with_fpu == pytest.approx(without, rel=0.02)

@@ -45,10 +45,8 @@ def certificate(model: IntegerModel) -> bytes:
     Raises
     ------
     TinykernelError
-        If these bounds are too wide for 32 bits, or for a model of one class.
+        If these bounds are too wide for 32 bits.
     """
-    if model.prototypes is not None:
-        raise TinykernelError("proof: a model of one class has none as a file; see its bounds")
     own = sort_kernels(model)
     used = own.row_kept.any(axis=1)
     own = replace(own, diagonal=own.diagonal[used], row_kept=own.row_kept[used])

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tinykernel.data.checks import shown
 from tinykernel.data.load import Dataset, Rows, find_data
-from tinykernel.data.recording_files import Columns, read_recording
 from tinykernel.data.recordings import Windows, windows
+from tinykernel.data.recordings.files import Columns, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_count
 from tinykernel.data.recordings import Windows
-from tinykernel.data.tracks import majority
+from tinykernel.data.recordings.tracks import majority
 from tinykernel.errors import TinykernelError
 
 __all__ = ["Decision", "decisions", "smoothed"]

@@ -13,18 +13,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 
-__all__ = ["SMALL_CODE", "code_properties", "estimate_footprint"]
+__all__ = ["ONE_CLASS", "SMALL_CODE", "code_properties", "estimate_footprint"]
 
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
+#: The beginning of all properties of models of one class.
+ONE_CLASS = "one class"
 # Beginnings of the properties of transforms and products, which take otherwise in small code.
 _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
+_MANY_INPUTS = 3
 
 
 @functools.cache
@@ -33,17 +38,6 @@ def _code_sizes() -> dict[str, Any]:
     text = Path(__file__).with_name("code_sizes.json").read_text(encoding="utf-8")
     targets: dict[str, Any] = json.loads(text)["targets"]
     return targets
-
-
-def _measured(row: Target) -> dict[str, Any] | None:
-    """Return the sizes of a target; of a core with its FPU, if need be, from those without.
-
-    Its code is then the same but for a few instructions, and no library is linked.
-    """
-    sizes = _code_sizes()
-    if row.name in sizes or row.core not in sizes:
-        return sizes.get(row.name)
-    return {**sizes[row.core], "library": {}}
 
 
 def code_properties(model: IntegerModel) -> dict[str, float]:
@@ -129,9 +123,6 @@ def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, f
         f"{kind}, no components": model.n_blocks == 0,
         f"{kind}, raw {model.raw_dtype}": 1,
         f"{kind}, 16-bit inputs": model.scaler.bits == 16,
-        f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
-        "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
-        "two classes": model.n_outputs < model.n_scores,
     }
     if stage is not None:
         properties |= {
@@ -140,7 +131,40 @@ def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, f
             f"{kind}, wide counts": stage.count_dtype == "uint16",
             f"{kind}, lanes {value.get('TK_LOCAL_LANES', '')}": 1,
         }
+    if model.prototypes is not None:
+        properties = _one_class_properties(model, value, properties)
+    else:
+        properties |= {
+            f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
+            "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
+            "two classes": model.n_outputs < model.n_scores,
+        }
     return {name: float(number) for name, number in properties.items() if number}
+
+
+def _one_class_properties(
+    model: IntegerModel, value: dict[str, str], shared: dict[str, float]
+) -> dict[str, float]:
+    """List the same for a model of one class, under names that no other model has.
+
+    Its code is small, so that what others add on average is too coarse for it.
+    """
+    tables = {table.name for table in pack(model).tables}
+    kind, few = "float" if model.scaler.is_float else "integer", model.n_features < _MANY_INPUTS
+    properties = shared | {
+        "constant inputs": value["TK_CONSTANTS"] == "1",
+        "several cells": model.local is not None and model.local.cells[0] > 1,
+        # Compilers unroll the loops over these, and know whether to add an offset or subtract it.
+        f"few inputs, {kind}": few,
+        "few inputs, float, to add and to subtract": few
+        and kind == "float"
+        and np.ptp(np.sign(model.scaler.offset)) > 1,
+    }
+    properties |= {
+        f"table {name} {kind}": name in tables
+        for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts")
+    }
+    return {f"{ONE_CLASS}, {name}": number for name, number in properties.items()}
 
 
 def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
@@ -149,7 +173,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     The stack is the largest that was measured for any model.
     """
     row = find_target(target)
-    measured = _measured(row)
+    measured = _code_sizes().get(row.name)
     if measured is None:
         raise TinykernelError(
             f"no code sizes were measured for target {row.name}; install a compiler for it, or add "

@@ -117,11 +117,6 @@ def measure_footprint(
     bound = worst_case_stack(functions, [f"{MODEL}_{name}" for name in names])
     tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
     notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
-    if bound.rom:
-        notes.append(
-            "floating-point routines in the chip's boot ROM take no flash; their stack is not "
-            "counted"
-        )
     return Footprint(
         parts={part: parts[part] for part in flash_parts(model)},
         static=static + (tables if row.tables_in_ram else 0),

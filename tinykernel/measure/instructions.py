@@ -56,6 +56,9 @@ def _scaling(model: IntegerModel) -> dict[str, float]:
     work = {f"{beside}, {kind}{each}": float(model.n_features), "scaler": 1.0}
     if model.n_blocks:
         work["values"] = float(model.dimension)
+    if model.prototypes is not None and not model.sign.all():
+        # Each distance leaves constant inputs out by a function of the scaler.
+        work["levels of prototypes, constant inputs"] = float(model.prototypes.size)
     return work
 
 
@@ -85,6 +88,9 @@ def _windows(model: IntegerModel) -> dict[str, float]:
 
 
 def _scores(model: IntegerModel) -> dict[str, float]:
+    if model.prototypes is not None:
+        return {"prototypes": float(len(model.prototypes)),
+                "levels of prototypes": float(model.prototypes.size)}  # fmt: skip
     outputs = float(len(model.weights))
     work = {"outputs": outputs}
     if model.n_blocks:
@@ -115,25 +121,10 @@ def _local(stage: LocalStage) -> dict[str, float]:
     }
 
 
-def _prices_of(row: Target) -> dict[str, dict[str, float]] | None:
-    """Return the prices of a target; of a core with its FPU, if need be, from those without.
-
-    Float inputs then take about as many instructions as integers.
-    """
-    every = _prices()
-    if row.name in every or row.core not in every:
-        return every.get(row.name)
-    found = {stage: dict(pieces) for stage, pieces in every[row.core].items()}
-    for pieces in found.values():
-        for name in pieces:
-            pieces[name] = pieces.get(name.replace("float", "integer"), pieces[name])
-    return found
-
-
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
-    prices = _prices_of(row)
+    prices: dict[str, dict[str, float]] | None = _prices().get(row.name)
     if prices is None:
         raise TinykernelError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "

@@ -14,9 +14,6 @@ from tinykernel.measure.decoders import DECODERS, Effect, Machine
 
 __all__ = ["Function", "StackBound", "read_functions", "worst_case_stack"]
 
-# Boot ROM of the ESP8266 and its relatives: routines there have no code in the program.
-_ROM = range(0x40000000, 0x40010000)
-
 
 @dataclass
 class Function:
@@ -31,8 +28,6 @@ class Function:
         Bytes that it puts on the stack itself.
     calls, jumps : set of str
         Functions it calls, and functions into which it branches or runs on.
-    rom : set of int
-        Addresses of routines in the chip's boot ROM that it calls; their stack is not known.
     problem : str
         Empty, or why its stack has no bound.
     """
@@ -43,7 +38,6 @@ class Function:
     frame: int = 0
     calls: set[str] = field(default_factory=set)
     jumps: set[str] = field(default_factory=set)
-    rom: set[int] = field(default_factory=set)
     problem: str = ""
 
 
@@ -56,13 +50,10 @@ class StackBound:
     bytes : int
     chain : tuple of str
         Functions from the entry point down.
-    rom : frozenset of int
-        Addresses of boot ROM routines that are called and whose stack is not counted.
     """
 
     bytes: int
     chain: tuple[str, ...]
-    rom: frozenset[int] = frozenset()
 
 
 class _Program:
@@ -244,8 +235,6 @@ def _connect(
     if callee is not None:
         if callee is not function or is_call:
             edges.add(callee.name)
-    elif family == "xtensa" and goal in _ROM:
-        function.rom.add(goal)
     elif is_call:
         function.problem = function.problem or f"it calls unknown code at {goal:#x}"
 
@@ -278,10 +267,7 @@ def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> St
         found = [visit(callee, (*above, name)) for callee in sorted(called | jumped)]
         best = max(found, key=lambda bound: bound.bytes, default=StackBound(0, ()))
         frame = sum(functions[member].frame for member in members)
-        rom = frozenset().union(
-            *(bound.rom for bound in found), *(functions[member].rom for member in members)
-        )
-        done[members] = StackBound(frame + best.bytes, (name, *best.chain), rom)
+        done[members] = StackBound(frame + best.bytes, (name, *best.chain))
         return done[members]
 
     bounds = [visit(root, ()) for root in roots]

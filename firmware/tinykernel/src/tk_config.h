@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user may set, by -D options of the compiler. Every choice computes the same bits.
  *
- *   TK_FORCE_RADIX=2|4|8  Words that a pass of the transform holds in registers. The default suits
- * the core; 2 takes up to 1 KB less code and up to twice the time. TK_FORCE_PORTABLE=1   Plain C in
- * place of packed 16-bit instructions and assembly: for a compiler or a core that these do not
- * suit, and to compare with. TK_TABLE=...          Stands before each constant table: an attribute
- * that places it, such as
- *                         __attribute__((section(".ccm"))). Empty by default: where constants go.
- *   TK_CODE=...           The same for each function of the model, such as IRAM_ATTR of the ESP
- * chips. Empty by default: where functions go.
+ *   TK_FORCE_RADIX=2|4|8      Words that a pass of the transform holds in registers. The default
+ *                             suits the core; 2 takes up to 1 KB less code and up to twice the
+ *                             time.
+ *   TK_FORCE_PORTABLE=1       Plain C in place of packed 16-bit instructions and assembly: for a
+ *                             compiler or a core that these do not suit, and to compare with.
+ *   TK_FORCE_SOFT_FLOAT=0|1   Scales float inputs in integers (1), or by the floats of the compiler
+ *                             (0). Default: 1 on Cortex-M and RISC-V cores without a unit for
+ *                             floats. With 0 a program that uses floats elsewhere saves some code.
+ *   TK_TABLE=...              Stands before each constant table: an attribute that places it, such
+ *                             as __attribute__((section(".ccm"))). Empty by default: where
+ *                             constants go.
+ *   TK_CODE=...               The same for each function of the model, such as IRAM_ATTR of the ESP
+ *                             chips. Empty by default: where functions go.
  *
  * Without optimisation (-O0) the functions are not inlined and the radix is 2, or every inlined
  * copy would have a place of its own on the stack.
@@ -43,6 +48,23 @@
 #define TK_THUMB 1
 #else
 #define TK_THUMB 0
+#endif
+
+/* No unit for floats: the routines of the compiler are longer, and slower. AVR has short ones. */
+#if defined(TK_FORCE_SOFT_FLOAT)
+#define TK_SOFT_FLOAT TK_FORCE_SOFT_FLOAT
+#elif (defined(__thumb__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) || \
+    (defined(__riscv) && !defined(__riscv_flen)) || defined(__XTENSA_SOFT_FLOAT__)
+#define TK_SOFT_FLOAT 1
+#else
+#define TK_SOFT_FLOAT 0
+#endif
+
+/* One instruction, or two, give all 64 bits of a product. */
+#if (defined(__thumb__) && !defined(__thumb2__)) || defined(__XTENSA_SOFT_FLOAT__)
+#define TK_LONG_PRODUCT 0
+#else
+#define TK_LONG_PRODUCT 1
 #endif
 
 /* Words that fit into registers beside pointers and constants: Thumb-1 has eight low registers. */

@@ -3,6 +3,9 @@
 #ifndef TK_INPUT_H
 #define TK_INPUT_H
 
+#if TK_RAW_FLOAT
+#include "tk_float.h"
+#endif
 #include "tk_words.h"
 
 #define TK_INPUT_HALF  (INT32_C(1) << (TK_INPUT_BITS - 1))
@@ -34,16 +37,9 @@ TK_INLINE uint32_t tk_scaled_level(TK_GIVEN tk_raw_t raw, uint32_t i)
 TK_INLINE int32_t tk_quantize_value(TK_GIVEN tk_raw_t raw, uint32_t i)
 {
 #if TK_RAW_FLOAT
-    const float above = raw - TK_OFFSET(i);
-    float level = above * TK_MULTIPLIER(i);
     (void)i;
-    if (!(level > 0.0f)) {
-        level = 0.0f;
-    }
-    if (level > (float)TK_INPUT_TOP) {
-        level = (float)TK_INPUT_TOP;
-    }
-    return (int32_t)level - TK_INPUT_HALF;
+    return (int32_t)tk_float_level(raw, TK_OFFSET(i), TK_MULTIPLIER(i), (uint32_t)TK_INPUT_TOP) -
+           TK_INPUT_HALF;
 #else
     return (int32_t)(tk_scaled_level(TK_GIVE raw, i) >> 16) - TK_INPUT_HALF;
 #endif

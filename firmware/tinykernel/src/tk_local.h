@@ -3,6 +3,9 @@
 #ifndef TK_LOCAL_H
 #define TK_LOCAL_H
 
+#if TK_LOCAL_RAW_FLOAT
+#include "tk_float.h"
+#endif
 #include "tk_words.h"
 
 typedef uint16_t TK_ALIAS tk_u16;
@@ -21,17 +24,9 @@ typedef uint8_t tk_count_t;
 TK_INLINE uint32_t tk_level(TK_GIVEN tk_sensor_t raw, uint32_t c)
 {
 #if TK_LOCAL_RAW_FLOAT
-    const float top = (float)((1ul << TK_LOCAL_BITS) - 1u);
-    const float above = raw - TK_LOCAL_OFFSET(c);
-    float level = above * TK_LOCAL_MULTIPLIER(c);
+    const uint32_t top = (UINT32_C(1) << TK_LOCAL_BITS) - 1u;
     (void)c;
-    if (!(level > 0.0f)) {
-        level = 0.0f;
-    }
-    if (level > top) {
-        level = top;
-    }
-    return (uint32_t)(int32_t)level >> TK_LOCAL_SHIFT;
+    return tk_float_level(raw, TK_LOCAL_OFFSET(c), TK_LOCAL_MULTIPLIER(c), top) >> TK_LOCAL_SHIFT;
 #else
     const int32_t value = (int32_t)raw;
     const int32_t offset = TK_LOCAL_OFFSET(c);

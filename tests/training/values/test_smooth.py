@@ -64,28 +64,3 @@ def test_other_rows_and_losses_are_left_alone(given):
     data, options = prepared(**given)
     recipe = Recipe(losses=data.losses)
     assert smooth.smoothed(data, options, recipe, frozenset()) == (data, recipe)
-
-
-@pytest.mark.parametrize("size", [1, 5])
-def test_width_and_penalty_have_the_least_error_on_what_is_left_out(size):
-    """The short formula of errors left out is that of fitting without the group."""
-    rng = np.random.default_rng(1)
-    rows, weight = rng.normal(size=(30, 2)), np.sqrt(rng.uniform(0.5, 2, 30))
-    y = np.sin(2 * rows[:, :1]) + 0.2 * rng.normal(size=(30, 1))
-    group = np.arange(30) // size
-    best = (np.inf, 0.0, 0.0)
-    for width in smooth._WIDTHS:
-        gram = smooth._kernel(rows, rows, width) * np.outer(weight, weight)
-        for penalty in smooth._PENALTIES:
-            error = 0.0
-            for number in np.unique(group):
-                out = group == number
-                inside = gram[np.ix_(~out, ~out)] + penalty * np.eye((~out).sum())
-                found = gram[np.ix_(out, ~out)] @ np.linalg.solve(
-                    inside, (y * weight[:, None])[~out]
-                )
-                error += np.square((y * weight[:, None])[out] - found).sum()
-            best = min(best, (error, width, penalty))
-    shuffled = rng.permutation(30)
-    found = smooth._chosen(rows[shuffled], y[shuffled], weight[shuffled], group[shuffled])
-    assert found == best[1:]

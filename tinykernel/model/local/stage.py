@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import run_on_rows, useful_threads
-from tinykernel.model.arrays import checked_array
+from tinykernel.model.local.checking import CHECKS
+from tinykernel.model.local.counting import count_images, count_signals
 from tinykernel.model.proof import Range
 from tinykernel.model.scaler import InputScaler
 
@@ -20,7 +20,6 @@ __all__ = ["LANE_BITS", "WIDEST_CELL", "LocalStage"]
 
 #: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
 LANE_BITS = (8, 16)
-_MOST_COUNTS = 65536
 #: The firmware has C for cells of images of so many columns at most.
 WIDEST_CELL = 255
 
@@ -122,7 +121,7 @@ class LocalStage:
 
     def __post_init__(self) -> None:
         """Check every field, make the arrays read-only, and prove that nothing overflows."""
-        for check in (_check_shape, _check_scaler, _check_kernels):
+        for check in CHECKS:
             for name, value in check(self).items():
                 object.__setattr__(self, name, value)
         for stage in self.ranges():
@@ -341,7 +340,7 @@ class LocalStage:
         positions = (self.rows + 2 * self.padding) * self.columns
         work = positions * int(self._tap_table[0][-1])
         kernels = *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64)
-        count = _count_signals if self.is_signal else _count_images
+        count = count_signals if self.is_signal else count_images
         grid = self.taps.shape[1], self.padding, *self.cells, self.cell_columns
         for first in range(0, raw.shape[0], 4096):
             part = slice(first, first + 4096)
@@ -359,168 +358,3 @@ class LocalStage:
         places = np.stack([i - (self.taps.shape[1] - 1), j - self.taps.shape[2] // 2], axis=1)
         ends = np.searchsorted(k, np.arange(self.n_kernels + 1)).astype(np.int64)
         return ends, places.astype(np.int64), self.taps[k, i, j].astype(np.int32)
-
-
-@njit(nogil=True)
-def _count_images(  # type: ignore[no-untyped-def]
-    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, padding,
-    n_cells_y, n_cells_x, cell_columns, out,
-):  # fmt: skip
-    """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
-
-    A tap is added to a row of responses at once, which compilers turn into vector instructions.
-    """
-    _, _, rows, columns = levels.shape
-    response = np.empty(columns, dtype=np.int32)
-    for n in range(begin, end):
-        for k in range(dilations.shape[0]):
-            d, plane = dilations[k], levels[n, channels[k]]
-            span = (kernel_rows - 1) * d
-            n_rows = rows + 2 * padding - span
-            for y in range(n_rows):
-                cell = (k * n_cells_y + y * n_cells_y // n_rows) * n_cells_x
-                newest = y + span - padding
-                response[:] = 0
-                for t in range(ends[k], ends[k + 1]):
-                    row, aside = newest + places[t, 0] * d, places[t, 1] * d
-                    if not 0 <= row < rows:
-                        continue
-                    first = max(0, -aside)
-                    last = max(first, min(columns, columns - aside))  # kernels may be wider
-                    moved, level = response[first:last], plane[row, first + aside : last + aside]
-                    tap = taps[t]
-                    for x in range(moved.size):
-                        moved[x] += tap * level[x]
-                for i in range(n_cells_x):
-                    inside = response[i * cell_columns : (i + 1) * cell_columns]
-                    count = 0
-                    for x in range(inside.size):
-                        count += inside[x] > thresholds[k]
-                    out[n, cell + i] += count
-
-
-@njit(nogil=True)
-def _count_signals(  # type: ignore[no-untyped-def]
-    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, n_cells,
-    out,
-):  # fmt: skip
-    """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1)."""
-    rows = levels.shape[2]
-    responses = np.empty(rows, dtype=np.int32)
-    for n in range(begin, end):
-        for k in range(dilations.shape[0]):
-            d, level = dilations[k], levels[n, channels[k], :, 0]
-            n_rows = rows - (kernel_rows - 1) * d
-            response = responses[:n_rows]
-            response[:] = 0
-            for t in range(ends[k], ends[k + 1]):
-                tap, moved = taps[t], level[(kernel_rows - 1 + places[t, 0]) * d :]
-                for y in range(n_rows):
-                    response[y] += tap * moved[y]
-            for y in range(n_rows):
-                out[n, k * n_cells + y * n_cells // n_rows] += response[y] > thresholds[k]
-
-
-# -- checks: each returns the fields that it has brought into their final form ------------------
-
-
-def _integer(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TinykernelError(f"local stage: {name} is not an integer")
-    if not low <= value <= high:
-        raise TinykernelError(f"local stage: {name} is {value}, allowed are {low}..{high}")
-    return int(value)
-
-
-def _check_shape(stage: LocalStage) -> dict[str, Any]:
-    """Check the numbers that are no arrays."""
-    fields: dict[str, Any] = {
-        "height": _integer("height", stage.height, 1, 65535),
-        "width": _integer("width", stage.width, 1, 4096),
-        "channels": _integer("channels", stage.channels, 1, 64),
-        "average": _integer("average", stage.average, 1, 2),
-        "padding": _integer("padding", stage.padding, 0, 255),
-        "hop": _integer("hop", stage.hop, 0, 65535),
-    }
-    if not isinstance(stage.cells, (tuple, list)) or len(stage.cells) != 2:
-        raise TinykernelError("local stage: cells is not a pair of numbers")
-    most = 1 if fields["width"] == 1 else 4
-    cells = (_integer("cells", stage.cells[0], 1, 255), _integer("cells", stage.cells[1], 1, most))
-    if cells[1] == 3:
-        raise TinykernelError("local stage: cells is 3 across, allowed are 1, 2 and 4")
-    if fields["width"] == 1 and fields["padding"]:
-        raise TinykernelError("local stage: a signal has no padding")
-    _check_hop(fields)
-    if fields["height"] * fields["width"] * fields["channels"] > 65536:
-        raise TinykernelError("local stage: an input has more than 65536 values")
-    if min(fields["height"], max(fields["width"], 2)) < fields["average"]:
-        raise TinykernelError("local stage: the input is too small to average")
-    return fields | {"cells": cells}
-
-
-def _check_hop(fields: dict[str, Any]) -> None:
-    """Check that windows of a stream begin where averaged samples do."""
-    hop, height, average = fields["hop"], fields["height"], fields["average"]
-    if hop and (fields["width"] != 1 or hop > height):
-        raise TinykernelError("local stage: hop is for signals, and at most a window")
-    if hop and (hop % average or height % average):
-        raise TinykernelError("local stage: hop and window are no multiples of the averaging")
-
-
-def _check_scaler(stage: LocalStage) -> dict[str, Any]:
-    """Check the scaler and the mixed channels."""
-    scaler = stage.scaler
-    if not isinstance(scaler, InputScaler):
-        raise TinykernelError("local stage: scaler is not an InputScaler")
-    if any(array.shape[0] not in (1, stage.channels) for array in scaler.arrays.values()):
-        raise TinykernelError(f"local stage: scaler does not fit {stage.channels} channels")
-    if np.any(scaler.multiplier == 0):
-        raise TinykernelError("local stage: a channel is constant; leave it out")
-    shift = _integer("level_shift", stage.level_shift, 0, scaler.bits - 1)
-    mix = checked_array("local mix", stage.mix, "int8", (None, stage.channels))
-    terms = np.count_nonzero(mix, axis=1)
-    if np.abs(mix.astype(int)).max() > 1 or terms.min() < 1 or terms.max() > 2:
-        raise TinykernelError("local stage: mix has one or two entries of +-1 in each row")
-    return {"level_shift": shift, "mix": mix}
-
-
-def _check_kernels(stage: LocalStage) -> dict[str, Any]:
-    """Check the kernels, and that they fit into the input."""
-    taps = checked_array("local taps", stage.taps, "int8", (None, None, None))
-    _check_taps(taps, stage.width == 1)
-    n = (taps.shape[0],)
-    fields = {
-        "taps": taps,
-        "dilation": checked_array("local dilation", stage.dilation, "uint8", n),
-        "channel": checked_array("local channel", stage.channel, "uint8", n),
-        "threshold": checked_array("local threshold", stage.threshold, "int32", n),
-    }
-    if fields["dilation"].min() < 1 or fields["channel"].max() >= stage.mix.shape[0]:
-        raise TinykernelError("local stage: a dilation is 0 or a channel does not exist")
-    if n[0] * stage.cells[0] * stage.cells[1] > _MOST_COUNTS:
-        raise TinykernelError(f"local stage: more than {_MOST_COUNTS} counts")
-    span = (taps.shape[1] - 1) * int(fields["dilation"].max())
-    if stage.rows + 2 * stage.padding - span < stage.cells[0]:
-        raise TinykernelError(
-            f"local stage: kernels of {span + 1} rows leave fewer positions than cells in "
-            f"{stage.rows} rows"
-        )
-    return fields
-
-
-def _check_taps(taps: NDArray[np.int8], is_signal: bool) -> None:
-    """Check that every kernel is of a kind that the firmware computes."""
-    flat = taps.reshape(taps.shape[0], -1)
-    if is_signal:
-        newest = np.zeros(9, dtype=np.int8)
-        newest[-1] = 1
-        known = taps.shape[1:] == (9, 1) and np.all(
-            (np.sort(flat, axis=1) == [-1] * 6 + [2] * 3).all(axis=1)
-            | (flat == 1).all(axis=1)
-            | (flat == newest).all(axis=1)
-        )
-    else:
-        sizes = taps.shape[1] % 2 == 1 and taps.shape[2] % 2 == 1 and max(taps.shape[1:]) <= 7
-        known = sizes and np.abs(flat.astype(int)).max() <= 1 and flat.any(axis=1).all()
-    if not known:
-        raise TinykernelError("local stage: taps holds a kernel that is of no known kind")

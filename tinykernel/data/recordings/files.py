@@ -19,7 +19,7 @@ from tinykernel.data.formats.arrays import DAMAGED
 from tinykernel.data.formats.delimited import csv_rows, header, is_number
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.load import find_data
-from tinykernel.data.wav import read_wav
+from tinykernel.data.recordings.wav import read_wav
 from tinykernel.errors import TinykernelError
 
 __all__ = ["SUFFIXES", "Columns", "Ready", "find_recordings", "read_recording"]

@@ -20,7 +20,7 @@ from tinykernel.data.columns import (
 )
 from tinykernel.data.formats.delimited import is_number, text_labels
 from tinykernel.data.formats.tables import shown
-from tinykernel.data.recording_files import Columns, Ready
+from tinykernel.data.recordings.files import Columns, Ready
 from tinykernel.errors import TinykernelError
 
 __all__ = [

@@ -1,0 +1,14 @@
+"""A classifier for all tests of model files."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.modelfile.files import fit
+from tinykernel.estimator import TernaryKernelClassifier
+
+
+@pytest.fixture(scope="session")
+def classifier() -> TernaryKernelClassifier:
+    """Return one fitted classifier that no test changes."""
+    return fit()

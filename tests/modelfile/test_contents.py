@@ -1,0 +1,180 @@
+"""Model files: what comes back, and the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.testing import assert_array_equal
+
+from tests.modelfile.files import OLD, SUFFIXES, X, as_file, fit
+from tests.random_models import (
+    local_model,
+    make_machine,
+    make_model,
+    models,
+    random_quantized,
+    random_stage,
+)
+from tinykernel import modelfile
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.permutation import Permutation
+from tinykernel.modelfile import load, save, schema
+from tinykernel.modelfile.container import VERSION, read_container, write_container
+
+
+@given(models())
+@settings(max_examples=15, deadline=None)
+def test_integer_models_come_back_equal(model: IntegerModel) -> None:
+    """An IntegerModel of any kind comes back the same, works, and gives the same bytes again."""
+    data = modelfile._to_bytes(model)
+    loaded = modelfile._from_bytes(data)
+    assert loaded == model
+    assert list(map(type, loaded.classes)) == list(map(type, model.classes))
+    q = random_quantized(model, 0, 3)
+    assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
+    assert not loaded.weights.flags.writeable
+    assert modelfile._to_bytes(loaded) == data
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("labels", [["a", "bé", "c"], [3, 5], [1.0, 2.0, 7.0], [False, True]])
+def test_classifiers_come_back(tmp_path: Path, suffix: str, labels: list[object]) -> None:
+    """A fitted classifier comes back with parameters, attributes, labels, predictions, firmware."""
+    classifier = fit(labels, class_weight={labels[0]: 2.0}, layout="phases")
+    save(classifier, tmp_path / f"model.{suffix}")
+    loaded = load(str(tmp_path / f"model.{suffix}"))
+    assert loaded.get_params() == classifier.get_params()
+    assert loaded.classes_.dtype == classifier.classes_.dtype
+    assert_array_equal(loaded.decision_function(X), classifier.decision_function(X))
+    assert_array_equal(loaded.predict(X), classifier.predict(X))
+    assert loaded.quantize() == classifier.quantize()
+    assert vars(loaded).keys() == vars(classifier).keys()
+    save(loaded, tmp_path / f"again.{suffix}")
+    again = (tmp_path / f"again.{suffix}").read_bytes()
+    assert again == (tmp_path / f"model.{suffix}").read_bytes()
+
+
+def test_feature_names_and_object_labels_come_back(tmp_path: Path) -> None:
+    """Tables of Python strings, as pandas gives them, are stored without pickled objects."""
+    classifier = fit(np.array(["x", "y"], dtype=object))
+    classifier.feature_names_in_ = np.array(["one", "two", "three"], dtype=object)
+    save(classifier, tmp_path / "model.tkm")
+    loaded = load(tmp_path / "model.tkm")
+    assert loaded.feature_names_in_.tolist() == ["one", "two", "three"]
+    assert loaded.feature_names_in_.dtype == object
+    assert loaded.classes_.tolist() == ["x", "y"]
+    save(classifier.quantize(), tmp_path / "integers.pkl")
+    assert load(tmp_path / "integers.pkl").feature_names == ("one", "two", "three")
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "int4", "sign"])
+def test_machines_come_back(kind: str) -> None:
+    """A KernelMachine with a stored permutation comes back with every float as it was."""
+    stored = Permutation("stored", table=np.arange(32, dtype="u2")[::-1])
+    machine = dataclasses.replace(make_machine(0, kind=kind), permutation=stored)
+    loaded = modelfile._from_bytes(modelfile._to_bytes(machine))
+    assert_array_equal(loaded.row_scale, machine.row_scale)
+    assert quantize(loaded) == quantize(machine)
+
+
+@pytest.mark.parametrize("kind", ["integer", "machine", "classifier"])
+def test_files_of_version_1_stay_readable(kind: str) -> None:
+    """Files written before the first release load, and hold the model that they held then."""
+    older = pytest.warns(UserWarning, match="that are no more: coefficients, cv, ")
+    with older if kind == "classifier" else contextlib.nullcontext():
+        model = load(OLD / f"{kind}-1.tkm")
+    integer = model if kind == "integer" else quantize(model) if kind == "machine" else (
+        model.quantize()
+    )  # fmt: skip
+    assert integer.fingerprint().startswith("0cb5c6c92789bba0")
+    if kind == "integer":
+        content = (OLD / "integer-1.tkm").read_bytes()
+        assert read_container(modelfile._to_bytes(model))[0] == read_container(content)[0]
+
+
+def test_a_file_states_the_oldest_version_that_can_read_it(
+    classifier: TernaryKernelClassifier,
+) -> None:
+    """A reader of version 1 once called a local stage damage; it must hear of a newer version."""
+
+    def version(model: Any) -> int:
+        return int(read_container(modelfile._to_bytes(model))[0]["version"])
+
+    images = local_model(random_stage(1), 1)
+    assert [version(model) for model in (make_model(1), classifier, images)] == [1, 1, 2]
+    assert version(dataclasses.replace(images, local=None, n_features=images.n_features)) == 2
+    assert version(fit(n_components=0, linear=4)) == 2
+    known = {key for fields in schema.FIELDS.values() for key in fields}
+    assert schema.LATER.keys() <= known
+    assert max(schema.LATER.values()) <= VERSION
+
+
+def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:
+    """A parameter that is no more is not dropped without a word."""
+    header, arrays = read_container((OLD / "classifier-1.tkm").read_bytes())
+    header["object"]["record"][1]["decay"] = 0.5
+    with pytest.warns(UserWarning, match="parameters that are no more: .*decay"):
+        load(as_file(tmp_path, write_container(header, arrays)))
+
+
+def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
+    """A .tkm is an .npz without pickles, whose header can be read in any text editor."""
+    model = make_model(1)
+    save(model, tmp_path / "model.tkm")
+    with np.load(tmp_path / "model.tkm", allow_pickle=False) as content:
+        assert_array_equal(content["model.weights"], model.weights)
+        header = json.loads(content["header.json"])
+    assert header["format"] == "tinykernel-model"
+    assert (header["version"], header["kind"]) == (1, "integer")
+    assert header["fingerprint"] == model.fingerprint()
+
+
+def test_schema_names_every_field() -> None:
+    """A field that is added to a part of a model must be added to the schema of files, too."""
+    for name, cls in schema.CLASSES.items():
+        fields = {field.name for field in dataclasses.fields(cls) if field.init}
+        assert schema.FIELDS[name].keys() == fields
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_cannot_be_saved(tmp_path: Path, suffix: str) -> None:
+    """Unfitted classifiers, parts of models, and parameters that no file can hold are refused."""
+    path = tmp_path / f"model.{suffix}"
+    model, renamed, extended = make_model(0), fit(), fit()
+    renamed.feature_names_in_ = 5
+    extended.notes = "mine"
+    for obj, message in [
+        (TernaryKernelClassifier(), "not fitted"),
+        (model.scaler, "part of a model"),
+        ({"a": 1}, "a dict is no tinykernel model"),
+        (fit(random_state=np.random.RandomState(0)), "random_state is a RandomState"),
+        (renamed, "feature_names"),
+        (extended, "'notes'"),
+    ]:
+        with pytest.raises(TinykernelError, match=message):
+            save(obj, path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("suffix", ["tkm", "pkl"])
+def test_what_a_file_says_about_its_model(suffix, tmp_path):
+    """What was said of a model comes back, and changes neither the model nor its fingerprint."""
+    model = load(OLD / "integer-1.tkm")
+    said = {"label": "gesture", "budget": 8192, "sizes": {"flash": 8000}, "inputs": ["a", "b"]}
+    save(model, tmp_path / f"with.{suffix}", said)
+    save(model, tmp_path / f"without.{suffix}")
+    assert modelfile.about(tmp_path / f"with.{suffix}") == said
+    assert modelfile.about(tmp_path / f"without.{suffix}") == {}
+    assert load(tmp_path / f"with.{suffix}") == model
+    for wrong in ({"a": float("nan")}, {1: "a"}, {"a": object()}, {"a": "\ud800"}):
+        with pytest.raises(TinykernelError, match="about"):
+            save(model, tmp_path / f"wrong.{suffix}", wrong)

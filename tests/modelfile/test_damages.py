@@ -1,0 +1,283 @@
+"""Damaged and hostile model files: one line for each, before an object is made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.modelfile.files import OLD, SUFFIXES, as_file, refusal
+from tests.random_models import make_model
+from tinykernel import modelfile
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.modelfile import load, save
+from tinykernel.modelfile.container import VERSION, read_container, write_container
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", ["integer", "classifier"])
+def test_cut_and_flipped_files(
+    tmp_path: Path, classifier: TernaryKernelClassifier, suffix: str, kind: str
+) -> None:
+    """A file cut off anywhere, or with any one bit turned, is refused or gives the same model."""
+    model = classifier if kind == "classifier" else classifier.quantize()
+    save(model, tmp_path / f"model.{suffix}")
+    data = (tmp_path / f"model.{suffix}").read_bytes()
+    rng = np.random.default_rng(0)
+    for length in {0, 1, 10, len(data) - 1, *rng.integers(0, len(data), 100).tolist()}:
+        refusal(as_file(tmp_path, data[:length], suffix))
+    # Every bit of the ends, where the lengths are, and some of the rest.
+    ends = [*range(200), *range(len(data) - 120, len(data))]
+    for position in [*ends, *rng.integers(0, len(data), 200).tolist()]:
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << int(rng.integers(8))
+        try:
+            loaded = load(as_file(tmp_path, bytes(flipped), suffix))
+        except TinykernelError:
+            continue
+        else:
+            same = loaded.quantize() if kind == "classifier" else loaded
+            assert same == classifier.quantize()
+
+
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["array", "tuple", "dict", "float", "scalar", "objects", "record"]),
+            inner | st.sampled_from([["<f8", 1.0], [[2], ["a", "b"]], ["Permutation", {}]]),
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+PATHS = st.lists(st.integers(0, 30), min_size=1, max_size=7)
+
+
+@pytest.mark.filterwarnings("ignore:trained by an older version")
+@given(PATHS, HOSTILE, st.sampled_from(["integer", "classifier", "machine"]))
+@settings(max_examples=100, deadline=None)
+def test_any_header_gives_one_line(path: list[int], value: Any, kind: str) -> None:
+    """Whatever stands in a well-formed header, the reader raises TinykernelError or nothing."""
+    header, arrays = read_container((OLD / f"{kind}-1.tkm").read_bytes())
+    place: Any = header
+    for step in path:
+        keys = list(place) if isinstance(place, dict) else range(len(place))
+        key = keys[step % len(keys)]
+        if not isinstance(place[key], (dict, list)) or not place[key] or step == path[-1]:
+            place[key] = value
+            break
+        place = place[key]
+    with contextlib.suppress(TinykernelError):
+        modelfile._from_bytes(write_container(header, arrays))
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], object]
+
+
+def field(name: str, value: Any) -> Change:
+    """Set a field of the model in the header."""
+    return lambda header, arrays: header["object"]["record"][1].update({name: value})
+
+
+def part(name: str, key: str, value: Any) -> Change:
+    """Set a field of a part of the model in the header."""
+    return lambda header, arrays: header["object"]["record"][1][name]["record"][1].update(
+        {key: value}
+    )
+
+
+def array(name: str, value: Any) -> Change:
+    """Set an array."""
+    return lambda header, arrays: arrays.update({f"model.{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(version=VERSION + 1), "upgrade tinykernel"),
+        (lambda h, a: h.update(version="1"), "states no version"),
+        (lambda h, a: h.update(format="other"), "not a tinykernel model"),
+        (lambda h, a: h.update(kind="classifier"), "header is damaged"),
+        (lambda h, a: h.update(object={"record": ["os.system", {}]}), "header is damaged"),
+        (lambda h, a: h.update(object={"record": ["IntegerModel"]}), "header is damaged"),
+        (lambda h, a: h.update(fingerprint="0" * 64), "fingerprint differs"),
+        (lambda h, a: a.pop("model.scale"), "header is damaged"),
+        (field("phase_shift", 99), "phase_shift is 99"),
+        (field("phase_shift", 3.0), "phase_shift is no int"),
+        (field("n_features", True), "n_features is no int"),
+        (part("permutation", "multiplier", 5.0), "multiplier is no int"),
+        (part("scaler", "bits", 8.0), "bits is no int"),
+        (field("halve_second", {"tuple": [0] * 5}), "halve_second is no bool"),
+        (field("decision_scale", {"float": "nan"}), "decision_scale is no float"),
+        (field("classes", {"tuple": [1, "\ud800"]}), "header is damaged"),
+        (field("un\nknown", 5), r"'un\nknown' is unknown"),
+        (field("unknown", 5), "'unknown' is unknown"),
+        (field("scaler", None), "scaler is no InputScaler"),
+        (field("weights", {"scalar": ["|V8", 1]}), "header is damaged"),
+        (array("weights", np.ones((3, 32))), "weights is no int8 array"),
+        (array("scale", np.ones(5, "u1")), "scale has shape"),
+        (array("scale", np.ones((32, 1), "u1")), "scale has shape"),
+        (array("scaler.offset", np.full(3, np.nan, "f4")), "offset holds NaN"),
+        (array("weights", np.zeros((3, 32), "i1")), "fingerprint differs"),
+    ],
+)
+def test_wrong_content_is_refused(tmp_path: Path, change: Change, message: str) -> None:
+    """A well-formed file with wrong content is refused before an object is made of it."""
+    header, arrays = read_container((OLD / "integer-1.tkm").read_bytes())
+    change(header, arrays)
+    path = as_file(tmp_path, write_container(header, arrays))
+    assert message in refusal(path)
+
+
+@pytest.mark.filterwarnings("ignore:trained by an older version")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (array("machine_.start", np.zeros((1, 3))), "start has shape"),
+        (array("machine_.width", np.full((1, 32), np.nan)), "width holds NaN"),
+        (array("machine_.sign", np.zeros(4, "i1")), "sign holds"),
+        (array("machine_.output_scale", np.full(3, 1e308)), "quantized|fingerprint"),
+        (array("classes_", np.array(["a", "b", "c"])), "classes_ does not go"),
+        (part("machine_", "raw_dtype", "int64"), "raw_dtype holds"),
+        (part("machine_", "classes", {"tuple": ["a"]}), "has shape"),
+        (part("machine_", "permutation", 1), "permutation is no Permutation"),
+        (part("machine_", "input_bits", 8.0), "input_bits is no int"),
+        (field("machine_", None), "no fitted machine"),
+        (field("n_features_in_", 5), "n_features_in_ does not go"),
+        (field("feature_names_in_", {"objects": [[-1], ["a"] * 4]}), "header is damaged"),
+        (field("__class__", 5), "holds '__class__'"),
+        (field("predict_", {"record": ["Permutation", {}]}), "'predict_' is a 'Permutation'"),
+    ],
+)
+def test_wrong_classifiers_are_refused(tmp_path: Path, change: Change, message: str) -> None:
+    """The machine of a classifier is checked field by field, and the attributes against it."""
+    header, arrays = read_container((OLD / "classifier-1.tkm").read_bytes())
+    change(header, arrays)
+    path = as_file(tmp_path, write_container(header, arrays))
+    found = refusal(path)
+    assert any(text in found for text in message.split("|"))
+
+
+def zipped(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Make a zip as another program would."""
+    stream = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(stream, "w", method) as archive:
+        warnings.simplefilter("ignore", UserWarning)  # for two members of one name
+        for name, data in members:
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def overlapping(count: int = 2000, size: int = 1 << 20) -> bytes:
+    """Make a zip in which many names share one member of a megabyte."""
+    content = bytes(size)
+    crc = zlib.crc32(content)
+    local = struct.pack("<4sHHHIIIIHH", b"PK\3\4", 20, 0, 0, 0, crc, size, size, 1, 0) + b"a"
+    entries = b"".join(
+        struct.pack("<4s4H4I5H2I", b"PK\1\2", 20, 20, 0, 0, 0, crc, size, size, 1, 0, 0, 0, 0, 0, 0)
+        + b"a"
+        for _ in range(count)
+    )
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, count, count, len(entries), len(local) + size, 0)
+    return local + content + entries + end
+
+
+def test_zip_members_that_share_their_bytes(tmp_path: Path) -> None:
+    """Overlapping members made a small file take gigabytes."""
+    assert "damaged" in refusal(as_file(tmp_path, overlapping()))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (zipped([("a.npy", b"")]), "not a tinykernel model"),
+        (zipped([("header.json", bytes(10**6))], zipfile.ZIP_DEFLATED), "damaged"),
+        (zipped([("header.json", b"[" * 100_000)]), "header is damaged"),
+        (zipped([("header.json", b'{"format": NaN}')]), "header is damaged"),
+        (zipped([("header.json", b"1" * 10_000)]), "header is damaged"),
+        (zipped([("header.json", b"{}")] * 2), "damaged"),
+        (zipped([(f"{i}.npy", b"") for i in range(5000)]), "damaged"),
+        (b"front" + zipped([("header.json", b"{}")]), "damaged"),
+        (b"PK\5\6" + bytes(18), "not a tinykernel model"),
+    ],
+)
+def test_other_archives_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    """What is compressed, doubled, shifted or endless is not ours."""
+    assert message in refusal(as_file(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<U999999999', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 60,
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (1, 1), }",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+    ],
+)
+def test_array_headers_are_not_believed(tmp_path: Path, header: str) -> None:
+    """A header that announces a huge array, objects, or that does not end, is damage."""
+    raw = header.encode().ljust(117) + b"\n"
+    path = tmp_path / "model.tkm"
+    save(make_model(4), path)
+    with zipfile.ZipFile(path, "a") as archive:
+        member = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(raw)) + raw + bytes(8)
+        archive.writestr("model.a.npy", member)
+    assert "an array in it is damaged" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_only_regular_files_of_a_limited_size_are_read(tmp_path: Path, suffix: str) -> None:
+    """A pipe would block for ever, and a sparse file of 3 GB would fill the memory."""
+    path = tmp_path / f"model.{suffix}"
+    os.mkfifo(path)
+    assert "no regular file" in refusal(path)
+    path.unlink()
+    path.mkdir()
+    assert "no regular file" in refusal(path)
+    path.rmdir()
+    with path.open("wb") as stream:
+        stream.truncate(3 << 30)
+    assert "longer than 64 MiB" in refusal(path)
+
+
+def test_paths_that_do_not_work(tmp_path: Path) -> None:
+    """Missing files, folders and unknown suffixes give one line; nothing is left behind."""
+    assert "no such file" in refusal(tmp_path / "none.tkm")
+    for function in (lambda p: save(make_model(0), p), load):
+        with pytest.raises(TinykernelError, match=r"ends in \.tkm or \.pkl"):
+            function(tmp_path / "model.joblib")
+    with pytest.raises(TinykernelError, match="cannot be written"):
+        save(make_model(0), tmp_path / "none" / "model.tkm")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", ['["a"]', '{"a": 1e999}', '{"a": "\\ud800"}', "[" * 99 + "]" * 99])
+def test_damaged_words_about_a_model(said, tmp_path):
+    """What cannot be printed, is endless or is no dict is refused, as all that is damaged."""
+    header, arrays = read_container((OLD / "integer-1.tkm").read_bytes())
+    header["about"] = json.loads(said)
+    (tmp_path / "m.tkm").write_bytes(write_container(header, arrays))
+    with pytest.raises(TinykernelError, match="damaged"):
+        modelfile.about(tmp_path / "m.tkm")

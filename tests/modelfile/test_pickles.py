@@ -1,0 +1,154 @@
+"""Pickles of models: one call, and no other is ever made."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import pickletools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from tests.modelfile.files import OLD, SUFFIXES, X, as_file, fit, refusal
+from tests.random_models import make_model
+from tinykernel import modelfile
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.modelfile import load, save, schema
+
+
+def pickles(obj: object) -> dict[str, bytes]:
+    """Pickle in the ways that people use."""
+    import cloudpickle
+    import joblib
+
+    found = {f"pickle {n}": pickle.dumps(obj, protocol=n) for n in (3, 4, 5)}
+    joblib.dump(obj, stream := io.BytesIO())
+    found["joblib"] = stream.getvalue()
+    return found | {"cloudpickle": cloudpickle.dumps(obj)}
+
+
+def test_pickles_of_users_hold_one_name_and_load(
+    tmp_path: Path, classifier: TernaryKernelClassifier
+) -> None:
+    """What pickle, joblib and cloudpickle write is one call, which `load` and Python read."""
+    for data in pickles(classifier).values():
+        assert data.count(b"_from_bytes") == data.count(b"tinykernel.modelfile") == 1
+        assert load(as_file(tmp_path, data, "pkl")).quantize() == classifier.quantize()
+        assert pickle.loads(data).quantize() == classifier.quantize()
+
+
+def test_copies_lose_nothing(classifier: TernaryKernelClassifier) -> None:
+    """`clone`, `deepcopy` and pickles work, fitted or not, with what no file can hold, too."""
+    odd = fit(random_state=np.random.RandomState(3))
+    odd.notes = "mine"
+    unfitted = TernaryKernelClassifier(random_state=np.random.RandomState(3))
+    for model in (classifier, odd, unfitted):
+        for made in (copy.deepcopy(model), copy.copy(model), pickle.loads(pickle.dumps(model))):
+            assert {*vars(made), "_quantized"} == {*vars(model), "_quantized"}
+            assert type(made.random_state) is type(model.random_state)
+        assert "machine_" not in vars(clone(model))
+
+
+def test_grid_search() -> None:
+    """Estimators, fitted ones too, can be cloned and searched over."""
+    search = GridSearchCV(fit(), {"sigma": [1.0, 2.0]}, cv=2)
+    search.fit(X, X[:, 0] > 0)
+    assert search.best_estimator_.score(X, X[:, 0] > 0) > 0.6
+
+
+class Second(TernaryKernelClassifier):
+    """Another estimator."""
+
+
+def test_each_estimator_of_the_table_comes_back_as_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file names its class; a subclass that the table does not name is pickled as it is."""
+    made = Second(**fit().get_params()).fit(X, X[:, 0] > 0)
+    assert type(copy.deepcopy(made)) is Second
+    with pytest.raises(TinykernelError, match="a Second is no tinykernel model"):
+        save(made, tmp_path / "model.tkm")
+    monkeypatch.setitem(schema.CLASSIFIERS, "Second", __name__)
+    monkeypatch.setitem(schema.KINDS, "Second", "classifier")
+    for suffix in SUFFIXES:
+        save(made, tmp_path / f"model.{suffix}")
+        assert type(load(tmp_path / f"model.{suffix}")) is Second
+
+
+class Call:
+    """Pickles as a call."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("place", ["alone", "nested", "argument", "beside"])
+def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
+    """A call is refused by name before it runs, wherever in the pickle it hides."""
+    call = Call(os.system, f"touch {tmp_path / 'witness'}")
+    model = modelfile._Pickled(modelfile._to_bytes(make_model(0)))
+    hidden: Any = {
+        "alone": call,
+        "nested": [{"a": (1, [call])}],
+        "argument": Call(modelfile._from_bytes, call),
+        "beside": [model, call],
+    }[place]
+    message = refusal(as_file(tmp_path, pickle.dumps(hidden, protocol=protocol), "pkl"))
+    assert "refused: it asks for" in message
+    assert "system" in message or protocol < 3
+    assert not (tmp_path / "witness").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pickle.dumps({"a": 1}), "holds no tinykernel model"),
+        (pickle.dumps(modelfile._from_bytes), "holds more than a model"),
+        (b"no pickle", "no pickle"),
+        (b"", "no pickle"),
+        (pickle.dumps([modelfile._Pickled(b"x")], 4), "holds more than a model"),
+        (pickle.dumps(modelfile._Pickled(b"x"), 4), "truncated or damaged"),
+        (pickle.dumps(modelfile._Pickled(b"x"), 4) + b".", "holds no|truncated"),
+        (b"cos\nsystem\n(S'true'\ntR.", "asks for os.system"),
+        (b"\x80\x04\x8c\x02o\n\x8c\x02s\x1b\x93.", r"asks for o\\n.s\\x1b"),
+        (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "older version"),
+        (b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.", "refused|older version"),
+        (b"\x80\x04(I1\nI2\n\x93.", "hidden name"),
+        (b"\x80\x02r\xff\xff\xff\x7f.", "no pickle"),
+        (b"\x80\x02NLr\xff\xff\xff\x7f.", "no pickle"),
+        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", "holds no tinykernel model"),
+        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7fN.", "no pickle"),
+        (b"\x80\x04" + b"N" * 100_000 + b".", "no pickle"),
+    ],
+)
+def test_other_pickles_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    """What is no model is refused in words; no number in a pickle makes us allocate anything."""
+    with pytest.raises(TinykernelError, match=message):
+        load(as_file(tmp_path, data, "pkl"))
+
+
+def test_pickles_of_older_versions_say_what_to_do() -> None:
+    """A .pkl of records, as versions before wrote them, is told apart from a hostile one."""
+    assert "made by an older version" in refusal(OLD / "classifier-1.pkl")
+
+
+def test_the_pickle_of_a_model_is_as_documented() -> None:
+    """The reader compares opcodes: those of this Python must be among those it knows."""
+    data = pickle.dumps(modelfile._Pickled(b"x"), protocol=4)
+    names = [opcode.name for opcode, _, _ in pickletools.genops(data)]
+    assert [name for name in names if name not in ("PROTO", "FRAME", "MEMOIZE")] == [
+        "SHORT_BINUNICODE", "SHORT_BINUNICODE", "STACK_GLOBAL", "SHORT_BINBYTES", "TUPLE1",
+        "REDUCE", "STOP",
+    ]  # fmt: skip

@@ -1,0 +1,44 @@
+"""Directions along which values change: found where there are some, and not where chance is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel.training.values import directions
+from tinykernel.training.values.ridge import Ridge, Rows
+
+
+def drawn(values, n=160, d=6):
+    """Return rows with the values that a function gives, and a little noise."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d))
+    y = values(X)[:, None] + 0.1 * rng.normal(size=(n, 1))
+    return Rows(X, y, np.ones(n), np.arange(n))
+
+
+def test_the_direction_that_matters_is_found():
+    """Values of one oblique direction among six inputs are fitted along it, with less error."""
+    along = np.array([1.0, -1.0, 0.5, 0, 0, 0]) / 1.5
+    rows, new = (drawn(lambda X: np.sin(2 * X @ along), n) for n in (160, 200))
+    view, fit = directions.seen(rows)
+    leading = np.linalg.svd(view)[0][:, 0]
+    assert abs(leading @ along) > 0.98
+    assert np.square(view).sum() == pytest.approx(6)
+    errors = [np.abs(each.values(X) - new.targets).mean()
+              for each, X in ((fit, new.X @ view), (Ridge(rows), new.X))]  # fmt: skip
+    assert errors[0] < 0.6 * errors[1]
+
+
+@pytest.mark.parametrize("values", [lambda X: np.square(X).sum(axis=1), lambda X: 0 * X[:, 0]])
+def test_without_such_directions_inputs_stay_as_they_are(values):
+    """Where all inputs matter alike, or none does, no direction is learned of noise."""
+    view, _ = directions.seen(drawn(values))
+    np.testing.assert_array_equal(view, np.eye(6))
+
+
+def test_few_groups_leave_inputs_as_they_are():
+    """With fewer groups than folds nothing can be left out, and nothing is learned."""
+    rows = drawn(lambda X: np.sin(2 * X[:, 0]))
+    few = Rows(rows.X, rows.targets, rows.weight, np.arange(160) % 3)
+    np.testing.assert_array_equal(directions.seen(few)[0], np.eye(6))

@@ -1,0 +1,86 @@
+"""Which rows are kept aside to test on: some of every class, whole groups, or any."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.checks import shown
+from tinykernel.data.formats import Part
+from tinykernel.errors import TinykernelError
+
+__all__ = ["kept_aside"]
+
+
+def kept_aside(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
+    """Return the rows to train on, those to keep aside, and in words how they were told apart."""
+    is_class = y.dtype.kind != "f"  # values are floats, labels never
+    codes = y if is_class else np.zeros(len(y), dtype=np.int64)
+    if by_group:
+        return *_group_split(part, codes, test_size, seed), "whole groups"
+    if not is_class:
+        return *_stratified_split(part, codes, test_size, seed), "at random"
+    return *_stratified_split(part, y, test_size, seed), "stratified"
+
+
+def _stratified_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indices of the rows to train on and of those to keep aside."""
+    from sklearn.model_selection import train_test_split
+
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise TinykernelError(
+            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
+            "a test part aside; give it more rows, or use --test-size 0"
+        )
+    n_test = max(int(np.ceil(test_size * len(y))), len(labels))
+    if len(y) - n_test < len(labels):
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
+            f"the {len(labels)} classes; use a smaller --test-size"
+        )
+    kept, aside = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
+    )
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _group_split(
+    part: Part, y: NDArray[Any], test_size: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Keep whole groups aside."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    names, group = np.unique(np.asarray(part.group), return_inverse=True)
+    n_parts = min(max(2, round(1 / test_size)), names.size)
+    if n_parts < 2:
+        raise TinykernelError(
+            f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
+        )
+    if np.unique(y, return_counts=True)[1].max() < n_parts:
+        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test-size 0")
+    splitter = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
+        kept, aside = next(splitter.split(part.X, y, group))
+    if not len(aside):
+        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test-size 0")
+    _check_classes(part, y, kept, len(aside))
+    return kept, aside
+
+
+def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: int) -> None:
+    missing = np.setdiff1d(y, y[kept])
+    if missing.size:
+        raise TinykernelError(
+            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
+            f"class {shown(missing[0])}; use a smaller --test-size"
+        )

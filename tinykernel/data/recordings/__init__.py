@@ -1,0 +1,8 @@
+"""Recordings: `files` reads them, `tracks` makes them alike, `cutting` cuts windows from them."""
+
+from __future__ import annotations
+
+from tinykernel.data.recordings.cutting import Stretch, Windows, count, window_starts
+from tinykernel.data.recordings.reading import windows
+
+__all__ = ["Stretch", "Windows", "count", "window_starts", "windows"]

@@ -1,0 +1,41 @@
+"""The names of forms: a layout of components, a linear part, or both."""
+
+from __future__ import annotations
+
+from tinykernel.training.layouts import LAYOUTS
+
+__all__ = ["DEFAULT_LAYOUT", "LINEAR_BITS", "form_of", "is_form", "parts_of"]
+
+DEFAULT_LAYOUT = "compact"
+LINEAR_BITS = (2, 4, 8)
+
+
+def form_of(layout: str | None, linear_bits: int | None) -> str:
+    """Return the name of a form: a layout, a linear part, or both.
+
+    >>> form_of("compact", 4), form_of(None, 8), form_of("phases", None)
+    ('compact+linear4', 'linear8', 'phases')
+    """
+    linear = "" if linear_bits is None else f"linear{linear_bits}"
+    return "+".join(filter(None, (layout, linear)))
+
+
+def parts_of(form: str) -> tuple[str | None, int | None]:
+    """Return layout and bits of the linear part of a form.
+
+    >>> parts_of("compact+linear4"), parts_of("linear8")
+    (('compact', 4), (None, 8))
+    """
+    layout, _, linear = form.rpartition("linear")
+    if not linear.isdigit():
+        return form, None
+    return layout.removesuffix("+") or None, int(linear)
+
+
+def is_form(form: object) -> bool:
+    """Say whether this is the name of a form."""
+    if not isinstance(form, str):
+        return False
+    layout, bits = parts_of(form)
+    known = (layout is None or layout in LAYOUTS) and bits in (None, *LINEAR_BITS)
+    return known and form_of(layout, bits) == form

@@ -1,0 +1,65 @@
+"""Along which directions of the inputs values change, learned of the rows.
+
+A Gaussian kernel takes all inputs for equally important. A recursive feature machine
+(Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, measures distances by the mean outer product
+of the gradients of the fit from then on, and fits again. How often is decided on rows left out, and
+only a gain that chance does not explain counts: of few rows, directions are soon learned of noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.training.values.ridge import Ridge, Rows
+
+__all__ = ["seen"]
+
+_MOST_STEPS = 4
+# Of more inputs the outer products take long, and few rows tell little of them.
+_MOST_INPUTS = 256
+_FOLDS, _ROWS_OF_FOLDS = 4, 600
+# A gain must exceed so many of its standard errors.
+_SURE = 2.0
+
+_Doubles = NDArray[np.float64]
+
+
+def seen(rows: Rows) -> tuple[_Doubles, Ridge]:
+    """Return the matrix by which inputs are multiplied for distances, (d, d), and a fit with it."""
+    steps = _steps(rows) if rows.X.shape[1] <= _MOST_INPUTS else 0
+    return list(_views(rows, steps))[-1]
+
+
+def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
+    """Yield the matrices after 0, 1, ... steps, each with its fit."""
+    d = rows.X.shape[1]
+    view, fit = np.eye(d), Ridge(rows)
+    yield view, fit
+    for _ in range(steps):
+        # The gradient of f(x @ view) is view times that of f.
+        values, vectors = np.linalg.eigh(view @ fit.slopes() @ view.T)
+        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        size = np.square(root).sum()
+        view = root * np.sqrt(d / size) if size > 0 else view
+        fit = Ridge(rows.seen(view), near=fit)
+        yield view, fit
+
+
+def _steps(rows: Rows) -> int:
+    """Return how many steps have the least error on groups left out, 0 where that may be chance."""
+    some = rows.of(np.arange(0, len(rows.X), -(-len(rows.X) // _ROWS_OF_FOLDS)))
+    group = np.unique(some.group, return_inverse=True)[1]
+    # Groups lie in canonical order, too: every fourth one is of all kinds.
+    fold, n_groups = group % _FOLDS, int(group.max()) + 1
+    errors = np.zeros((_MOST_STEPS + 1, len(group)))
+    for out in range(_FOLDS if n_groups >= _FOLDS else 0):
+        held = some.of(fold == out)
+        for step, (view, fit) in enumerate(_views(some.of(fold != out), _MOST_STEPS)):
+            missed = fit.values(held.X @ view) - held.targets
+            errors[step, fold == out] = np.square(missed * held.weight[:, None]).sum(axis=1)
+    best = int(errors.sum(axis=1).argmin())
+    gain = np.bincount(group, weights=errors[0] - errors[best])
+    return best if gain.mean() > _SURE * gain.std() / np.sqrt(n_groups) else 0
