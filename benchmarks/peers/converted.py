@@ -27,7 +27,9 @@ _TREE_TRIES = 6
 
 
 def _emlearn() -> Any:
-    return importlib.import_module("emlearn")
+    # Importing it sets numpy to raise on underflow, for everything that runs afterwards.
+    with np.errstate():
+        return importlib.import_module("emlearn")
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.measure.capacity import decisive_report
-from tinykernel.measure.instructions import MARGIN, estimate_instructions
+from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 
@@ -30,7 +30,7 @@ def share_used(model: IntegerModel, limits: Limits, target: str) -> tuple[float,
             used.append((needed / limit, f"{needed} bytes of {name} of {limit}"))
     most = limits.most_instructions(row.cycles[1])
     if most is not None:
-        needed = round(estimate_instructions(model, row) * (1 + MARGIN))
+        needed = round(estimate_instructions(model, row) * (1 + instruction_margin(row)))
         used.append((needed / most, f"about {needed} instructions of {most}, margin included"))
     return max(used)
 

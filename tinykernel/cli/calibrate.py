@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import seen_in_words
+from tinykernel.cli.common.judging import print_cautions, seen_in_words
 from tinykernel.cli.common.one_class import calibrate_normal, check_normal
 from tinykernel.cli.common.options import (
     MODEL_SUFFIXES,
@@ -155,6 +155,7 @@ def calibrate_command(
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}"), *calibration_in_words(found),
                      ("file", str(output))])  # fmt: skip
+        print_cautions(found.remarks)
 
 
 def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:

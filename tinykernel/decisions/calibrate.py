@@ -55,6 +55,8 @@ class Calibration:
         other half of the rows.
     alarms : Alarms or None
         What novelty says of these rows, where a rate of false alarms was asked for.
+    remarks : tuple of str
+        What is not as asked for, a sentence each.
     """
 
     model: IntegerModel
@@ -68,6 +70,7 @@ class Calibration:
     error_before: float
     error_after: float
     alarms: Alarms | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:
@@ -97,6 +100,7 @@ class Calibration:
             "temperature": self.model.decision.temperature,
             "calibration_error": [self.error_before, self.error_after],
             **({} if self.alarms is None else {"novelty": self.alarms.to_dict()}),
+            "remarks": list(self.remarks),
         }
 
 
@@ -154,7 +158,8 @@ def calibrate(
     known : (X, y), optional
         Rows of known classes, best those of the training, with `false_alarms`: novelty is then also
         the distance to prototypes of them, see `Decision`. A fifth of the rows to calibrate, at
-        least 50, then tells what a margin is worth as a distance, and the others promise.
+        least 50, then tells what a margin is worth as a distance, and the others promise. Where
+        the scores are clearly better than that, novelty is that of the scores; `remarks` says so.
 
     Returns
     -------
@@ -238,6 +243,7 @@ def calibrate(
         error_before=before,
         error_after=after,
         alarms=found,
+        remarks=() if fit is None or found is None else fit.remarks(found.threshold),
     )
 
 

@@ -20,19 +20,24 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.local import LocalStage
 
-__all__ = ["MARGIN", "PRICES", "check_counted", "estimate_instructions", "work_of"]
+__all__ = [
+    "PRICES",
+    "check_counted",
+    "estimate_instructions",
+    "instruction_margin",
+    "work_of",
+]
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
-#: By what share a count may exceed its estimate.
-MARGIN = 0.2
+_LEAST_MARGIN = 0.2
 _WORD = 32
 
 
 @functools.cache
-def _prices() -> dict[str, Any]:
-    """Read the measured prices by target."""
+def _measured() -> dict[str, Any]:
+    """Read the measured prices and their errors by target."""
     targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
-    return {name: measured["prices"] for name, measured in targets.items()}
+    return targets
 
 
 def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
@@ -124,13 +129,19 @@ def _local(stage: LocalStage) -> dict[str, float]:
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
-    prices: dict[str, dict[str, float]] | None = _prices().get(row.name)
-    if prices is None:
+    if row.name not in _measured():
         raise TinykernelError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "
             "of the budget, or add the target in benchmarks/instruction_counts.py"
         )
+    prices: dict[str, dict[str, float]] = _measured()[row.name]["prices"]
     return prices
+
+
+def instruction_margin(target: str | Target) -> float:
+    """Return by what share a count may exceed its estimate on a target that was measured."""
+    excess: float = _measured()[find_target(target).name]["largest_excess"]
+    return max(_LEAST_MARGIN, excess)
 
 
 def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
