@@ -226,7 +226,6 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
     novelty = [] if found.alarms is None else [
         ("novel", f"above {found.alarms.threshold}: {found.alarms.alarms} of these rows")
     ]  # fmt: skip
-    before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
     return [
         ("rows", of),
         ("promise", found.statement),
@@ -234,5 +233,15 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
          f"({percent(found.wrong / max(1, found.answered))})"),
         ("least margin", shown if any(thresholds) else "none: every row is answered"),
         *novelty,
-        ("calibration", f"expected error of the probabilities {before}, calibrated {after}"),
+        ("calibration", _probabilities_in_words(found)),
     ]  # fmt: skip
+
+
+def _probabilities_in_words(found: Calibration) -> str:
+    """Say whether the probabilities were changed, and what either does to their error."""
+    before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
+    error = f"expected error of the probabilities {before}"
+    if found.error_after < found.error_before:
+        assert found.model.decision is not None
+        return f"{error}, with a temperature of {found.model.decision.temperature:.3g} {after}"
+    return f"{error}; they are kept as they are, as a temperature makes it {after}"

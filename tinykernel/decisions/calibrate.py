@@ -52,7 +52,7 @@ class Calibration:
         That of the bound.
     error_before, error_after : float
         Expected calibration error of the probabilities, with temperature 1 and with that of the
-        other half of the rows.
+        other half of the rows. The model has a temperature other than 1 where that is the smaller.
     alarms : Alarms or None
         What novelty says of these rows, where a rate of false alarms was asked for.
     remarks : tuple of str
@@ -223,14 +223,16 @@ def calibrate(
     table, shift = confidence_table(margins(rows.scores)[1], rows.right)
     set_deficits, set_levels = _set_levels(rows)
     floats = rows.scores.astype(np.float64) * integer.decision_scale
+    before, after = _errors(floats, rows)
+    # The likeliest probabilities are not always the better calibrated ones.
+    temperature = fit_temperature(floats, rows.labels) if after < before else 1.0
     decision = Decision(
-        thresholds, table, shift, fit_temperature(floats, rows.labels), set_deficits, set_levels,
+        thresholds, table, shift, temperature, set_deficits, set_levels,
         _statement(rows, wish, bound) + ("" if found is None else found.statement),
         None if found is None else found.threshold,
         None if fit is None else fit.prototypes, None if fit is None else fit.margin_line,
     )  # fmt: skip
     answers = decision.decide(rows.scores)
-    before, after = _errors(floats, rows)
     return Calibration(
         model=replace(integer, decision=decision),
         rows=len(answers),
