@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["Judged", "check_labels", "rows_to_judge"]
+__all__ = ["Judged", "labels_to_judge_by", "rows_to_judge"]
 
 _LABELS_SHOWN = 2
 
@@ -32,8 +32,8 @@ class Judged:
     ----------
     rows : Rows
         With labels.
-    y : ndarray
-        Their labels.
+    y : ndarray or None
+        Their labels; None where a model of one class knows none of them.
     train : (X, y) or None
         The rows that the model was trained on, where they are known.
     class_weight : {None, "balanced"}
@@ -41,7 +41,7 @@ class Judged:
     """
 
     rows: Rows
-    y: NDArray[Any]
+    y: NDArray[Any] | None
     train: tuple[NDArray[Any], NDArray[Any]] | None
     class_weight: str | None
 
@@ -87,18 +87,20 @@ def rows_to_judge(
     )
     if rows.y is None:
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
-    check_labels(integer, data, rows.y)
+    labels = labels_to_judge_by(integer, data, rows.y)
     if train is not None:
         own = training(train, memory.names(train, label, groups, missing), 0.0, 0)
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
-    return Judged(rows, rows.y, trained, weight if weight == "balanced" else None)
+    return Judged(rows, labels, trained, weight if weight == "balanced" else None)
 
 
-def check_labels(integer: IntegerModel, data: str, y: NDArray[Any] | None) -> None:
-    """Refuse rows to judge by if none of their labels is a class: nothing could be right.
+def labels_to_judge_by(
+    integer: IntegerModel, data: str, y: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Refuse labels of which none is a class: nothing could be right.
 
-    A model of one class knows no label of what is novel, and values are no labels.
+    A model of one class never saw labels: those that it does not know are not judged by.
 
     Parameters
     ----------
@@ -106,18 +108,24 @@ def check_labels(integer: IntegerModel, data: str, y: NDArray[Any] | None) -> No
     data : str
         Where the rows are from.
     y : ndarray, shape (n,), or None
-        Their labels, where they have some.
+        Their labels, where they have some; or values.
+
+    Returns
+    -------
+    ndarray, shape (n,), or None
 
     Raises
     ------
     TinykernelError
         If there are labels, and none is a class of the model.
     """
-    if y is None or integer.values is not None or integer.prototypes is not None:
-        return
+    if y is None or integer.values is not None:
+        return y
     found = list(dict.fromkeys(y.tolist()))
     if not found or not set(integer.classes).isdisjoint(found):
-        return
+        return y
+    if integer.prototypes is not None:
+        return None
     theirs, own = (_listed(labels) for labels in (found, integer.classes))
     raise TinykernelError(
         f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
