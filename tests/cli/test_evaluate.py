@@ -119,6 +119,19 @@ def test_hint_of_a_linear_part_compares_only_what_is_chosen():
     assert not linear_hint(trained, found)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "predict", "verify"])
+def test_labels_of_another_problem_were_an_accuracy_of_zero(command, work, tmp_path):
+    """Rows none of whose labels is a class are refused before anything is compared or written."""
+    data = tmp_path / "other.npz"
+    np.savez(data, X=blobs(6, 9)[0], y=np.array([25, 39, 25, 40, 41, 42]))
+    rows = ("--data", data) if command == "verify" else (data,)
+    message = failed(command, work / "gesture.tkm", *rows)
+    assert message == (
+        f"error: {data}: none of its labels (25, 39, ...) is a class of the model (0, 1, ...); "
+        "give the labels it was trained on"
+    )
+
+
 def test_groups_widen_the_interval(work):
     """Rows of few groups tell less than as many rows of their own."""
     folder = work / "grouped"

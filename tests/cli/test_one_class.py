@@ -52,6 +52,19 @@ def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     )
 
 
+def test_memory_of_one_class_was_a_question_mark_and_a_key(normal: Path) -> None:
+    """The promise has no number of rows, and that there is one class has words."""
+    for command in (
+        ("inspect",),
+        ("report", "--markdown", "--compiler", "none", "-t", "cortex-m4"),
+    ):
+        said = run(command[0], normal / "m.tkm", *command[1:]).stdout
+        assert "normal rows only" in said
+        assert "are taken for novel" in said
+        assert "? rows" not in said
+        assert "one class True" not in " ".join(said.replace("|", " ").split())
+
+
 def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
     """Columns are the inputs by name, and fewer prototypes keep to a budget."""
     output = tmp_path / "m.tkm"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.common.judged import check_labels
 from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
@@ -116,6 +117,7 @@ def predict_command(
         return
     named = memory.names(source, label, groups, missing)
     rows = rows_for(model, integer, source, **named, missing=missing)
+    check_labels(integer, source, rows.y)
     scores = integer.scores(rows.X)
     if integer.values is not None:
         _predict_values(integer, rows, scores, output, as_json, quiet)

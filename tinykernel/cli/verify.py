@@ -8,6 +8,7 @@ import typer
 
 from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.holding import those_that_hold
+from tinykernel.cli.common.judged import check_labels
 from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
@@ -74,6 +75,7 @@ def verify_command(
         model, integer, data, **memory.names(data, label, groups, missing), missing=missing,
         test_size=test_size, seed=seed,
     )  # fmt: skip
+    check_labels(integer, data, rows.y)
     recordings = rows.streams or None
     results = [
         verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.cli.common.options import recordings_for, rows_for
 from tinykernel.cli.common.remembered import Names, Remembered, remembered
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["Judged", "rows_to_judge"]
+__all__ = ["Judged", "check_labels", "rows_to_judge"]
+
+_LABELS_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def rows_to_judge(
     Raises
     ------
     TinykernelError
-        If the rows do not fit the model or have no labels.
+        If the rows do not fit the model, have no labels, or only labels that it does not know.
     """
     memory = remembered(model)
     names = memory.names(data, label, groups, missing)
@@ -84,11 +87,47 @@ def rows_to_judge(
     )
     if rows.y is None:
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
+    check_labels(integer, data, rows.y)
     if train is not None:
         own = training(train, memory.names(train, label, groups, missing), 0.0, 0)
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
     return Judged(rows, rows.y, trained, weight if weight == "balanced" else None)
+
+
+def check_labels(integer: IntegerModel, data: str, y: NDArray[Any] | None) -> None:
+    """Refuse rows to judge by if none of their labels is a class: nothing could be right.
+
+    A model of one class knows no label of what is novel, and values are no labels.
+
+    Parameters
+    ----------
+    integer : IntegerModel
+    data : str
+        Where the rows are from.
+    y : ndarray, shape (n,), or None
+        Their labels, where they have some.
+
+    Raises
+    ------
+    TinykernelError
+        If there are labels, and none is a class of the model.
+    """
+    if y is None or integer.values is not None or integer.prototypes is not None:
+        return
+    found = list(dict.fromkeys(y.tolist()))
+    if not found or not set(integer.classes).isdisjoint(found):
+        return
+    theirs, own = (_listed(labels) for labels in (found, integer.classes))
+    raise TinykernelError(
+        f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
+        "it was trained on"
+    )
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    said = [visible(str(label)) for label in labels[:_LABELS_SHOWN]]
+    return ", ".join(said + ["..."] * (len(labels) > _LABELS_SHOWN))
 
 
 def _training(
