@@ -72,7 +72,8 @@ def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
         }).items()))
         for stage, pieces in known["prices"].items()
     }  # fmt: skip
-    return {**known, "prices": prices}
+    excess = max(known["largest_excess"], one["largest_excess"])
+    return {**known, "largest_excess": excess, "prices": prices}
 
 
 def write(name: str, found: dict[str, Any]) -> None:

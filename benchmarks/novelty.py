@@ -29,6 +29,7 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data import load_data
 from tinykernel.decisions.novelty import fit_novelty
+from tinykernel.decisions.prototypes import fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.decision import margins
@@ -91,14 +92,13 @@ def ours(model: tinykernel.IntegerModel, split: Split) -> dict[str, Rows]:
     """Return what the model can tell; the first two are `IntegerModel.novelty`."""
     scores = model.scores(split.rows)
     watching = with_prototypes(model, split)
-    assert watching.decision is not None
-    assert watching.decision.prototypes is not None
+    prototypes = fit_prototypes(model, split.X, split.y)
     inputs = model.quantize_inputs(split.rows)
     return {
         "novelty with prototypes": watching.novelty(split.rows),
         "novelty of the scores": model.novelty(split.rows),
         "tried: the margin alone": -margins(scores)[1].astype(float),
-        "tried: the distance alone": distances(inputs, model.sign, watching.decision.prototypes),
+        "tried: the distance alone": distances(inputs, model.sign, prototypes),
     }
 
 
@@ -187,7 +187,10 @@ def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
     sure = with_prototypes(model, split)
     decision = sure.decision
     assert decision is not None
-    assert decision.prototypes is not None
+    if decision.prototypes is None:
+        yield ""
+        yield "Prototypes tell less than the scores here, and are left out."
+        return
     plain = replace(decision, prototypes=None, margin_line=None)
     scores, few = replace(model, decision=plain), split.rows[:3]
     bare = replace(model, decision=replace(plain, novelty_threshold=None))

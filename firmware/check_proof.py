@@ -244,11 +244,28 @@ def outputs(c):
     yield "score", low, high
 
 
+def contents(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except (OSError, ValueError) as error:
+        sys.exit(f"refused: {path}: {getattr(error, 'strerror', None) or 'no text'}")
+
+
+def proof_of(path):
+    try:
+        proof = json.loads(contents(path))
+    except (ValueError, RecursionError):
+        sys.exit(f"refused: {path} is no JSON")
+    head = isinstance(proof, dict) and (proof.get("format"), proof.get("version"))
+    need(head == ("tinykernel-proof", 1), f"{path} is no proof of version 1")
+    return proof
+
+
 def main(proof_file, c_file):
-    proof, path = json.loads(pathlib.Path(proof_file).read_text()), pathlib.Path(c_file)
-    text = path.read_text()
+    proof, path = proof_of(proof_file), pathlib.Path(c_file)
+    text = contents(path)
+    need("#define TK_FORMAT " in text, f"{path} is no exported C of a model")
     c, wide = Source(text), (-(2**31) + 1, 2**31 - 1)
-    need(proof["format"] == "tinykernel-proof" and proof["version"] == 1, "no proof of version 1")
     need(f"from model {proof['fingerprint'][:8]};" in text, "the C is of another model")
     for name in proof["source"] | c.seen:
         need(proof["source"].get(name) == c.seen.get(name), f"{name} is not that of the proof")
@@ -279,4 +296,6 @@ def main(proof_file, c_file):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python check_proof.py FILE NAME.c")
     main(*sys.argv[1:])

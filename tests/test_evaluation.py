@@ -93,6 +93,15 @@ def test_baselines():
         assert found["majority"].as_good == equal
 
 
+def test_better_is_more_than_as_good():
+    """A baseline that is right more often by one row of 300 is as good; by 60 it is better."""
+    X, y = RNG.normal(size=(300, 2)), np.zeros(300, dtype=int)
+    for wrong, better in ((1, False), (60, True)):
+        answers = np.where(np.arange(300) < wrong, 1, y)
+        found = baselines(X, np.r_[1, y[1:]], X, y, answers)["majority"]
+        assert (found.as_good, found.better) == (True, better)
+
+
 def test_one_group_that_is_better_proves_nothing():
     """By groups a model is better only where most groups say so."""
     X, y = RNG.normal(size=(300, 2)), np.arange(300) % 3

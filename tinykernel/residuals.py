@@ -30,6 +30,8 @@ class ValueBaseline:
     rmse, mae : float
     as_good : bool
         Whether the test rows leave it open that it is as good as the model.
+    better : bool
+        Whether they say that it is better than the model.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ValueBaseline:
     rmse: float
     mae: float
     as_good: bool
+    better: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
@@ -199,13 +202,13 @@ def _baseline(
     name: str, n_bytes: int, true: NDArray[np.float64], model: NDArray[np.float64],
     other: NDArray[np.float64], groups: ArrayLike | None,
 ) -> ValueBaseline:  # fmt: skip
-    """Compare with another prediction: the model must be better in 95 % of resamples."""
+    """Compare with another prediction: what is better must be so in 95 % of resamples."""
     gain = np.square(other - true) - np.square(model - true)
-    better = float(np.quantile(_resampled(gain, groups), 0.05)) > 0
+    least, most = np.quantile(_resampled(gain, groups), [0.05, 0.95])
     error = other - true
     return ValueBaseline(
         name, n_bytes, float(np.sqrt(np.mean(np.square(error)))), float(np.abs(error).mean()),
-        not better,
+        not least > 0, bool(most < 0),
     )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli.tools import arrays, blobs, failed, run
 from tinykernel import load
-from tinykernel.modelfile import about
+from tinykernel.measure.capacity import decisive_report
+from tinykernel.modelfile import about, save
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,18 @@ def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
     output.unlink()
     assert "at least 2995 independent ones are needed" in failed(*given, "0.1%")
     assert not output.exists()
+
+
+def test_a_decision_over_the_budget_is_told(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """Tables of the decision can exceed what the training kept to; nothing said so."""
+    trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
+    model, memory = load(work / "gesture.tkm"), about(work / "gesture.tkm")
+    before = decisive_report(model, "cortex-m4").flash
+    for budget, told in ((before + 16, True), (before + 4096, False)):
+        save(model, trained, memory | {"target": "cortex-m4", "budget": budget, "limits": None})
+        result = run("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
+        assert result.exit_code == 0, result.output
+        assert ("with its decision (estimate, cortex-m4) flash is" in result.output) == told
 
 
 def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:

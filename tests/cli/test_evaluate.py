@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import load
+from tinykernel.cli.common.trained import linear_hint
 from tinykernel.modelfile import about
 
 KEYS = {"accuracy", "interval", "balanced_accuracy", "macro_f1", "confusion", "classes", "recall",
@@ -86,6 +89,47 @@ def test_evaluate_other_rows(work, tmp_path):
     assert "20 of 60 test rows have labels that training never saw" in beside.stdout
     np.savez(tmp_path / "bare.npz", X=X)
     assert "has no labels" in failed("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
+    """What is better is called so, its bytes are those of weights, and a hint says what to do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30)).astype(np.float32)
+    y = X @ rng.normal(size=30)
+    np.savez(tmp_path / "d.npz", X=X, y=y if task == "regression" else y > 0)
+    short = ("--n-components", 32, "--epochs", 1, "--effort", "quick", "-t", "host")
+    more = ("--task", task, "--linear", "off") if task == "regression" else ()
+    said = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *short, *more).stdout
+    assert "a linear model of 30 B of weights does better: " in said
+    assert said.endswith("\nhint: --linear 8 adds a linear part to the model\n")
+
+
+def test_hint_of_a_linear_part_compares_only_what_is_chosen():
+    """--effort normal is named where forms compete; a model with a linear part needs no hint."""
+    classifier = SimpleNamespace(n_components={"compact": 64}, effort="quick")
+    trained: Any = SimpleNamespace(
+        method="learned", classifier=classifier, model=SimpleNamespace(linear=None)
+    )
+    found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
+    assert "--effort normal compares" in linear_hint(trained, found)
+    classifier.n_components = 64
+    assert "--effort" not in linear_hint(trained, found)
+    trained.model.linear = np.ones((1, 2))
+    assert not linear_hint(trained, found)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "verify"])
+def test_labels_of_another_problem_were_an_accuracy_of_zero(command, work, tmp_path):
+    """Rows none of whose labels is a class are refused before anything is compared or written."""
+    data = tmp_path / "other.npz"
+    np.savez(data, X=blobs(6, 9)[0], y=np.array([25, 39, 25, 40, 41, 42]))
+    rows = ("--data", data) if command == "verify" else (data,)
+    message = failed(command, work / "gesture.tkm", *rows)
+    assert message == (
+        f"error: {data}: none of its labels (25, 39, ...) is a class of the model (0, 1, ...); "
+        "give the labels it was trained on"
+    )
 
 
 def test_groups_widen_the_interval(work):

@@ -20,6 +20,13 @@ def test_inspect(work):
     assert found["fingerprint"][:16] in text
 
 
+def test_inspect_had_no_quiet(work, tmp_path):
+    """With -q a proof is written without a word."""
+    result = run("inspect", work / "gesture.tkm", "--proof", tmp_path / "p.json", "-q")
+    assert (result.exit_code, result.output) == (0, "")
+    assert json.loads((tmp_path / "p.json").read_text())["format"] == "tinykernel-proof"
+
+
 def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     """No line about components that are not there, words for what a program wrote, no digests."""
     model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)

@@ -52,6 +52,36 @@ def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     )
 
 
+def test_memory_of_one_class_was_a_question_mark_and_a_key(normal: Path) -> None:
+    """The promise has no number of rows, and that there is one class has words."""
+    for command in (
+        ("inspect",),
+        ("report", "--markdown", "--compiler", "none", "-t", "cortex-m4"),
+    ):
+        said = run(command[0], normal / "m.tkm", *command[1:]).stdout
+        assert "normal rows only" in said
+        assert "are taken for novel" in said
+        assert "? rows" not in said
+        assert "one class True" not in " ".join(said.replace("|", " ").split())
+
+
+def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Path) -> None:
+    """Where labels are neither normal nor novel, rows are counted by answer and not judged."""
+    X, y = blobs(90, 4)
+    data, model = tmp_path / "d.npz", normal / "m.tkm"
+    np.savez(data, X=X, y=y)
+    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert "accuracy" not in found
+    assert sum(found["answers"].values()) == found["rows"] == 90
+    said = run("evaluate", model, data).stdout
+    assert f"{found['answers']['novel']} of 90 rows" in said
+    assert json.loads(run("predict", model, data, "--json").stdout)["evaluation"] is None
+    found = json.loads(run("verify", model, "--data", data, "--json").stdout)
+    assert (found["accuracy"], found["evaluation"]) == (None, None)
+    refusal = failed("report", model, "--markdown", "--data", data, "-t", "cortex-m4")
+    assert "judged by the labels normal and novel" in refusal
+
+
 def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
     """Columns are the inputs by name, and fewer prototypes keep to a budget."""
     output = tmp_path / "m.tkm"

@@ -113,6 +113,27 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     assert capsys.readouterr().out.count("proved: ") == 2
 
 
+def test_wrong_files_were_tracebacks(whole, tmp_path):
+    """Without arguments there is a line of usage; a file that is not what it should be has one."""
+    proof, text = whole
+    files = {"p.json": json.dumps(proof).encode(), "m.c": text.encode(), "list.json": b"[]",
+             "bytes.json": b"\xff\xfe", "empty.c": b"int x;\n"}  # fmt: skip
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    for arguments, said in (
+        ((), "usage: "), (("p.json",), "usage: "), (("none.json", "m.c"), "refused: none.json: "),
+        (("p.json", "none.c"), "refused: none.c: "), (("m.c", "m.c"), "refused: m.c is no JSON"),
+        (("bytes.json", "m.c"), "refused: bytes.json: no text"),
+        (("list.json", "m.c"), "refused: list.json is no proof"),
+        (("p.json", "empty.c"), "refused: empty.c is no exported C"),
+    ):  # fmt: skip
+        command = [sys.executable, "-I", str(CHECKER), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode != 0
+        assert done.stderr.startswith(said)
+        assert done.stderr.count("\n") == 1
+
+
 def test_a_model_of_constant_inputs_was_no_proof(checker, tmp_path):
     """Where no input varies, the checker once failed on rows that it did not have."""
     model = make_model(34, bits=8)

@@ -116,6 +116,15 @@ def test_labels_cannot_end_a_comment_or_a_string() -> None:
     assert b"na\\303\\257ve" in files["src/gesture.c"]
 
 
+@pytest.mark.parametrize(("n_classes", "end"), [(3, '"2"'), (10, '"5", ..')])
+def test_list_of_classes_ended_in_four_dots(n_classes: int, end: str) -> None:
+    """The sentence ends with one full stop, or with the three of what is left out."""
+    header = render_sources(random_model(1, n_classes=n_classes), "m")["include/m.h"].decode()
+    line = next(line for line in header.splitlines() if "labels are 0 to" in line)
+    assert line.endswith(f"{end}. */")
+    assert "...." not in line
+
+
 def test_header_names_the_inputs() -> None:
     """A model that knows its columns tells the order of the inputs, whatever their names are."""
     model = random_model(1)

@@ -183,6 +183,21 @@ def test_large_test_part_takes_no_class_away(tmp_path: Path) -> None:
     assert "smaller --test-size" in message
 
 
+@pytest.mark.parametrize("at_least", [1, 2])
+def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path: Path, at_least: int) -> None:
+    """Numbers that hardly repeat bring the hint of regression; names and few numbers do not."""
+    X, _ = small(120)
+    y = np.arange(120) // at_least
+    hint = "to predict numbers such as these"
+    refusal = {"test_size": 0.2 if at_least == 1 else 0.6}
+    message = refused(npz(tmp_path / "a.npz", X=X, y=y), **refusal)
+    assert f"{hint} {120 // at_least} give --task regression" in message
+    names = np.array([f"n{value}" for value in y])
+    assert hint not in refused(npz(tmp_path / "b.npz", X=X, y=names), **refusal)
+    few = np.r_[99, np.arange(119) % 3]
+    assert hint not in refused(npz(tmp_path / "c.npz", X=X, y=few))
+
+
 def test_sparse_table_was_read_as_one_line(tmp_path: Path) -> None:
     """3 GB of zeros took minutes and all the memory; a line has a limit."""
     for name in ("a.csv", "a.tsv"):

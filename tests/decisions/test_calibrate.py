@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel import load, save
+from tinykernel.cli.calibrate import calibration_in_words
 from tinykernel.decisions import calibrate
 from tinykernel.decisions.bounds import conformal_levels, rows_needed, upper_bound
 from tinykernel.decisions.confidence import calibration_error, fit_temperature, softmax
@@ -116,6 +118,20 @@ def test_probabilities_are_calibrated(rows) -> None:
     assert calibration_error((found.model.confidence(X[1::2]) + 0.5) / 256, right) < 0.03
     assert found.error_after < 0.1
     assert found.model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(np.ones(5))
+
+
+def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypatch) -> None:
+    """The likeliest probabilities had six times the error of those of the model itself."""
+    model, X, y = rows
+    # The package has a function of this module's name.
+    module = import_module("tinykernel.decisions.calibrate")
+    monkeypatch.setattr(module, "fit_temperature", lambda *_: 1e-6)
+    found = calibrate(model, X, y)
+    assert found.error_after > found.error_before
+    assert found.model.decision is not None
+    assert found.model.decision.temperature == 1.0
+    kept = dict(calibration_in_words(found))["calibration"]
+    assert "kept as they are, as a temperature makes it" in kept
 
 
 @pytest.mark.parametrize(

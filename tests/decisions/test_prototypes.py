@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from tests.random_models import random_model, random_raw
-from tinykernel import calibrate, load
+from tinykernel import TernaryKernelClassifier, calibrate, load
+from tinykernel.decisions.novelty import FittedNovelty
 from tinykernel.decisions.prototypes import (
     MOST_BYTES,
     as_levels,
@@ -74,6 +76,32 @@ def test_a_margin_is_worth_the_distance_of_its_quantile() -> None:
     low = int(np.quantile(margin[used], 0.05))
     far = np.quantile(distance[used], 0.95)
     assert bias - (low >> steps) * gain == pytest.approx(far, rel=0.02)
+
+
+def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() -> None:
+    """Small counts are all in one level of 4 bits: their distances hid every novel row."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.uint8)
+    classifier = TernaryKernelClassifier(image_shape=(8, 8), n_kernels=24, effort="quick",
+                                         epochs=3, random_state=0)  # fmt: skip
+    model = classifier.fit(X[:800], y[:800]).quantize()
+    assert not np.any(np.diff(fit_prototypes(model, X[:800], y[:800]), axis=0))
+    found = calibrate(model, X[800:1400], y[800:1400], false_alarms=0.02,
+                      known=(X[:800], y[:800]))  # fmt: skip
+    assert found.model.decision is not None
+    assert found.model.decision.prototypes is None
+    assert "novelty is that of the scores, without prototypes" in found.remarks[0]
+    noise = np.random.default_rng(0).integers(0, 17, (300, 64), dtype=np.uint8)
+    assert found.model.is_novel(noise).mean() > 0.5
+    assert found.model.is_novel(X[1400:]).mean() < 0.05
+
+
+def test_a_threshold_above_the_worth_of_every_margin_is_told() -> None:
+    """From the bias on no margin counts."""
+    fit = FittedNovelty(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.bool_),
+                        np.zeros((1, 1), dtype=np.int8), (100, 1, 0))  # fmt: skip
+    assert fit.remarks(99) == ()
+    assert "margins never count: one of 0 is worth 100" in fit.remarks(100)[0]
 
 
 def test_bad_decisions_are_refused(tmp_path: Path) -> None:

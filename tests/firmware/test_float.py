@@ -37,7 +37,7 @@ int main(void)
 VARIANTS = {
     "floats": (),
     "integers": ("-DTK_FORCE_SOFT_FLOAT=1",),
-    "short products": ("-D__XTENSA_SOFT_FLOAT__",),
+    "short products": ("-DTK_FORCE_SOFT_FLOAT=1", "-DTK_LONG_PRODUCT=0"),
 }
 _SIGN, _INFINITY, _EXPONENT = 0x80000000, 0x7F800000, 23
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import seen_in_words
+from tinykernel.cli.common.judging import print_cautions, seen_in_words
 from tinykernel.cli.common.one_class import calibrate_normal, check_normal
 from tinykernel.cli.common.options import (
     MODEL_SUFFIXES,
@@ -150,11 +151,14 @@ def calibrate_command(
         ),
     )  # fmt: skip
     save(found.model, output, memory.everything | about_calibration(rows, found))
+    remarks = [*found.remarks, *_over_budget(memory, found.model)]
     if as_json:
-        print_json({"model": output, "data": rows.source, "part": rows.part} | found.to_dict())
+        print_json({"model": output, "data": rows.source, "part": rows.part} | found.to_dict()
+                   | {"remarks": remarks})  # fmt: skip
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}"), *calibration_in_words(found),
                      ("file", str(output))])  # fmt: skip
+        print_cautions(remarks)
 
 
 def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
@@ -167,6 +171,22 @@ def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
             f"{rows.source}: {seen_in_words(share)}; what they promise would not hold for new "
             "ones. Give others (--test-size takes those that train kept aside), or --force"
         )
+
+
+def _over_budget(memory: Remembered, model: IntegerModel) -> list[str]:
+    """Say in at most one line by how much the model with its decision exceeds its budget."""
+    from tinykernel.codegen.targets import find_target
+    from tinykernel.measure.capacity import decisive_report
+    from tinykernel.measure.limits import parse_limits
+
+    budget = None if memory.target is None else memory.budget_for(memory.target)
+    if memory.target is None or budget is None or find_target(memory.target).family == "host":
+        return []
+    sizes, limits = decisive_report(model, memory.target), parse_limits(budget)
+    problems = replace(sizes, budget=limits.flash, limits=limits).problems
+    how = "estimate" if sizes.source == "estimate" else "linked program"
+    words = f"with its decision ({how}, {memory.target}) "
+    return [words + "; ".join(problems)] if problems else []
 
 
 def _known_rows(
@@ -225,7 +245,6 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
     novelty = [] if found.alarms is None else [
         ("novel", f"above {found.alarms.threshold}: {found.alarms.alarms} of these rows")
     ]  # fmt: skip
-    before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
     return [
         ("rows", of),
         ("promise", found.statement),
@@ -233,5 +252,15 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
          f"({percent(found.wrong / max(1, found.answered))})"),
         ("least margin", shown if any(thresholds) else "none: every row is answered"),
         *novelty,
-        ("calibration", f"expected error of the probabilities {before}, calibrated {after}"),
+        ("calibration", _probabilities_in_words(found)),
     ]  # fmt: skip
+
+
+def _probabilities_in_words(found: Calibration) -> str:
+    """Say whether the probabilities were changed, and what either does to their error."""
+    before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
+    error = f"expected error of the probabilities {before}"
+    if found.error_after < found.error_before:
+        assert found.model.decision is not None
+        return f"{error}, with a temperature of {found.model.decision.temperature:.3g} {after}"
+    return f"{error}; they are kept as they are, as a temperature makes it {after}"

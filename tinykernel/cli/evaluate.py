@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,8 +19,12 @@ from tinykernel.cli.common.options import (
     SeedOfTrainOption,
     TestSizeOption,
 )
-from tinykernel.cli.common.output import print_json, print_pairs
+from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.remembered import remembered
+
+if TYPE_CHECKING:
+    from tinykernel.data.load import Rows
+    from tinykernel.model import IntegerModel
 
 __all__ = ["evaluate_command"]
 
@@ -61,6 +65,9 @@ def evaluate_command(
         test_size=test_size, seed=seed,
     )  # fmt: skip
     rows, trained = judged.rows, judged.train
+    if judged.y is None:
+        _show_answers(integer, rows, as_json=as_json, quiet=quiet)
+        return
     found = evaluate(
         integer, rows.X, judged.y, groups=rows.group, train=trained,
         class_weight=judged.class_weight,
@@ -82,3 +89,18 @@ def evaluate_command(
             )
         if trained is None:
             typer.echo("--train DATA, with the training rows, shows a linear model beside it")
+
+
+def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool) -> None:
+    """Say how many rows are normal and novel, where no label says which of them should be."""
+    answers = integer.predict(rows.X).tolist()
+    counts = {str(name): answers.count(name) for name in integer.classes}
+    if as_json:
+        print_json({"data": rows.source, "part": rows.part, "notes": list(rows.notes),
+                    "rows": len(answers), "answers": counts})  # fmt: skip
+    elif not quiet:
+        said = [(name, f"{n} of {len(answers)} rows ({percent(n / len(answers))})")
+                for name, n in counts.items()]  # fmt: skip
+        print_pairs([("data", f"{rows.part} of {rows.source}"), *said])
+        print_notes(rows)
+        typer.echo(f"to judge them, give labels {' and '.join(counts)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.curve import print_curve
-from tinykernel.cli.common.options import JsonOption, ModelArgument, check_output_file
+from tinykernel.cli.common.options import JsonOption, ModelArgument, QuietOption, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.common.trained import model_words
 
@@ -35,6 +35,7 @@ def inspect_command(
         ),
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
@@ -45,7 +46,7 @@ def inspect_command(
         check_output_file(proof, (".json",), [model])
     integer = as_integer_model(load(model))
     if proof is not None:
-        _write_proof(integer, proof)
+        _write_proof(integer, proof, quiet=quiet)
     facts, said = _facts(integer), about(model)
     ranges = integer.ranges()
     if as_json:
@@ -60,6 +61,8 @@ def inspect_command(
             for stage in ranges
         ]
         print_json({"model": model.name, **facts, "ranges": stages, "about": said})
+        return
+    if quiet:
         return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if said:
@@ -89,12 +92,13 @@ def _used(stage: Range) -> float:
     return max(end / limit for end, limit in ends if limit)
 
 
-def _write_proof(integer: IntegerModel, proof: Path) -> None:
+def _write_proof(integer: IntegerModel, proof: Path, *, quiet: bool) -> None:
     from tinykernel.codegen.certificate import certificate
     from tinykernel.files import write_bytes_atomically
 
     write_bytes_atomically(proof, certificate(integer))
-    typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
+    if not quiet:
+        typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
 
 
 def checker() -> Path:

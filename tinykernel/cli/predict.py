@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.common.judged import labels_to_judge_by
 from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
@@ -116,6 +117,7 @@ def predict_command(
         return
     named = memory.names(source, label, groups, missing)
     rows = rows_for(model, integer, source, **named, missing=missing)
+    true = labels_to_judge_by(integer, source, rows.y)
     scores = integer.scores(rows.X)
     if integer.values is not None:
         _predict_values(integer, rows, scores, output, as_json, quiet)
@@ -124,7 +126,7 @@ def predict_command(
     decided = _decided(integer, scores)
     if output is not None:
         _write_csv(output, integer, labels, scores, decided)
-    found, seen = _evaluation(integer, rows, labels), memory.share_seen(rows.X)
+    found, seen = _evaluation(integer, true, rows.group, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
         said = {"notes": list(rows.notes), "seen_in_training": seen}
@@ -162,15 +164,18 @@ def _print_answered(decided: tuple[list[Any], list[int]] | None) -> None:
         typer.echo(f"answered {percent(answered / max(1, rows))} of {rows} rows")
 
 
-def _evaluation(integer: IntegerModel, rows: Rows, labels: list[Any]) -> Judged | None:
+def _evaluation(
+    integer: IntegerModel, true: NDArray[Any] | None, group: NDArray[Any] | None,
+    labels: list[Any],
+) -> Judged | None:  # fmt: skip
     """Compare the labels with those of the file, where it has some."""
     import numpy as np
 
     from tinykernel.evaluation import compare
 
-    if rows.y is None:
+    if true is None:
         return None
-    return compare(rows.y, np.array(labels), integer.classes, rows.group)
+    return compare(true, np.array(labels), integer.classes, group)
 
 
 def _predict_values(

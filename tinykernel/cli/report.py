@@ -160,16 +160,23 @@ def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool
     """Gather the page, judged on the rows that were asked for."""
     from tinykernel.cli.common.judged import rows_to_judge
     from tinykernel.cli.common.progress import showing_progress
+    from tinykernel.errors import TinykernelError
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
     from tinykernel.reporting import report_page
 
     more: dict[str, Any] = {}
     if options["data"] is not None:
+        integer = as_integer_model(load(model))
         found = rows_to_judge(
-            model, as_integer_model(load(model)), options["data"],
+            model, integer, options["data"],
             **{name: options[name] for name in ("label", "groups", "test_size", "seed")},
         )  # fmt: skip
+        if found.y is None:
+            raise TinykernelError(
+                f"{options['data']}: a model of one class is judged by the labels "
+                f"{' and '.join(map(str, integer.classes))}; give them, or leave out --data"
+            )
         rows = found.rows
         more = {
             "data": (rows.X, found.y), "groups": rows.group, "train": found.train,

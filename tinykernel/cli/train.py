@@ -470,7 +470,7 @@ def train_command(
     if as_json:
         print_json(result | {"evaluation": None if found is None else found.to_dict()})
     elif not quiet:
-        print_training(result, dataset, found)
+        print_training(trained, result, dataset, found)
     if trained.interrupted:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.holding import those_that_hold
+from tinykernel.cli.common.judged import labels_to_judge_by
 from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.options import (
     GroupsOption,
@@ -74,6 +76,7 @@ def verify_command(
         model, integer, data, **memory.names(data, label, groups, missing), missing=missing,
         test_size=test_size, seed=seed,
     )  # fmt: skip
+    rows = replace(rows, y=labels_to_judge_by(integer, data, rows.y))
     recordings = rows.streams or None
     results = [
         verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)

@@ -342,7 +342,7 @@ def _names(model: IntegerModel) -> tuple[Any, ...]:
 
 def _class_comment(model: IntegerModel) -> str:
     names = [string_literal(str(label)) for label in _names(model)]
-    return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else ""))
+    return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else "."))
 
 
 def _statement_comment(model: IntegerModel) -> list[str]:

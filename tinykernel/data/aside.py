@@ -14,6 +14,10 @@ from tinykernel.errors import TinykernelError
 
 __all__ = ["kept_aside"]
 
+# Numbers with fewer rows each, and more of them than that, are rather values than classes.
+_ROWS_A_CLASS = 5
+_MOST_LABELS = 20
+
 
 def kept_aside(
     part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
@@ -38,19 +42,26 @@ def _stratified_split(
     if counts.min() < 2:
         raise TinykernelError(
             f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
-            "a test part aside; give it more rows, or use --test-size 0"
+            f"a test part aside; give it more rows, or use --test-size 0{_hint(y, len(labels))}"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
         raise TinykernelError(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
-            f"the {len(labels)} classes; use a smaller --test-size"
+            f"the {len(labels)} classes; use a smaller --test-size{_hint(y, len(labels))}"
         )
     kept, aside = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
     _check_classes(part, y, kept, len(aside))
     return kept, aside
+
+
+def _hint(y: NDArray[Any], n_labels: int) -> str:
+    """Say what to do where labels are rather values: numbers that hardly repeat."""
+    if y.dtype.kind not in "iu" or n_labels <= _MOST_LABELS or len(y) >= _ROWS_A_CLASS * n_labels:
+        return ""
+    return f"; to predict numbers such as these {n_labels} give --task regression"
 
 
 def _group_split(

@@ -52,9 +52,11 @@ class Calibration:
         That of the bound.
     error_before, error_after : float
         Expected calibration error of the probabilities, with temperature 1 and with that of the
-        other half of the rows.
+        other half of the rows. The model has a temperature other than 1 where that is the smaller.
     alarms : Alarms or None
         What novelty says of these rows, where a rate of false alarms was asked for.
+    remarks : tuple of str
+        What is not as asked for, a sentence each.
     """
 
     model: IntegerModel
@@ -68,6 +70,7 @@ class Calibration:
     error_before: float
     error_after: float
     alarms: Alarms | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:
@@ -97,6 +100,7 @@ class Calibration:
             "temperature": self.model.decision.temperature,
             "calibration_error": [self.error_before, self.error_after],
             **({} if self.alarms is None else {"novelty": self.alarms.to_dict()}),
+            "remarks": list(self.remarks),
         }
 
 
@@ -154,7 +158,8 @@ def calibrate(
     known : (X, y), optional
         Rows of known classes, best those of the training, with `false_alarms`: novelty is then also
         the distance to prototypes of them, see `Decision`. A fifth of the rows to calibrate, at
-        least 50, then tells what a margin is worth as a distance, and the others promise.
+        least 50, then tells what a margin is worth as a distance, and the others promise. Where
+        the scores are clearly better than that, novelty is that of the scores; `remarks` says so.
 
     Returns
     -------
@@ -218,14 +223,16 @@ def calibrate(
     table, shift = confidence_table(margins(rows.scores)[1], rows.right)
     set_deficits, set_levels = _set_levels(rows)
     floats = rows.scores.astype(np.float64) * integer.decision_scale
+    before, after = _errors(floats, rows)
+    # The likeliest probabilities are not always the better calibrated ones.
+    temperature = fit_temperature(floats, rows.labels) if after < before else 1.0
     decision = Decision(
-        thresholds, table, shift, fit_temperature(floats, rows.labels), set_deficits, set_levels,
+        thresholds, table, shift, temperature, set_deficits, set_levels,
         _statement(rows, wish, bound) + ("" if found is None else found.statement),
         None if found is None else found.threshold,
         None if fit is None else fit.prototypes, None if fit is None else fit.margin_line,
     )  # fmt: skip
     answers = decision.decide(rows.scores)
-    before, after = _errors(floats, rows)
     return Calibration(
         model=replace(integer, decision=decision),
         rows=len(answers),
@@ -238,6 +245,7 @@ def calibrate(
         error_before=before,
         error_after=after,
         alarms=found,
+        remarks=() if fit is None or found is None else fit.remarks(found.threshold),
     )
 
 

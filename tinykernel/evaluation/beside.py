@@ -35,7 +35,8 @@ def baselines(
     The linear model is a logistic regression on standardized inputs, its penalty chosen by
     trial on rows left out, its weights rounded to int8 with one scale an output. A baseline is
     called as good unless a one-sided test says at the level of 5 % that the model is better: the
-    exact test of McNemar, with groups or balanced classes the t test of the differences.
+    exact test of McNemar, with groups or balanced classes the t test of the differences. It is
+    called better where the same test says that of it.
 
     Parameters
     ----------
@@ -63,9 +64,11 @@ def baselines(
 
     def compared(name: str, n_bytes: int, answers: NDArray[Any], n_rows: int) -> Baseline:
         found = compare(y_test, answers)
-        better = _is_better(right, answers == y_test, groups, weight)
+        its = answers == y_test
+        worse = _is_better(right, its, groups, weight)
+        better = _is_better(its, right, groups, weight)
         return Baseline(
-            name, n_bytes, found.accuracy, found.balanced_accuracy, not better, by, n_rows
+            name, n_bytes, found.accuracy, found.balanced_accuracy, not worse, better, by, n_rows
         )
 
     always = np.full(len(y_test), most)

@@ -33,6 +33,8 @@ class Baseline:
         0 to 1, on the test rows.
     as_good : bool
         Whether the test rows leave it open that it is as good as the model.
+    better : bool
+        Whether they say that it is better than the model.
     by : {"accuracy", "balanced_accuracy"}
         In what: balanced where the model was trained so.
     training_rows : int
@@ -44,6 +46,7 @@ class Baseline:
     accuracy: float
     balanced_accuracy: float
     as_good: bool
+    better: bool
     by: str
     training_rows: int
 

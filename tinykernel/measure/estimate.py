@@ -13,8 +13,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
@@ -154,11 +152,8 @@ def _one_class_properties(
     properties = shared | {
         "constant inputs": value["TK_CONSTANTS"] == "1",
         "several cells": model.local is not None and model.local.cells[0] > 1,
-        # Compilers unroll the loops over these, and know whether to add an offset or subtract it.
+        # Compilers unroll the loops over these.
         f"few inputs, {kind}": few,
-        "few inputs, float, to add and to subtract": few
-        and kind == "float"
-        and np.ptp(np.sign(model.scaler.offset)) > 1,
     }
     properties |= {
         f"table {name} {kind}": name in tables

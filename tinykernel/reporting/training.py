@@ -11,7 +11,7 @@ __all__ = ["search_in_words", "training_in_words"]
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
     "tune", "recordings", "medians", "inputs", "search", "accuracy", "calibration",
-    "calibration_rows", "calibration_kept", "held_out", "test_size",
+    "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
 }  # fmt: skip
 _MOST_MEDIANS = 32
 
@@ -20,6 +20,8 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
     """Return names and values; without `whole` what a page shows elsewhere is left out."""
     pairs = [("data", _plain(about.get("data", ""))), ("split", _plain(about.get("split", "")))]
     pairs += [(name, _plain(about.get(name, ""))) for name in ("label", "groups")]
+    if about.get("one_class") is True:
+        pairs.append(("trained on", "normal rows only"))
     recordings, inputs = about.get("recordings"), about.get("inputs")
     if isinstance(recordings, dict):
         words = [f"{recordings.get('window')} samples, hop {recordings.get('hop')}"]
@@ -97,7 +99,8 @@ def _calibration(found: object) -> str:
     """Say what a calibration promises, and by which rows."""
     if not isinstance(found, Mapping):
         return ""
-    return f"{_plain(found.get('statement', ''))} ({_plain(found.get('rows', '?'))} rows)"
+    rows = f" ({_plain(found['rows'])} rows)" if "rows" in found else ""
+    return f"{_plain(found.get('statement', ''))}{rows}"
 
 
 def _plain(value: Any) -> str:

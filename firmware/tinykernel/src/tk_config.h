@@ -7,8 +7,9 @@
  *   TK_FORCE_PORTABLE=1       Plain C in place of packed 16-bit instructions and assembly: for a
  *                             compiler or a core that these do not suit, and to compare with.
  *   TK_FORCE_SOFT_FLOAT=0|1   Scales float inputs in integers (1), or by the floats of the compiler
- *                             (0). Default: 1 on Cortex-M and RISC-V cores without a unit for
- *                             floats. With 0 a program that uses floats elsewhere saves some code.
+ *                             (0). Default: 1 on Cortex-M, RISC-V and Xtensa cores without a
+ *                             unit for floats. A program with floats of its own may be shorter
+ *                             with 0.
  *   TK_TABLE=...              Stands before each constant table: an attribute that places it, such
  *                             as __attribute__((section(".ccm"))). Empty by default: where
  *                             constants go.
@@ -53,18 +54,22 @@
 /* No unit for floats: the routines of the compiler are longer, and slower. AVR has short ones. */
 #if defined(TK_FORCE_SOFT_FLOAT)
 #define TK_SOFT_FLOAT TK_FORCE_SOFT_FLOAT
-#elif (defined(__thumb__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) || \
-    (defined(__riscv) && !defined(__riscv_flen)) || defined(__XTENSA_SOFT_FLOAT__)
+#elif (defined(__thumb__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) ||        \
+    (defined(__riscv) && !defined(__riscv_flen) && !defined(__riscv_zfinx)) || \
+    defined(__XTENSA_SOFT_FLOAT__)
 #define TK_SOFT_FLOAT 1
 #else
 #define TK_SOFT_FLOAT 0
 #endif
 
 /* One instruction, or two, give all 64 bits of a product. */
-#if (defined(__thumb__) && !defined(__thumb2__)) || defined(__XTENSA_SOFT_FLOAT__)
+#if !defined(TK_LONG_PRODUCT)
+#if (defined(__thumb__) && !defined(__thumb2__)) || defined(__XTENSA_SOFT_FLOAT__) || \
+    (defined(__riscv) && !defined(__riscv_mul))
 #define TK_LONG_PRODUCT 0
 #else
 #define TK_LONG_PRODUCT 1
+#endif
 #endif
 
 /* Words that fit into registers beside pointers and constants: Thumb-1 has eight low registers. */

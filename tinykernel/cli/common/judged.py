@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.cli.common.options import recordings_for, rows_for
 from tinykernel.cli.common.remembered import Names, Remembered, remembered
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["Judged", "rows_to_judge"]
+__all__ = ["Judged", "labels_to_judge_by", "rows_to_judge"]
+
+_LABELS_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Judged:
     ----------
     rows : Rows
         With labels.
-    y : ndarray
-        Their labels.
+    y : ndarray or None
+        Their labels; None where a model of one class knows none of them.
     train : (X, y) or None
         The rows that the model was trained on, where they are known.
     class_weight : {None, "balanced"}
@@ -38,7 +41,7 @@ class Judged:
     """
 
     rows: Rows
-    y: NDArray[Any]
+    y: NDArray[Any] | None
     train: tuple[NDArray[Any], NDArray[Any]] | None
     class_weight: str | None
 
@@ -70,7 +73,7 @@ def rows_to_judge(
     Raises
     ------
     TinykernelError
-        If the rows do not fit the model or have no labels.
+        If the rows do not fit the model, have no labels, or only labels that it does not know.
     """
     memory = remembered(model)
     names = memory.names(data, label, groups, missing)
@@ -84,11 +87,55 @@ def rows_to_judge(
     )
     if rows.y is None:
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
+    labels = labels_to_judge_by(integer, data, rows.y)
     if train is not None:
         own = training(train, memory.names(train, label, groups, missing), 0.0, 0)
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
-    return Judged(rows, rows.y, trained, weight if weight == "balanced" else None)
+    return Judged(rows, labels, trained, weight if weight == "balanced" else None)
+
+
+def labels_to_judge_by(
+    integer: IntegerModel, data: str, y: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Refuse labels of which none is a class: nothing could be right.
+
+    A model of one class never saw labels: those that it does not know are not judged by.
+
+    Parameters
+    ----------
+    integer : IntegerModel
+    data : str
+        Where the rows are from.
+    y : ndarray, shape (n,), or None
+        Their labels, where they have some; or values.
+
+    Returns
+    -------
+    ndarray, shape (n,), or None
+
+    Raises
+    ------
+    TinykernelError
+        If there are labels, and none is a class of the model.
+    """
+    if y is None or integer.values is not None:
+        return y
+    found = list(dict.fromkeys(y.tolist()))
+    if not found or not set(integer.classes).isdisjoint(found):
+        return y
+    if integer.prototypes is not None:
+        return None
+    theirs, own = (_listed(labels) for labels in (found, integer.classes))
+    raise TinykernelError(
+        f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
+        "it was trained on"
+    )
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    said = [visible(str(label)) for label in labels[:_LABELS_SHOWN]]
+    return ", ".join(said + ["..."] * (len(labels) > _LABELS_SHOWN))
 
 
 def _training(

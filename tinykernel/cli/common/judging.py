@@ -13,7 +13,7 @@ from tinykernel.text import visible
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
     from tinykernel.evaluation import Baseline, Evaluation, Judged
-    from tinykernel.residuals import ValueEvaluation
+    from tinykernel.residuals import ValueBaseline, ValueEvaluation
 
 __all__ = [
     "evaluation_in_words",
@@ -77,10 +77,7 @@ def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
     of = f"{found.rows} rows"
     if found.n_groups is not None:
         of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
-    beside = (
-        f"{each.name}{f' of {size(each.n_bytes)}' if each.n_bytes else ''} RMSE {each.rmse:.4g}"
-        for each in found.baselines.values()
-    )
+    beside = (f"{_named(each)} RMSE {each.rmse:.4g}" for each in found.baselines.values())
     covered = (f"{percent(share)} at most {name}" for name, share in found.coverage.items())
     return [
         ("RMSE", f"{found.rmse:.4g}, with 95 % confidence {low} to {high} ({of})"),
@@ -92,8 +89,20 @@ def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
 
 
 def _in_words(baseline: Baseline) -> str:
-    taken = f" of {size(baseline.n_bytes)}" if baseline.n_bytes else ""
-    return f"{baseline.name}{taken} {percent(baseline.accuracy)}"
+    return f"{_named(baseline)} {percent(baseline.accuracy)}"
+
+
+def _named(baseline: Baseline | ValueBaseline) -> str:
+    """Name a model and its weights; the code that it needs as well is not counted."""
+    taken = f" of {size(baseline.n_bytes)} of weights" if baseline.n_bytes else ""
+    return f"{baseline.name}{taken}"
+
+
+def _does(baseline: Baseline | ValueBaseline, *, lower: bool) -> str:
+    """Say how a model that is as good does; `lower` is whether its figure is the worse one."""
+    if baseline.better:
+        return "does better"
+    return "is not clearly worse on so few rows" if lower else "does as well"
 
 
 def _least_found(found: Evaluation) -> str:
@@ -136,7 +145,7 @@ def _share(value: float) -> str:
 
 
 def print_verdict(found: Evaluation) -> None:
-    """Print what to think of: a baseline that does as well, and all cautions.
+    """Print what to think of: a baseline that does as well or better, and all cautions.
 
     Parameters
     ----------
@@ -144,18 +153,16 @@ def print_verdict(found: Evaluation) -> None:
     """
     for baseline in found.baselines.values():
         if baseline.as_good:
-            taken = f" of {size(baseline.n_bytes)}" if baseline.n_bytes else ""
-            how = "does as well"
-            if getattr(baseline, baseline.by) < getattr(found, baseline.by):
-                how = "is not clearly worse on so few rows"
+            lower = getattr(baseline, baseline.by) < getattr(found, baseline.by)
             typer.echo(
-                f"{baseline.name}{taken} {how}: {percent(baseline.accuracy)} accuracy, "
+                f"{_named(baseline)} {_does(baseline, lower=lower)}: "
+                f"{percent(baseline.accuracy)} accuracy, "
                 f"{percent(baseline.balanced_accuracy)} balanced"
             )
-    _print_cautions(found.cautions)
+    print_cautions(found.cautions)
 
 
-def _print_cautions(lines: Iterable[str]) -> None:
+def print_cautions(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(f"caution: {visible(line)}")
 
@@ -174,10 +181,8 @@ def print_all(found: Judged) -> None:
     if isinstance(found, ValueEvaluation):
         for baseline in found.baselines.values():
             if baseline.as_good:
-                how = "does as well" if baseline.rmse <= found.rmse else (
-                    "is not clearly worse on so few rows"
-                )  # fmt: skip
-                typer.echo(f"{baseline.name} {how}: RMSE {baseline.rmse:.4g}")
+                how = _does(baseline, lower=baseline.rmse > found.rmse)
+                typer.echo(f"{_named(baseline)} {how}: RMSE {baseline.rmse:.4g}")
         return
     print_classes(found)
     print_verdict(found)

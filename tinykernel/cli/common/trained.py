@@ -25,6 +25,7 @@ __all__ = [
     "accuracies_of",
     "compared",
     "judged",
+    "linear_hint",
     "model_words",
     "print_training",
     "summary",
@@ -162,7 +163,9 @@ def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(result[name]) for name in names if result.get(name) is not None}
 
 
-def print_training(result: Mapping[str, Any], dataset: Dataset, found: Judged | None) -> None:
+def print_training(
+    trained: TrainResult, result: Mapping[str, Any], dataset: Dataset, found: Judged | None
+) -> None:
     """Print the training, and what the model gets right and wrong on the test rows."""
     print_pairs(_in_words(result, dataset))
     for note in dataset.notes:
@@ -173,6 +176,22 @@ def print_training(result: Mapping[str, Any], dataset: Dataset, found: Judged | 
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_all(found)
+        typer.echo(linear_hint(trained, found), nl=False)
+
+
+def linear_hint(trained: TrainResult, found: Judged) -> str:
+    """Say in a line what to do where a linear model is better, if anything can be done."""
+    linear = found.baselines.get("linear")
+    if linear is None or not linear.better or trained.method != "learned":
+        return ""
+    if trained.model.linear is not None:
+        return ""
+    said = "hint: --linear 8 adds a linear part to the model"
+    # Without a choice of forms there is nothing to compare.
+    chosen = isinstance(trained.classifier.n_components, Mapping)
+    if chosen and trained.classifier.effort == "quick":
+        said += "; --effort normal compares models with and without one"
+    return f"{said}\n"
 
 
 def _why_left(result: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Recordings: `files` reads them, `tracks` makes them alike, `cutting` cuts windows from them."""
+"""Recordings to windows: `reading` leads; `files`, `tracks` and `cutting` do its steps."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A Gaussian kernel takes all inputs for equally important. A recursive feature machine
 (Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, measures distances by the mean outer product
 of the gradients of the fit from then on, and fits again. How often is decided on rows left out, and
-only a gain that chance does not explain counts: of few rows, directions are soon learned of noise.
+only a gain above two standard errors counts: of few rows, directions are soon learned of noise.
 """
 
 from __future__ import annotations
