@@ -21,11 +21,12 @@ def test_bench_prints_instructions_by_stage(work: Path, require_tool: Callable[[
     assert found["instructions"] == sum(found["stages"].values()) > 0
     assert found["seconds"][0] < found["seconds"][1]
     assert json.loads(run(*arguments, "--json").stdout) == found
-    assert 0.99 * found["instructions"] < found["fewest_instructions"] <= found["instructions"]
+    # Levels of floats that are computed in integers take a little longer for some values.
+    assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
     assert (found["rows"], found["joules"]) == (3, None)
     table = run(*arguments, "--current", "8mA", "--voltage", "3V")
     assert table.exit_code == 0
-    assert "the time hardly depends on the data" in table.stdout
+    assert "the time depends on the data by " in table.stdout
     low = 1e6 * found["seconds"][0] * 0.008 * 3
     assert f"{low:.3g}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
