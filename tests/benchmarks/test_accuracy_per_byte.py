@@ -18,7 +18,14 @@ def module(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> ModuleType:
     return importlib.import_module("accuracy_per_byte")
 
 
-def row(module: ModuleType, kilobytes: float = 8, **changes: Any) -> Any:
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> ModuleType:
+    """Import what writes its page."""
+    monkeypatch.syspath_prepend(checkout / "benchmarks")
+    return importlib.import_module("_accuracy_page")
+
+
+def row(shown: ModuleType, kilobytes: float = 8, **changes: Any) -> Any:
     """Return a row of USPS that misses nothing."""
     given = {
         "data": "usps", "kilobytes": kilobytes, "model": "64 components", "flash": 2000,
@@ -26,68 +33,68 @@ def row(module: ModuleType, kilobytes: float = 8, **changes: Any) -> Any:
         "instructions": 1000, "ram": 100, "seconds": 1.0, "rows": 9, "test_rows": 9,
         "measured": "one day, one machine",
     }  # fmt: skip
-    return module.Row(**(given | changes))
+    return shown.Row(**(given | changes))
 
 
-def peer(module: ModuleType, name: str = "int8 perceptron", **changes: Any) -> Any:
+def peer(shown: ModuleType, name: str = "int8 perceptron", **changes: Any) -> Any:
     """Return what a peer gave on USPS."""
     given = {
         "data": "usps", "kilobytes": 8, "name": name, "what": "9 hidden units", "flash": 3000,
         "source": "linked", "accuracy": 93.0, "instructions": 5000, "ram": 80, "seconds": 1.0,
         "measured": "one day",
     }  # fmt: skip
-    return module.Peer(**(given | changes))
+    return shown.Peer(**(given | changes))
 
 
-def test_nothing_fits_is_a_miss_where_a_limit_is_set(module):
+def test_nothing_fits_is_a_miss_where_a_limit_is_set(shown):
     """A row without a model cannot pass its limit; a small budget without a limit may."""
-    assert module.missed([row(module)]) == []
-    assert module.missed([row(module, model="")]) == ["usps, 8 KB: nothing fits"]
-    assert module.missed([row(module, 2, model="")]) == []
+    assert shown.missed([row(shown)]) == []
+    assert shown.missed([row(shown, model="")]) == ["usps, 8 KB: nothing fits"]
+    assert shown.missed([row(shown, 2, model="")]) == []
 
 
-def test_every_kind_of_miss_is_said(module):
+def test_every_kind_of_miss_is_said(shown):
     """Accuracy, scores, bytes, instructions and RAM over the limits each make a line."""
     wrong = {"accuracy": 50.0, "differences": 1, "flash": 8193}
-    assert len(module.missed([row(module, **wrong)])) == 3
+    assert len(shown.missed([row(shown, **wrong)])) == 3
     costly = {"data": "mnist", "accuracy": 99.0, "instructions": 700_001, "ram": 5121}
-    assert len(module.missed([row(module, **costly)])) == 2
-    assert "(missed)" in module.table([row(module, accuracy=95.4)])
+    assert len(shown.missed([row(shown, **costly)])) == 2
+    assert "(missed)" in shown.table([row(shown, accuracy=95.4)])
 
 
-def test_missing_rows_are_not_called_differing_scores(module):
+def test_missing_rows_are_not_called_differing_scores(shown):
     """A verification of too few rows says so."""
-    (line,) = module.missed([row(module, rows=7)])
+    (line,) = shown.missed([row(shown, rows=7)])
     assert "7 rows were verified, 9 are for testing" in line
     assert "differ" not in line
 
 
-def test_every_budget_is_shown(module):
+def test_every_budget_is_shown(shown):
     """Rows of other budgets than the usual ones are on the page, in order."""
-    rows = [row(module, 30), row(module, 4.4), row(module, 8, data="mnist")]
-    ordered = module.in_order(rows)
+    rows = [row(shown, 30), row(shown, 4.4), row(shown, 8, data="mnist")]
+    ordered = shown.in_order(rows)
     assert [(r.data, r.kilobytes) for r in ordered] == [("mnist", 8), ("usps", 4.4), ("usps", 30)]
-    assert "| usps | 4.4 KB |" in module.page(ordered, {}, [])
+    assert "| usps | 4.4 KB |" in shown.page(ordered, {}, [])
 
 
-def test_rows_keep_when_and_where_they_were_measured(module):
+def test_rows_keep_when_and_where_they_were_measured(shown):
     """A page made of kept rows does not say that they were measured now."""
-    rows = [row(module, 8), row(module, 30, measured="another day")]
-    text = module.page(rows, {}, [])
+    rows = [row(shown, 8), row(shown, 30, measured="another day")]
+    text = shown.page(rows, {}, [])
     assert "Rows measured on: one day, one machine (usps 8 KB)" in text
     assert "Rows measured on: another day (usps 30 KB)" in text
 
 
-def test_the_page_says_where_a_peer_wins(module):
+def test_the_page_says_where_a_peer_wins(shown):
     """A more accurate peer is named with its lead; one that does not fit never wins."""
-    ours = row(module)
-    assert module.ahead(ours, [peer(module)]) == "tinykernel by 3.00"
-    better = peer(module, "boosted trees", accuracy=97.5, source="estimate", instructions=None)
-    assert module.ahead(ours, [peer(module), better]) == "**boosted trees** by 1.50"
-    assert module.ahead(row(module, model="", accuracy=0.0), [better]) == "**boosted trees**"
-    nothing = peer(module, what="", accuracy=0.0)
-    assert module.ahead(ours, [nothing]) == "tinykernel"
-    text = module.page([ours], {}, [better, nothing])
+    ours = row(shown)
+    assert shown.ahead(ours, [peer(shown)]) == "tinykernel by 3.00"
+    better = peer(shown, "boosted trees", accuracy=97.5, source="estimate", instructions=None)
+    assert shown.ahead(ours, [peer(shown), better]) == "**boosted trees** by 1.50"
+    assert shown.ahead(row(shown, model="", accuracy=0.0), [better]) == "**boosted trees**"
+    nothing = peer(shown, what="", accuracy=0.0)
+    assert shown.ahead(ours, [nothing]) == "tinykernel"
+    text = shown.page([ours], {}, [better, nothing])
     assert "3000 B by estimate" in text
     assert "nothing fits" in text
     assert "Not measured: emlearn MLP, emlearn trees" in text
