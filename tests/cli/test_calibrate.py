@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.tools import arrays, blobs, failed, run
 from tinykernel import load
+from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report
 from tinykernel.modelfile import about, save
 
@@ -75,6 +76,24 @@ def test_a_decision_over_the_budget_is_told(work: Path, fresh: Path, tmp_path: P
         result = run("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
         assert result.exit_code == 0, result.output
         assert ("with its decision (estimate, cortex-m4) flash is" in result.output) == told
+
+
+def test_a_calibration_is_not_lost_where_its_size_is_unknown(
+    work: Path, fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a compiler the size of some models is not known: that is told, after the file."""
+
+    def unknown(*_: object) -> None:
+        raise TinykernelError("was not measured; install a compiler for it")
+
+    monkeypatch.setattr("tinykernel.measure.capacity.decisive_report", unknown)
+    trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
+    memory = about(work / "gesture.tkm") | {"target": "cortex-m4", "budget": 4096, "limits": None}
+    save(load(work / "gesture.tkm"), trained, memory)
+    result = run("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
+    assert result.exit_code == 0, result.output
+    assert "is not known: was not measured" in result.output
+    assert load(output).decision is not None
 
 
 def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
-from tinykernel import load
+from tinykernel import TernaryKernelClassifier, load
 from tinykernel.cli.common.trained import linear_hint
 from tinykernel.modelfile import about
 
@@ -107,14 +107,15 @@ def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
 
 def test_hint_of_a_linear_part_compares_only_what_is_chosen():
     """--effort normal is named where forms compete; a model with a linear part needs no hint."""
-    classifier = SimpleNamespace(n_components={"compact": 64}, effort="quick")
+    classifier = TernaryKernelClassifier(n_components={"compact": 64}, effort="quick")
     trained: Any = SimpleNamespace(
         method="learned", classifier=classifier, model=SimpleNamespace(linear=None)
     )
     found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
     assert "--effort normal compares" in linear_hint(trained, found)
-    classifier.n_components = 64
-    assert "--effort" not in linear_hint(trained, found)
+    for fixed in ({"layout": "compact"}, {"layout": None, "n_components": 64}):
+        classifier.set_params(**fixed)
+        assert "--effort" not in linear_hint(trained, found)
     trained.model.linear = np.ones((1, 2))
     assert not linear_hint(trained, found)
 

@@ -39,7 +39,13 @@ from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, pa
 from tinykernel.training.quantity import RegressorOptions, strata
 from tinykernel.training.trainer import check_width
 
-__all__ = ["SEARCHED_LAYOUTS", "check_size", "input_shape", "sizes_that_fit"]
+__all__ = [
+    "SEARCHED_LAYOUTS",
+    "check_size",
+    "input_shape",
+    "linear_may_compete",
+    "sizes_that_fit",
+]
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
@@ -147,7 +153,7 @@ def _sizes_in_flash(
     found, least = _forms(rows, labels, given, limit, target)
     if found:
         return _with_code(found, given)
-    if given.get("scaler_scope", "auto") == "auto" and _linear_allowed(given):
+    if given.get("scaler_scope", "auto") == "auto" and linear_may_compete(given):
         # The tables of a scaler for each input may be what is too much.
         one = {"scaler_scope": "global"}
         found, smaller = _forms(rows, labels, {**given, **one, "effort": "quick"}, limit, target)
@@ -284,8 +290,8 @@ def _forms(
     return found, min(smallest)
 
 
-def _linear_allowed(given: Mapping[str, Any]) -> bool:
-    """Whether a linear part may compete."""
+def linear_may_compete(given: Mapping[str, Any]) -> bool:
+    """Whether a linear part may compete, by the options of training that were given."""
     asked = given.get("linear", "auto")
     if asked == "auto":
         # No linear part moves images.
@@ -297,7 +303,7 @@ def _linear_sizes(
     rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
 ) -> dict[int, int]:
     """Return the widths that a linear part may have, widest first, and its size alone."""
-    if not _linear_allowed(given):
+    if not linear_may_compete(given):
         return {}
     asked = given.get("linear", "auto")
     if asked != "auto":

@@ -176,13 +176,17 @@ def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
 def _over_budget(memory: Remembered, model: IntegerModel) -> list[str]:
     """Say in at most one line by how much the model with its decision exceeds its budget."""
     from tinykernel.codegen.targets import find_target
+    from tinykernel.errors import TinykernelError
     from tinykernel.measure.capacity import decisive_report
     from tinykernel.measure.limits import parse_limits
 
     budget = None if memory.target is None else memory.budget_for(memory.target)
     if memory.target is None or budget is None or find_target(memory.target).family == "host":
         return []
-    sizes, limits = decisive_report(model, memory.target), parse_limits(budget)
+    try:
+        sizes, limits = decisive_report(model, memory.target), parse_limits(budget)
+    except TinykernelError as error:  # the calibration is done, and counts
+        return [f"whether it keeps to its budget of {budget} is not known: {error}"]
     problems = replace(sizes, budget=limits.flash, limits=limits).problems
     how = "estimate" if sizes.source == "estimate" else "linked program"
     words = f"with its decision ({how}, {memory.target}) "
@@ -260,7 +264,8 @@ def _probabilities_in_words(found: Calibration) -> str:
     """Say whether the probabilities were changed, and what either does to their error."""
     before, after = f"{found.error_before:.4f}", f"{found.error_after:.4f}"
     error = f"expected error of the probabilities {before}"
-    if found.error_after < found.error_before:
-        assert found.model.decision is not None
-        return f"{error}, with a temperature of {found.model.decision.temperature:.3g} {after}"
+    assert found.model.decision is not None
+    temperature = found.model.decision.temperature
+    if temperature != 1:
+        return f"{error}, with a temperature of {temperature:.3g} {after}"
     return f"{error}; they are kept as they are, as a temperature makes it {after}"

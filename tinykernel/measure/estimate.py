@@ -49,7 +49,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     local = model.local
     decides = _decision_properties(model, value)
     if local is not None or not model.n_blocks:
-        return _local_properties(model, value) | decides
+        return _local_properties(model, value, tables) | decides
     stages = model.log2_dimension
     first, second = sum(model.halve_first), sum(model.halve_second)
     properties: dict[str, float] = {
@@ -112,7 +112,9 @@ def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str
     return {name: 1.0 for name, has in properties.items() if has}
 
 
-def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, float]:
+def _local_properties(
+    model: IntegerModel, value: dict[str, str], tables: set[str]
+) -> dict[str, float]:
     """List the same for models without components or with a local stage."""
     stage = model.local
     kind = "table" if stage is None else "signal" if stage.is_signal else "image"
@@ -130,7 +132,7 @@ def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, f
             f"{kind}, lanes {value.get('TK_LOCAL_LANES', '')}": 1,
         }
     if model.prototypes is not None:
-        properties = _one_class_properties(model, value, properties)
+        properties = _one_class_properties(model, value, tables, properties)
     else:
         properties |= {
             f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
@@ -141,13 +143,12 @@ def _local_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, f
 
 
 def _one_class_properties(
-    model: IntegerModel, value: dict[str, str], shared: dict[str, float]
+    model: IntegerModel, value: dict[str, str], tables: set[str], shared: dict[str, float]
 ) -> dict[str, float]:
     """List the same for a model of one class, under names that no other model has.
 
     Its code is small, so that what others add on average is too coarse for it.
     """
-    tables = {table.name for table in pack(model).tables}
     kind, few = "float" if model.scaler.is_float else "integer", model.n_features < _MANY_INPUTS
     properties = shared | {
         "constant inputs": value["TK_CONSTANTS"] == "1",

@@ -163,6 +163,7 @@ def print_verdict(found: Evaluation) -> None:
 
 
 def print_cautions(lines: Iterable[str]) -> None:
+    """Print sentences of caution, a line each."""
     for line in lines:
         typer.echo(f"caution: {visible(line)}")
 

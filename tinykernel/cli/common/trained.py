@@ -181,15 +181,21 @@ def print_training(
 
 def linear_hint(trained: TrainResult, found: Judged) -> str:
     """Say in a line what to do where a linear model is better, if anything can be done."""
+    from tinykernel.budget.forms import linear_may_compete
+
     linear = found.baselines.get("linear")
     if linear is None or not linear.better or trained.method != "learned":
         return ""
     if trained.model.linear is not None:
         return ""
     said = "hint: --linear 8 adds a linear part to the model"
+    classifier = trained.classifier
+    usual = type(classifier)().get_params(deep=False)
+    given = {key: value for key, value in classifier.get_params(deep=False).items()
+             if value != usual[key]}  # fmt: skip
     # Without a choice of forms there is nothing to compare.
-    chosen = isinstance(trained.classifier.n_components, Mapping)
-    if chosen and trained.classifier.effort == "quick":
+    chosen = isinstance(classifier.n_components, Mapping) and linear_may_compete(given)
+    if chosen and classifier.effort == "quick":
         said += "; --effort normal compares models with and without one"
     return f"{said}\n"
 

@@ -21,8 +21,8 @@ from tinykernel.errors import TinykernelError
 
 __all__ = ["DAMAGED", "read_npy", "read_npz"]
 
-# What NumPy and zipfile raise for damaged files, beside ValueError. RuntimeError and
-# NotImplementedError stand for encryption and unknown compression.
+# What NumPy and zipfile raise for damaged files, beside ValueError. A RuntimeError stands for
+# encryption, and of its kinds another one for unknown compression.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,

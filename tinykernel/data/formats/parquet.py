@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,18 @@ from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
 from tinykernel.errors import TinykernelError
 
-__all__ = ["read_parquet"]
+__all__ = ["parquet_table", "read_parquet"]
+
+_Found = TypeVar("_Found")
 
 
 def read_parquet(path: Path, chooser: ColumnChooser) -> Part:
     """Read numbers, labels and groups of every row."""
+    return parquet_table(path, lambda table: _table_part(path, table, chooser))
+
+
+def parquet_table(path: Path, use: Callable[[Any], _Found]) -> _Found:
+    """Open a file as a table of pyarrow and return what is made of it; faults become one line."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -28,7 +36,7 @@ def read_parquet(path: Path, chooser: ColumnChooser) -> Part:
     try:
         # read_table calls a file damaged in which two columns have one name.
         refuse_doubles(path, pq.read_schema(path).names)
-        return _table_part(path, pq.read_table(path), chooser)
+        return use(pq.read_table(path))
     except (pa.ArrowException, UnicodeError):
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
 

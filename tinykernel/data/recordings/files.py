@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.arrays import DAMAGED
 from tinykernel.data.formats.delimited import csv_rows, header, is_number
+from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.load import find_data
 from tinykernel.data.recordings.wav import read_wav
@@ -109,7 +110,7 @@ def read_recording(
         if suffix in (".csv", ".tsv"):
             return _from_csv(path, chooser, time)
         if suffix == ".parquet":
-            return _from_parquet(path, chooser)
+            return parquet_table(path, lambda table: _from_table(path, table, chooser))
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
@@ -222,21 +223,6 @@ def _times(texts: NDArray[Any]) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------- parquet
-
-
-def _from_parquet(path: Path, chooser: ColumnChooser) -> Columns:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise TinykernelError(
-            f"{path}: reading .parquet needs pyarrow; install it (pip install pyarrow) or save "
-            "the data as .npz or .csv"
-        ) from None
-    try:
-        return _from_table(path, pq.read_table(path), chooser)
-    except (pa.ArrowException, UnicodeError):
-        raise TinykernelError(f"{path}: is not a readable .parquet file") from None
 
 
 def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
