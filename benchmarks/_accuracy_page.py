@@ -14,17 +14,32 @@ TARGET = "cortex-m4"
 BUDGETS = (2, 4.4, 8, 16, 30)
 #: Least accuracy of the C in percent, and the goal; None where there is none.
 LIMITS: dict[tuple[str, float], tuple[float | None, float]] = {
-    ("mnist", 4.4): (97.0, 98.9), ("mnist", 8): (98.3, 99.3), ("mnist", 16): (98.8, 99.5),
+    ("mnist", 4.4): (97.0, 98.9),
+    ("mnist", 8): (98.3, 99.3),
+    ("mnist", 16): (98.8, 99.5),
     ("mnist", 30): (None, 99.6),
-    ("fashion_mnist", 4.4): (86.0, 88.0), ("fashion_mnist", 8): (88.0, 89.5),
-    ("fashion_mnist", 16): (89.3, 91.0), ("fashion_mnist", 30): (90.0, 92.0),
-    ("usps", 4.4): (94.5, 96.3), ("usps", 8): (95.5, 96.8), ("usps", 16): (96.0, 97.0),
-    ("har_raw", 4.4): (94.0, 95.5), ("har_raw", 8): (95.5, 97.0), ("har_raw", 16): (96.0, 97.5),
-    ("har", 4.4): (94.3, 95.3), ("har", 8): (94.8, 96.0), ("har", 30): (95.3, 96.0),
-    ("covtype", 4.4): (85.5, 87.0), ("covtype", 8): (88.4, 90.0), ("covtype", 30): (93.0, 94.5),
-    ("digits", 2): (97.5, 98.2), ("digits", 4.4): (98.7, 99.1), ("digits", 8): (98.7, 99.1),
-    ("dna", 4.4): (94.0, 95.0), ("dna", 8): (95.0, 95.5),
-}  # fmt: skip
+    ("fashion_mnist", 4.4): (86.0, 88.0),
+    ("fashion_mnist", 8): (88.0, 89.5),
+    ("fashion_mnist", 16): (89.3, 91.0),
+    ("fashion_mnist", 30): (90.0, 92.0),
+    ("usps", 4.4): (94.5, 96.3),
+    ("usps", 8): (95.5, 96.8),
+    ("usps", 16): (96.0, 97.0),
+    ("har_raw", 4.4): (94.0, 95.5),
+    ("har_raw", 8): (95.5, 97.0),
+    ("har_raw", 16): (96.0, 97.5),
+    ("har", 4.4): (94.3, 95.3),
+    ("har", 8): (94.8, 96.0),
+    ("har", 30): (95.3, 96.0),
+    ("covtype", 4.4): (85.5, 87.0),
+    ("covtype", 8): (88.4, 90.0),
+    ("covtype", 30): (93.0, 94.5),
+    ("digits", 2): (97.5, 98.2),
+    ("digits", 4.4): (98.7, 99.1),
+    ("digits", 8): (98.7, 99.1),
+    ("dna", 4.4): (94.0, 95.0),
+    ("dna", 8): (95.0, 95.5),
+}
 #: Most instructions of a decision, and the goal.
 INSTRUCTIONS = {("mnist", 8): (700_000, 350_000)} | {
     ("har_raw", kilobytes): (800_000, 300_000) for kilobytes in BUDGETS
@@ -210,14 +225,20 @@ def plot(rows: list[Row], kept: dict[str, Any], peers: list[Peer], path: Path) -
         axis.set_visible(False)
     for axis, name in zip(axes.flat, names, strict=False):
         mine = [row for row in rows if row.data == name and row.model]
-        axis.semilogx([r.flash / 1024 for r in mine], [r.accuracy for r in mine], "o-",
-                      label="tinykernel", zorder=3)  # fmt: skip
+        axis.semilogx(
+            [r.flash / 1024 for r in mine],
+            [r.accuracy for r in mine],
+            "o-",
+            label="tinykernel",
+            zorder=3,
+        )
         for title, mark in zip(PEERS, ("s--", "v:", "^:", "d:"), strict=True):
             found = [p for p in peers if p.data == name and p.name == title and p.what]
             found.sort(key=lambda peer: peer.kilobytes)
             if found:
-                axis.semilogx([p.flash / 1024 for p in found], [p.accuracy for p in found], mark,
-                              label=title)  # fmt: skip
+                axis.semilogx(
+                    [p.flash / 1024 for p in found], [p.accuracy for p in found], mark, label=title
+                )
         machines_of = kept.get("machines", {}).get(name, {})
         for (title, value), style in zip(machines_of.items(), (":", "-."), strict=False):
             axis.axhline(value, color="grey", linestyle=style, label=title)

@@ -104,29 +104,42 @@ def held_out(n_rows: int, groups: np.ndarray | None) -> np.ndarray:
     return np.isin(groups, names[: max(1, len(names) // 4)])
 
 
-def measure(data: tuple[Any, Any, Any, Any], epochs: int, arguments: argparse.Namespace,
-            changes: dict[str, Any]) -> str:  # fmt: skip
+def measure(
+    data: tuple[Any, Any, Any, Any],
+    epochs: int,
+    arguments: argparse.Namespace,
+    changes: dict[str, Any],
+) -> str:
     """Train one variant with every seed; return the cells of its row."""
     X, y, X_out, y_out = data
     options = {**BASE, "sigma_multiple": arguments.sigma, **changes}
     options["sigma_multiple"] *= options.pop("sigma_factor", 1.0)
     n_classes = len(np.unique(y))
     layout = LAYOUTS[options.pop("layout", "compact")]
-    p = components_within(arguments.bytes, layout, padded_dimension(X.shape[1]),
-                          1 if n_classes == 2 else n_classes)  # fmt: skip
+    p = components_within(
+        arguments.bytes, layout, padded_dimension(X.shape[1]), 1 if n_classes == 2 else n_classes
+    )
     if p == 0:
         raise SystemExit(f"{arguments.bytes} bytes of tables are too few")
     scores, sizes, losses = [], [], []
     for seed in range(arguments.seeds):
-        told = TrainerOptions(n_components=p, layout=layout.name, epochs=epochs, effort="quick",
-                              random_state=seed, n_jobs=arguments.threads)  # fmt: skip
+        told = TrainerOptions(
+            n_components=p,
+            layout=layout.name,
+            epochs=epochs,
+            effort="quick",
+            random_state=seed,
+            n_jobs=arguments.threads,
+        )
         result = fit(prepare(X, y)[1], told, **options)
         model = quantize(result.machine)
         scores.append(100 * np.mean(model.predict(X_out) == y_out))
         sizes.append(sum(pack(model).table_bytes().values()))
         losses.append(result.history[-1]["loss"])
-    return (f"{p} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
-            f"{max(scores):.2f} | {np.mean(losses):.3f}")  # fmt: skip
+    return (
+        f"{p} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
+        f"{max(scores):.2f} | {np.mean(losses):.3f}"
+    )
 
 
 def load(folder: Path, name: str) -> tuple[tuple[Any, Any, Any, Any], str]:
@@ -151,8 +164,9 @@ def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
     def changed(usual: Any) -> Any:
         def plan(*arguments: Any) -> Any:
             found = usual(*arguments)
-            own = {key: found.n_kernels if value is None else value
-                   for key, value in changes.items()}  # fmt: skip
+            own = {
+                key: found.n_kernels if value is None else value for key, value in changes.items()
+            }
             return replace(found, **own)
 
         return plan
@@ -164,8 +178,13 @@ def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def measure_local(data: tuple[Any, Any, Any, Any], groups: np.ndarray | None, name: str,
-                  changes: Mapping[str, Any], arguments: argparse.Namespace) -> str:  # fmt: skip
+def measure_local(
+    data: tuple[Any, Any, Any, Any],
+    groups: np.ndarray | None,
+    name: str,
+    changes: Mapping[str, Any],
+    arguments: argparse.Namespace,
+) -> str:
     """Train one variant for the budget with every seed; return the cells of its row."""
     X, y, X_out, y_out = data
     options = {**LOCAL_SETS[name], **changes}
@@ -175,14 +194,22 @@ def measure_local(data: tuple[Any, Any, Any, Any], groups: np.ndarray | None, na
     scores, sizes, words = [], [], ""
     for seed in range(arguments.seeds):
         with _plans_with(plan):
-            found = tinykernel.train(X, y, budget=budget, groups=groups, random_state=seed,
-                                     n_jobs=arguments.threads, **options)  # fmt: skip
+            found = tinykernel.train(
+                X,
+                y,
+                budget=budget,
+                groups=groups,
+                random_state=seed,
+                n_jobs=arguments.threads,
+                **options,
+            )
         scores.append(100 * np.mean(found.model.predict(X_out) == y_out))
         assert found.memory is not None
         sizes.append(found.memory.flash)
         words = in_words(found.model)
-    return (f"{words} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
-            f"{max(scores):.2f}")  # fmt: skip
+    return (
+        f"{words} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to {max(scores):.2f}"
+    )
 
 
 def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
@@ -223,14 +250,23 @@ def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
 
 def local_page(kept: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the page of models for images and signals."""
-    lines = ["# What the parts of models for images and signals give", "",
-             "Written by `python benchmarks/ablation.py --local`. Accuracies are those of the "
-             "integer model on rows held out of the training part; the test part has no share in "
-             "them. The linear part alone takes what it needs."]  # fmt: skip
+    lines = [
+        "# What the parts of models for images and signals give",
+        "",
+        "Written by `python benchmarks/ablation.py --local`. Accuracies are those of the "
+        "integer model on rows held out of the training part; the test part has no share in "
+        "them. The linear part alone takes what it needs.",
+    ]
     for name, found in kept.items():
-        lines += ["", f"## {name}", "", found["how"], "",
-                  "| variant | model | flash | accuracy | lowest to highest |",
-                  "|---|---|---:|---:|---:|"]  # fmt: skip
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            found["how"],
+            "",
+            "| variant | model | flash | accuracy | lowest to highest |",
+            "|---|---|---:|---:|---:|",
+        ]
         lines += [f"| {title} | {cells} |" for title, cells in found["rows"].items()]
     return "\n".join(lines) + "\n"
 
@@ -260,19 +296,26 @@ def main() -> None:
     chosen = {title: v for title, v in VARIANTS.items() if any(text in title for text in texts)}
     if not chosen:
         parser.error(f"no variant has {arguments.variants} in its title")
-    lines = ["# What each part of the learned trainer gives", "",
-             f"Written by `python benchmarks/ablation.py` on {describe_machine()}."]  # fmt: skip
+    lines = [
+        "# What each part of the learned trainer gives",
+        "",
+        f"Written by `python benchmarks/ablation.py` on {describe_machine()}.",
+    ]
     print("\n".join(lines), flush=True)
     for name in arguments.names.split(","):
         data, how = load(arguments.data, name)
         epochs = arguments.epochs or (10 if len(data[1]) >= 20000 else 40)
-        new = ["", f"## {name}", "",
-               f"{arguments.bytes} bytes of tables, {epochs} epochs, {arguments.seeds} "
-               f"seeds, sigma x {arguments.sigma:g}, {how}; accuracies are those of the integer "
-               "model.", "",
-               "| variant | components | bytes of tables | accuracy "
-               "| lowest to highest | loss |",
-               "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
+        new = [
+            "",
+            f"## {name}",
+            "",
+            f"{arguments.bytes} bytes of tables, {epochs} epochs, {arguments.seeds} "
+            f"seeds, sigma x {arguments.sigma:g}, {how}; accuracies are those of the integer "
+            "model.",
+            "",
+            "| variant | components | bytes of tables | accuracy | lowest to highest | loss |",
+            "|---|---:|---:|---:|---:|---:|",
+        ]
         print("\n".join(new), flush=True)
         lines += new
         for title, changes in chosen.items():

@@ -85,9 +85,16 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
     data.write(given)
     try:
         trained = tinykernel_json(
-            "train", str(given), "--budget", str(bytes_of(kilobytes)), "--target", TARGET,
-            *ARGUMENTS[name], "-o", str(model),
-        )  # fmt: skip
+            "train",
+            str(given),
+            "--budget",
+            str(bytes_of(kilobytes)),
+            "--target",
+            TARGET,
+            *ARGUMENTS[name],
+            "-o",
+            str(model),
+        )
         verified = tinykernel_json("verify", str(model), "--data", str(given))
         counted = tinykernel_json("bench", str(model), "--target", TARGET)
     finally:
@@ -97,11 +104,17 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
     parts = range(0, len(data.y_test), _AT_ONCE)
     labels = [integer.predict(data.X_test[i : i + _AT_ONCE]).tolist() for i in parts]
     result = {
-        "model": in_words(integer), "flash": trained["flash"], "source": trained["flash_source"],
-        "ram": trained["ram"], "seconds": trained["seconds"], "rows": verified["rows"],
-        "differences": verified["differences"], "instructions": counted["instructions"],
-        "labels": list(chain.from_iterable(labels)), "accuracy": verified["accuracy"],
-    }  # fmt: skip
+        "model": in_words(integer),
+        "flash": trained["flash"],
+        "source": trained["flash_source"],
+        "ram": trained["ram"],
+        "seconds": trained["seconds"],
+        "rows": verified["rows"],
+        "differences": verified["differences"],
+        "instructions": counted["instructions"],
+        "labels": list(chain.from_iterable(labels)),
+        "accuracy": verified["accuracy"],
+    }
     write_bytes_atomically(found, json.dumps(result).encode())
     return result
 
@@ -120,13 +133,22 @@ def measure(name: str, kilobytes: float, parts: list[Data], folder: Path) -> Row
     low, high = interval(name, parts, y == labels)
     largest = max(found, key=lambda part: part["flash"])
     return Row(
-        data=name, kilobytes=kilobytes, model=largest["model"], source=largest["source"],
-        accuracy=accuracy(name, y, labels), low=low, high=high, test_rows=len(y),
-        flash=largest["flash"], ram=max(part["ram"] for part in found),
+        data=name,
+        kilobytes=kilobytes,
+        model=largest["model"],
+        source=largest["source"],
+        accuracy=accuracy(name, y, labels),
+        low=low,
+        high=high,
+        test_rows=len(y),
+        flash=largest["flash"],
+        ram=max(part["ram"] for part in found),
         instructions=max(part["instructions"] for part in found),
-        seconds=sum(part["seconds"] for part in found), rows=sum(part["rows"] for part in found),
-        differences=sum(part["differences"] for part in found), measured=describe_machine(),
-    )  # fmt: skip
+        seconds=sum(part["seconds"] for part in found),
+        rows=sum(part["rows"] for part in found),
+        differences=sum(part["differences"] for part in found),
+        measured=describe_machine(),
+    )
 
 
 def interval(name: str, parts: list[Data], right: np.ndarray) -> tuple[float | None, float | None]:
@@ -187,8 +209,9 @@ class Store:
         if any(row.keys() != known for row in kept.get("rows", [])):
             raise SystemExit(f"{path}: rows of another version; measure again with --fresh")
         self.rows = {(r["data"], r["kilobytes"]): Row(**r) for r in kept.get("rows", [])}
-        self.peers = {(p["data"], p["kilobytes"], p["name"]): Peer(**p)
-                      for p in kept.get("peers", [])}  # fmt: skip
+        self.peers = {
+            (p["data"], p["kilobytes"], p["name"]): Peer(**p) for p in kept.get("peers", [])
+        }
         self.machines: dict[str, dict[str, float]] = kept.get("machines", {})
 
     def save(self) -> None:
@@ -207,8 +230,9 @@ class Store:
 def main() -> None:
     """Train every model, print the table and, if wanted, write the page."""
     arguments = _arguments()
-    store = Store(arguments.write and arguments.write / "numbers" / "accuracy.json",
-                  fresh=arguments.fresh)  # fmt: skip
+    store = Store(
+        arguments.write and arguments.write / "numbers" / "accuracy.json", fresh=arguments.fresh
+    )
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
@@ -232,8 +256,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=folder, required=folder is None)
     parser.add_argument("--names", default=",".join(ARGUMENTS), help="may be empty: only the page")
     parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="in KB")
-    parser.add_argument("--peers", nargs="?", const=",".join(PEERS), default="",
-                        help=f"all, or some of: {', '.join(PEERS)}")  # fmt: skip
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        const=",".join(PEERS),
+        default="",
+        help=f"all, or some of: {', '.join(PEERS)}",
+    )
     parser.add_argument("--no-references", action="store_true", help="no SVMs")
     parser.add_argument("--write", type=Path, help="a folder for the page, its picture and numbers")
     parser.add_argument("--work", type=Path, help="a folder for models, to go on from")

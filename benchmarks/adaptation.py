@@ -52,8 +52,10 @@ def fit(
 
 def _load(file: Path, parts: tuple[str, ...]) -> tuple[np.ndarray, ...]:
     with np.load(file) as data:
-        X, y, group = (np.concatenate([data[f"{name}{part}"] for part in parts])
-                       for name in ("X", "y", "group"))  # fmt: skip
+        X, y, group = (
+            np.concatenate([data[f"{name}{part}"] for part in parts])
+            for name in ("X", "y", "group")
+        )
     return X.reshape(len(X), -1).astype(np.float32), np.unique(y, return_inverse=True)[1], group
 
 
@@ -126,11 +128,13 @@ def print_rules(name: str, units: list[Unit]) -> None:
             gain = found[:, 1] - found[:, 0]
             rule = "fixed (perceptron)" if shift is None else f"gap / {2**shift}"
             rule += " (built in)" if shift == ADAPT_SHIFT else ""
-            print(f"| {rule} | {'class by class' if by_class else 'at random'} "
-                  f"| {found[:, 0].mean():.2f} % | {found[:, 1].mean():.2f} % "
-                  f"| {gain.mean():+.2f} +- {gain.std(ddof=1):.2f} | {gain.min():+.2f} "
-                  f"| {gain.max():+.2f} | {np.sum(gain < 0)} of {len(gain)} |",
-                  flush=True)  # fmt: skip
+            print(
+                f"| {rule} | {'class by class' if by_class else 'at random'} "
+                f"| {found[:, 0].mean():.2f} % | {found[:, 1].mean():.2f} % "
+                f"| {gain.mean():+.2f} +- {gain.std(ddof=1):.2f} | {gain.min():+.2f} "
+                f"| {gain.max():+.2f} | {np.sum(gain < 0)} of {len(gain)} |",
+                flush=True,
+            )
 
 
 def main() -> None:

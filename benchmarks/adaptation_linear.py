@@ -47,9 +47,13 @@ def units(name: str, folder: Path) -> list[Unit]:
 
 
 def moved(
-    scores: np.ndarray, Q: np.ndarray, labels: np.ndarray, rows: np.ndarray, linear: bool,
+    scores: np.ndarray,
+    Q: np.ndarray,
+    labels: np.ndarray,
+    rows: np.ndarray,
+    linear: bool,
     shift: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """Return offsets and changes of the linear part after these rows; one of them stays 0."""
     offsets = np.zeros(scores.shape[1], dtype=np.int64)
     change = np.zeros((scores.shape[1], Q.shape[1]), dtype=np.int64)
@@ -102,10 +106,12 @@ def main() -> None:
                 gain = found[:, 1] - found[:, 0]
                 what = "linear part" if linear else "offsets"
                 before, after = found.mean(axis=0)
-                print(f"| {what}, gap / {2**shift} | {before:.2f} % | {after:.2f} % "
-                      f"| {gain.mean():+.2f} +- {gain.std(ddof=1):.2f} | {gain.min():+.2f} "
-                      f"| {gain.max():+.2f} | {np.sum(gain < 0)} of {len(gain)} |",
-                      flush=True)  # fmt: skip
+                print(
+                    f"| {what}, gap / {2**shift} | {before:.2f} % | {after:.2f} % "
+                    f"| {gain.mean():+.2f} +- {gain.std(ddof=1):.2f} | {gain.min():+.2f} "
+                    f"| {gain.max():+.2f} | {np.sum(gain < 0)} of {len(gain)} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -54,8 +54,11 @@ def sample(index: int) -> IntegerModel:
     rng = np.random.default_rng(index)
     raw = str(rng.choice(["float32", "float32", "uint8", "int8", "uint16", "int16", "int32"]))
     log2 = int(rng.integers(5, 12))
-    n_features = int(rng.integers(2 ** (log2 - 1) + 1, 2**log2 + 1)) if log2 > 5 else int(
-        rng.integers(1, 33))  # fmt: skip
+    n_features = (
+        int(rng.integers(2 ** (log2 - 1) + 1, 2**log2 + 1))
+        if log2 > 5
+        else int(rng.integers(1, 33))
+    )
     if rng.random() < 0.2:
         n_features = 2**log2
     model = random_model(
@@ -93,10 +96,15 @@ def shaped_sample(index: int) -> IntegerModel:
     if kind in ("table", "both"):
         raw = str(rng.choice(["float32", "uint8", "int8", "uint16", "int16", "int32"]))
         model = random_model(
-            index, n_features=int(rng.integers(5, 300)), raw_dtype=raw,
-            bits=int(rng.choice([8, 8, 16])), shared_scaler=bool(rng.integers(2)),
-            permutation="orbit", diagonal_kind=str(rng.choice(["int8", "int4"])), **common,
-        )  # fmt: skip
+            index,
+            n_features=int(rng.integers(5, 300)),
+            raw_dtype=raw,
+            bits=int(rng.choice([8, 8, 16])),
+            shared_scaler=bool(rng.integers(2)),
+            permutation="orbit",
+            diagonal_kind=str(rng.choice(["int8", "int4"])),
+            **common,
+        )
         return with_linear(model, index, bits, components=kind == "both")
     raw = str(rng.choice(["float32", "uint8", "int16"]))
     average = int(rng.integers(1, 3))
@@ -104,17 +112,30 @@ def shaped_sample(index: int) -> IntegerModel:
         side = int(rng.choice([8, 14, 16, 28, 32]))
         kernel = int(rng.choice([3, 5]))
         stage = random_stage(
-            index, height=side, width=side, raw_dtype=raw, average=average if side > 8 else 1,
-            size=(kernel, kernel), padding=kernel // 2, n_kernels=int(rng.integers(8, 40)),
-            cells=(int(rng.integers(2, 5)), 4), level_bits=2 if kernel == 5 else 3,
-        )  # fmt: skip
+            index,
+            height=side,
+            width=side,
+            raw_dtype=raw,
+            average=average if side > 8 else 1,
+            size=(kernel, kernel),
+            padding=kernel // 2,
+            n_kernels=int(rng.integers(8, 40)),
+            cells=(int(rng.integers(2, 5)), 4),
+            level_bits=2 if kernel == 5 else 3,
+        )
     else:
         window = int(rng.choice([64, 128, 256]))
         stage = random_signal_stage(
-            index, height=window, channels=int(rng.integers(1, 7)), raw_dtype=raw,
-            average=average, n_kernels=int(rng.integers(16, 200)), hop=window // 2,
-            cells=(int(rng.choice([1, 1, 2])), 1), dilations=(1, 2, 4) if window > 64 else (1, 2),
-        )  # fmt: skip
+            index,
+            height=window,
+            channels=int(rng.integers(1, 7)),
+            raw_dtype=raw,
+            average=average,
+            n_kernels=int(rng.integers(16, 200)),
+            hop=window // 2,
+            cells=(int(rng.choice([1, 1, 2])), 1),
+            dilations=(1, 2, 4) if window > 64 else (1, 2),
+        )
     return local_model(stage, index, weight_bits=bits, **common)
 
 
@@ -127,9 +148,13 @@ def one_class_sample(index: int) -> IntegerModel:
     raw = str(rng.choice(["float32", "uint8", "int8", "uint16", "int16", "int32"]))
     raw = "float32" if few and index % 4 == 0 else raw
     model = random_model(
-        index, n_features=int(rng.integers(2, 3 if few else 300)), raw_dtype=raw,
-        bits=int(rng.choice([8, 8, 16])), shared_scaler=bool(rng.integers(2)), n_blocks=1,
-    )  # fmt: skip
+        index,
+        n_features=int(rng.integers(2, 3 if few else 300)),
+        raw_dtype=raw,
+        bits=int(rng.choice([8, 8, 16])),
+        shared_scaler=bool(rng.integers(2)),
+        n_blocks=1,
+    )
     return one_class(model, index, int(rng.integers(1, 12)))
 
 
@@ -141,9 +166,14 @@ def decided(model: IntegerModel, index: int) -> IntegerModel:
     margins = ([0], [1000 + index], list(range(1000, 1000 + model.n_classes)))[index % 3]
     none = np.zeros(1)
     decision = Decision(
-        np.array(margins, np.uint32), np.arange(64, dtype=np.uint8), 1 + index % 12, 1.0,
-        none.astype(np.uint32), none + 0.5, novelty_threshold=(None, 5000)[index % 2],
-    )  # fmt: skip
+        np.array(margins, np.uint32),
+        np.arange(64, dtype=np.uint8),
+        1 + index % 12,
+        1.0,
+        none.astype(np.uint32),
+        none + 0.5,
+        novelty_threshold=(None, 5000)[index % 2],
+    )
     if index % 4 == 3:
         levels = np.random.default_rng(index).integers(-8, 8, (2, model.n_features))
         decision = replace(decision, prototypes=levels.astype(np.int8), margin_line=(1000, 300, 2))
@@ -185,8 +215,9 @@ def many(count: int) -> list[IntegerModel]:
     models += [shaped_sample(index) for index in range(count)]
     models += [replace(m, small_code=True) for m in models if m.n_blocks]
     # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
-    return models + [decided(draw(i), i) for draw in (sample, shaped_sample)
-                     for i in range(0, count, 5)]  # fmt: skip
+    return models + [
+        decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)
+    ]
 
 
 def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str, Any]:

@@ -50,9 +50,13 @@ WISHES: dict[str, tuple[dict[str, Any], ...]] = {
         {"max_error": 0.01, "per_class": True},
         {"coverage": 0.95},
     ),
-    "har_raw": ({"max_error": 0.01}, {"max_error": 0.01, "groups": None}, {"max_error": 0.08},
-                {"coverage": 0.8}),
-}  # fmt: skip
+    "har_raw": (
+        {"max_error": 0.01},
+        {"max_error": 0.01, "groups": None},
+        {"max_error": 0.08},
+        {"coverage": 0.8},
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,13 +79,15 @@ def mnist(folder: Path, epochs: int) -> Case:
     data = load_data(folder / "mnist.npz")
     X, y = data.X_train, data.y_train
     kept, aside = train_test_split(np.arange(len(y)), test_size=1 / 6, stratify=y, random_state=0)
-    trained = tinykernel.train(X[kept], y[kept], budget="8KB", image_shape=(28, 28),
-                               epochs=epochs, random_state=0)  # fmt: skip
+    trained = tinykernel.train(
+        X[kept], y[kept], budget="8KB", image_shape=(28, 28), epochs=epochs, random_state=0
+    )
     split = f"official; {len(aside)} training rows kept aside, stratified, seed 0; {epochs} epochs"
     assert data.X_test is not None
     assert data.y_test is not None
-    return Case("mnist", split, trained.model, X[aside], y[aside], None, data.X_test, data.y_test,
-                None)  # fmt: skip
+    return Case(
+        "mnist", split, trained.model, X[aside], y[aside], None, data.X_test, data.y_test, None
+    )
 
 
 def har_raw(folder: Path) -> Case:
@@ -91,15 +97,25 @@ def har_raw(folder: Path) -> Case:
     assert group is not None
     parts = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     kept, aside = next(parts.split(X, y, group))
-    trained = tinykernel.train(X[kept], y[kept], budget="8KB", window_shape=(128, 6),
-                               groups=group[kept], random_state=0)  # fmt: skip
+    trained = tinykernel.train(
+        X[kept], y[kept], budget="8KB", window_shape=(128, 6), groups=group[kept], random_state=0
+    )
     assert data.X_test is not None
     assert data.y_test is not None
     assert data.group_test is not None
     persons = [len(np.unique(part)) for part in (group[kept], group[aside], data.group_test)]
     split = "by person: {} to train, {} to calibrate, {} to test".format(*persons)
-    return Case("har_raw", split, trained.model, X[aside], y[aside], group[aside], data.X_test,
-                data.y_test, data.group_test)  # fmt: skip
+    return Case(
+        "har_raw",
+        split,
+        trained.model,
+        X[aside],
+        y[aside],
+        group[aside],
+        data.X_test,
+        data.y_test,
+        data.group_test,
+    )
 
 
 def _interval(wrong: NDArray[np.bool_], groups: NDArray[Any] | None) -> str:
@@ -172,8 +188,10 @@ def probabilities(case: Case) -> Iterator[str]:
             yield f"- prediction sets, {error}"
             continue
         held = sets[np.arange(len(right)), np.searchsorted(model.classes, case.y_test)].mean()
-        yield (f"- prediction sets, alpha {alpha:g}: {100 * held:.1f} % hold the true class, "
-               f"{sets.sum(axis=1).mean():.2f} classes on average")  # fmt: skip
+        yield (
+            f"- prediction sets, alpha {alpha:g}: {100 * held:.1f} % hold the true class, "
+            f"{sets.sum(axis=1).mean():.2f} classes on average"
+        )
 
 
 def deciding(case: Case) -> tuple[tinykernel.IntegerModel, tinykernel.IntegerModel]:
@@ -198,19 +216,25 @@ def costs(case: Case) -> Iterator[str]:
         assert chain is not None
         base = measure_footprint(case.model, name, chain)
         without = tinykernel.bench(case.model, name, X=row).instructions
-        yield (f"| {name} | predict | {base.flash} | {base.static + base.scratch} | {base.stack} "
-               f"| {without} |")  # fmt: skip
+        yield (
+            f"| {name} | predict | {base.flash} | {base.static + base.scratch} | {base.stack} "
+            f"| {without} |"
+        )
         for words, model, entries in (
             ("decide", one, ("decide",)),
             ("decide, a margin a class", each, ("decide",)),
             ("decide and confidence", one, ("decide", "confidence")),
         ):
             found = measure_footprint(model, name, chain, entries)
-            calls = [tinykernel.bench(model, name, X=row, function=entry).instructions
-                     for entry in entries]  # fmt: skip
+            calls = [
+                tinykernel.bench(model, name, X=row, function=entry).instructions
+                for entry in entries
+            ]
             more = found.static + found.scratch - base.static - base.scratch
-            yield (f"| | {words} | +{found.flash - base.flash} | +{more} "
-                   f"| {found.stack - base.stack:+d} | +{sum(calls) - without} |")  # fmt: skip
+            yield (
+                f"| | {words} | +{found.flash - base.flash} | +{more} "
+                f"| {found.stack - base.stack:+d} | +{sum(calls) - without} |"
+            )
 
 
 def agreement(case: Case) -> Iterator[str]:
@@ -223,8 +247,10 @@ def agreement(case: Case) -> Iterator[str]:
             found = tinykernel.verify(model, case.X_test, target=name, steps=_STEPS)
             refused = int(np.sum(model.decide(case.X_test) < 0))
             where = f"{name} ({found.core}, {found.emulator})" if found.core else name
-            yield (f"| {where} | {words} | {found.compiler} | {found.rows} | {refused} "
-                   f"| {found.steps} | {found.refusals} | {found.differences} |")  # fmt: skip
+            yield (
+                f"| {where} | {words} | {found.compiler} | {found.rows} | {refused} "
+                f"| {found.steps} | {found.refusals} | {found.differences} |"
+            )
 
 
 def page(folder: Path, epochs: int, sets: list[str]) -> Iterator[str]:

@@ -98,15 +98,23 @@ def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> Inte
     # Ranges differ from input to input, so that each has a scaler of its own.
     low, high = rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)
     machine = KernelMachine(
-        classes=tuple(range(10)), raw_dtype=raw_dtype,
-        input_offset=(low + high) / 2, input_scale=2 / (high - low),
-        input_low=-ones, input_high=ones,
-        sign=features.sign_, permutation=features.permutation_,
-        diagonal=features.diagonal_, diagonal_kind="gaussian",
-        row_scale=features.row_scale_, start=features.start_, width=features.width_,
+        classes=tuple(range(10)),
+        raw_dtype=raw_dtype,
+        input_offset=(low + high) / 2,
+        input_scale=2 / (high - low),
+        input_low=-ones,
+        input_high=ones,
+        sign=features.sign_,
+        permutation=features.permutation_,
+        diagonal=features.diagonal_,
+        diagonal_kind="gaussian",
+        row_scale=features.row_scale_,
+        start=features.start_,
+        width=features.width_,
         weights=rng.integers(-1, 2, (10, features.diagonal_.size)).astype(np.int8),
-        output_scale=np.ones(10), output_offset=np.zeros(10),
-    )  # fmt: skip
+        output_scale=np.ones(10),
+        output_offset=np.zeros(10),
+    )
     return quantize(machine)
 
 
@@ -238,8 +246,13 @@ def mnist(folder: Path) -> list[Check]:
     """Train a small model of MNIST on its training part and measure it on cortex-m4."""
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
-    options = TrainerOptions(n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, layout="compact",
-                             effort="quick", random_state=0)  # fmt: skip
+    options = TrainerOptions(
+        n_components=MNIST_COMPONENTS,
+        epochs=MNIST_EPOCHS,
+        layout="compact",
+        effort="quick",
+        random_state=0,
+    )
     found = fit(prepare(X, y)[1], options)
     model = quantize(found.machine)
     checked = verify(model, X_test, y_test, target="host")
@@ -253,12 +266,21 @@ def mnist(folder: Path) -> list[Check]:
         file=sys.stderr,
     )
     return [
-        Check("MNIST model: test accuracy of the C in %", 100 * checked.accuracy,
-              ACCURACY_LIMIT, ACCURACY_LIMIT, at_least=True),
+        Check(
+            "MNIST model: test accuracy of the C in %",
+            100 * checked.accuracy,
+            ACCURACY_LIMIT,
+            ACCURACY_LIMIT,
+            at_least=True,
+        ),
         Check("MNIST model, cortex-m4: bytes of flash", flash, FLASH_LIMIT, FLASH_GOAL),
-        Check("MNIST model, cortex-m4: instructions", cost.instructions,
-              INSTRUCTIONS_LIMIT, INSTRUCTIONS_GOAL),
-    ]  # fmt: skip
+        Check(
+            "MNIST model, cortex-m4: instructions",
+            cost.instructions,
+            INSTRUCTIONS_LIMIT,
+            INSTRUCTIONS_GOAL,
+        ),
+    ]
 
 
 def code_bytes(model: IntegerModel, target: str, flags: tuple[str, ...]) -> int:
@@ -270,8 +292,9 @@ def code_bytes(model: IntegerModel, target: str, flags: tuple[str, ...]) -> int:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, "tested"))
         compiled = folder / "model.o"
-        chain.compile(folder / "src" / "tested.c", compiled, include=include,
-                      flags=[*flags, "-std=c99"])  # fmt: skip
+        chain.compile(
+            folder / "src" / "tested.c", compiled, include=include, flags=[*flags, "-std=c99"]
+        )
         with compiled.open("rb") as stream:
             sections = list(ELFFile(stream).iter_sections())
     # Only what one entry needs is linked: predict from raw inputs and what it calls.
@@ -306,8 +329,9 @@ def floats() -> str:
     """Compare the ways to scale float inputs on a model of 256 of them; return Markdown."""
     targets = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m4f", "esp32c3")
     flags = {
-        "in integers": "-DTK_FORCE_SOFT_FLOAT=1", "by floats": "-DTK_FORCE_SOFT_FLOAT=0",
-    }  # fmt: skip
+        "in integers": "-DTK_FORCE_SOFT_FLOAT=1",
+        "by floats": "-DTK_FORCE_SOFT_FLOAT=0",
+    }
     model = sample(*SHAPES[1], raw_dtype="float32")
     lines = [
         "| core |" + "".join(f" {way}: an input | code and library |" for way in flags),

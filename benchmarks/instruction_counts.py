@@ -30,9 +30,15 @@ from tinykernel.measure.instructions import PRICES, work_of
 from tinykernel.model import IntegerModel
 
 # Cores that run the same code as another one take its counts.
-SAME = {"cortex-m0plus": "cortex-m0", "cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4",
-        "cortex-m7f": "cortex-m4f", "cortex-m33f": "cortex-m4f",
-        "esp32": "esp8266", "esp32s3": "esp8266"}  # fmt: skip
+SAME = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "cortex-m33": "cortex-m4",
+    "cortex-m7f": "cortex-m4f",
+    "cortex-m33f": "cortex-m4f",
+    "esp32": "esp8266",
+    "esp32s3": "esp8266",
+}
 
 Rows = list[tuple[IntegerModel, dict[str, int]]]
 
@@ -44,8 +50,9 @@ def fit(rows: Rows) -> dict[str, Any]:
     found, prices = np.zeros(len(rows)), dict[str, dict[str, float]]()
     for stage in sorted({stage for work in works for stage in work}):
         pieces = sorted({piece for work in works for piece in work.get(stage, {})})
-        matrix = np.array([[work.get(stage, {}).get(piece, 0.0) for piece in pieces]
-                           for work in works])  # fmt: skip
+        matrix = np.array(
+            [[work.get(stage, {}).get(piece, 0.0) for piece in pieces] for work in works]
+        )
         goal = np.array([float(counts.get(stage, 0)) for _, counts in rows])
         solved, _ = nnls(matrix / totals[:, None], goal / totals)
         found += matrix @ solved
@@ -66,12 +73,20 @@ def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
     What these models share with others, which have more of it, keeps its price.
     """
     prices = {
-        stage: dict(sorted((pieces | {
-            piece: price for piece, price in one["prices"].get(stage, {}).items()
-            if "prototypes" in piece
-        }).items()))
+        stage: dict(
+            sorted(
+                (
+                    pieces
+                    | {
+                        piece: price
+                        for piece, price in one["prices"].get(stage, {}).items()
+                        if "prototypes" in piece
+                    }
+                ).items()
+            )
+        )
         for stage, pieces in known["prices"].items()
-    }  # fmt: skip
+    }
     excess = max(known["largest_excess"], one["largest_excess"])
     return {**known, "largest_excess": excess, "prices": prices}
 

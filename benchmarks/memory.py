@@ -35,9 +35,23 @@ def measure(folder: Path, name: str, budget: str, effort: str) -> dict[str, Any]
         sizes = {key: archive[key].shape for key in archive.files if key.startswith("X")}
     data = 4 * sum(int(np.prod(shape)) for shape in sizes.values())
     with tempfile.TemporaryDirectory() as work:
-        command = [sys.executable, "-m", "tinykernel", "train", str(folder / f"{name}.npz"), "-o",
-                   str(Path(work) / "m.tkm"), "--budget", budget, "--effort", effort, "--epochs",
-                   "1", "--quiet", *ARGUMENTS[name]]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "tinykernel",
+            "train",
+            str(folder / f"{name}.npz"),
+            "-o",
+            str(Path(work) / "m.tkm"),
+            "--budget",
+            budget,
+            "--effort",
+            effort,
+            "--epochs",
+            "1",
+            "--quiet",
+            *ARGUMENTS[name],
+        ]
         with subprocess.Popen(command) as child:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -45,8 +59,14 @@ def measure(folder: Path, name: str, budget: str, effort: str) -> dict[str, Any]
         raise SystemExit(f"{name}: status {child.returncode}")
     unit = 1 if sys.platform == "darwin" else 1024
     shape = "; ".join(" x ".join(map(str, shape)) for shape in sizes.values())
-    return {"data": data, "peak": usage.ru_maxrss * unit, "shape": shape, "effort": effort,
-            "options": " ".join(ARGUMENTS[name]), "measured": describe_machine()}  # fmt: skip
+    return {
+        "data": data,
+        "peak": usage.ru_maxrss * unit,
+        "shape": shape,
+        "effort": effort,
+        "options": " ".join(ARGUMENTS[name]),
+        "measured": describe_machine(),
+    }
 
 
 def is_over(row: dict[str, Any]) -> bool:
@@ -57,13 +77,15 @@ def is_over(row: dict[str, Any]) -> bool:
 def page(rows: dict[str, dict[str, Any]]) -> str:
     """Write the page."""
     lines = [
-        "# Peak memory of a training", "",
+        "# Peak memory of a training",
+        "",
         "Written by `python benchmarks/memory.py`: the largest resident set of the whole command "
         "`tinykernel train DATA --epochs 1`, reading and judging included. The limit is four times "
-        "the data as float32, and 300 MB for Python, its libraries and compiled code.", "",
+        "the data as float32, and 300 MB for Python, its libraries and compiled code.",
+        "",
         "| data | values | as float32 | budget | effort | peak | limit | |",
         "|---|---|---:|---|---|---:|---:|---|",
-    ]  # fmt: skip
+    ]
     for key, row in rows.items():
         name, budget = key.split()
         limit = TIMES * row["data"] + BESIDE

@@ -58,11 +58,16 @@ def models() -> dict[str, IntegerModel]:
     common = {"n_features": 64, "n_blocks": 16, "n_classes": 10, "one_scale": True}
     return {
         "compact": random_model(
-            1, **common, raw_dtype="int16", diagonal_kind="int4", windows="half turns",
-            zero_weights=False, permutation="orbit",
+            1,
+            **common,
+            raw_dtype="int16",
+            diagonal_kind="int4",
+            windows="half turns",
+            zero_weights=False,
+            permutation="orbit",
         ),
         "windows": random_model(1, **common, raw_dtype="float32", permutation="orbit"),
-    }  # fmt: skip
+    }
 
 
 def program_bytes(chain: Toolchain, model: IntegerModel, *options: str, as_data: bool) -> int:

@@ -84,8 +84,16 @@ def _components(split: Split) -> tinykernel.IntegerModel:
 
 
 def _windows(split: Split) -> tinykernel.IntegerModel:
-    return tinykernel.train(split.X, split.y, budget="4KB", window_shape=(128, 6), effort="quick",
-                            epochs=4, groups=split.groups, random_state=0).model  # fmt: skip
+    return tinykernel.train(
+        split.X,
+        split.y,
+        budget="4KB",
+        window_shape=(128, 6),
+        effort="quick",
+        epochs=4,
+        groups=split.groups,
+        random_state=0,
+    ).model
 
 
 def ours(model: tinykernel.IntegerModel, split: Split) -> dict[str, Rows]:
@@ -111,8 +119,12 @@ def with_prototypes(model: tinykernel.IntegerModel, split: Split) -> tinykernel.
     fit = fit_novelty(model, split.X_keep, scores, (split.X, split.y))
     decision = tinykernel.calibrate(model, split.X_keep, split.y_keep).model.decision
     assert decision is not None
-    decision = replace(decision, novelty_threshold=int(np.median(fit.novelty)),
-                       prototypes=fit.prototypes, margin_line=fit.margin_line)  # fmt: skip
+    decision = replace(
+        decision,
+        novelty_threshold=int(np.median(fit.novelty)),
+        prototypes=fit.prototypes,
+        margin_line=fit.margin_line,
+    )
     return replace(model, decision=decision)
 
 
@@ -135,8 +147,9 @@ def detectors(split: Split) -> dict[str, Rows]:
 def alarms(model: tinykernel.IntegerModel, split: Split) -> tuple[str, tuple[float, float] | None]:
     """Return what became of a promised rate of false alarms: of known rows, and what is found."""
     try:
-        found = tinykernel.calibrate(model, split.X_keep, split.y_keep, false_alarms=FALSE_ALARMS,
-                                     known=(split.X, split.y))  # fmt: skip
+        found = tinykernel.calibrate(
+            model, split.X_keep, split.y_keep, false_alarms=FALSE_ALARMS, known=(split.X, split.y)
+        )
     except TinykernelError as error:
         return str(error).removeprefix("calibrate: "), None
     novel = found.model.is_novel(split.rows)
@@ -172,10 +185,12 @@ def section(
     wished = f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence:"
     if rates:
         false, true = np.array(rates).T
-        yield (f"{wished} {100 * false.mean():.2f} % of test rows of known classes were taken for "
-               f"novel (at most {100 * false.max():.2f} % with one class left out), and "
-               f"{100 * true.mean():.1f} % of the rows of the class left out "
-               f"({100 * true.min():.1f} to {100 * true.max():.1f} %).")  # fmt: skip
+        yield (
+            f"{wished} {100 * false.mean():.2f} % of test rows of known classes were taken for "
+            f"novel (at most {100 * false.max():.2f} % with one class left out), and "
+            f"{100 * true.mean():.1f} % of the rows of the class left out "
+            f"({100 * true.min():.1f} to {100 * true.max():.1f} %)."
+        )
     else:
         yield f"{wished} refused, {refused}."
     assert model is not None
@@ -197,8 +212,10 @@ def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
     yield ""
     yield f"{decision.prototypes.shape[0]} prototypes of {model.n_features} inputs or counts."
     yield ""
-    yield ("| core | flash before | with that of the scores | with prototypes | RAM "
-           "| instructions before | more with prototypes | C and Python |")  # fmt: skip
+    yield (
+        "| core | flash before | with that of the scores | with prototypes | RAM "
+        "| instructions before | more with prototypes | C and Python |"
+    )
     yield "|---" * 8 + "|"
     for target in TARGETS:
         chain = find_toolchain(find_target(target))
@@ -209,11 +226,15 @@ def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
         ram = three.static + three.scratch - one.static - one.scratch
         result = tinykernel.verify(sure, split.rows[-100:], target=target)
         pairs = ((bare, "decide"), (sure, "decide_novelty"))
-        before, after = (tinykernel.bench(other, target, X=few, function=name).instructions
-                         for other, name in pairs)  # fmt: skip
-        yield (f"| {target} | {one.flash} | +{two.flash - one.flash} | +{three.flash - one.flash} "
-               f"| +{ram} | {before} | +{after - before} "
-               f"| {result.differences} differences in {result.rows} rows |")  # fmt: skip
+        before, after = (
+            tinykernel.bench(other, target, X=few, function=name).instructions
+            for other, name in pairs
+        )
+        yield (
+            f"| {target} | {one.flash} | +{two.flash - one.flash} | +{three.flash - one.flash} "
+            f"| +{ram} | {before} | +{after - before} "
+            f"| {result.differences} differences in {result.rows} rows |"
+        )
 
 
 def page(folder: Path, sets: list[str]) -> Iterator[str]:

@@ -74,10 +74,12 @@ def section(name: str, folder: Path) -> Iterator[str]:
     yield ""
     if rates:
         false, true = 100 * np.array(rates).T
-        yield (f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence: "
-               f"{false.mean():.2f} % of test rows of what is normal were taken for novel (at most "
-               f"{false.max():.2f} %), and {true.mean():.1f} % of the rows of the class left out "
-               f"({true.min():.1f} to {true.max():.1f} %).")  # fmt: skip
+        yield (
+            f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence: "
+            f"{false.mean():.2f} % of test rows of what is normal were taken for novel (at most "
+            f"{false.max():.2f} %), and {true.mean():.1f} % of the rows of the class left out "
+            f"({true.min():.1f} to {true.max():.1f} %)."
+        )
     else:
         yield f"At most {100 * FALSE_ALARMS:g} % false alarms: refused, {refusal}."
     yield from costs(model, split.rows[-100:])
@@ -98,8 +100,10 @@ def costs(model: tinykernel.IntegerModel, rows: Rows) -> Iterator[str]:
         size = measure_footprint(model, target, chain)
         result = tinykernel.verify(model, rows, target=target)
         count = tinykernel.bench(model, target, X=rows[:3]).instructions
-        yield (f"| {target} | {size.flash} | {size.static + size.scratch} | {count} "
-               f"| {result.differences} differences in {result.rows} rows |")  # fmt: skip
+        yield (
+            f"| {target} | {size.flash} | {size.static + size.scratch} | {count} "
+            f"| {result.differences} differences in {result.rows} rows |"
+        )
 
 
 def page(folder: Path, sets: list[str]) -> Iterator[str]:

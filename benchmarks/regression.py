@@ -105,8 +105,11 @@ def folds(n: int, groups: np.ndarray | None) -> Any:
 def svr(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     """Return what an RBF SVR predicts, tuned on the training rows."""
     n, spread = X.shape[1], y.std()
-    grid = {"svr__C": [1, 10, 100], "svr__gamma": [0.1 / n, 0.3 / n, 1 / n, 3 / n],
-            "svr__epsilon": [0.03, 0.2]}  # fmt: skip
+    grid = {
+        "svr__C": [1, 10, 100],
+        "svr__gamma": [0.1 / n, 0.3 / n, 1 / n, 3 / n],
+        "svr__epsilon": [0.03, 0.2],
+    }
     found = GridSearchCV(make_pipeline(StandardScaler(), SVR()), grid, cv=folds(4, groups))
     found.fit(X, (y - y.mean()) / spread, groups=groups)
     return found.predict(X_test) * spread + y.mean()
@@ -119,9 +122,10 @@ def perceptron(
     spread, hidden = y.std(), (BUDGET - 4) // (X.shape[1] + 5)
     model = MLPRegressor(hidden_layer_sizes=(hidden,), max_iter=400, random_state=seed)
     found = GridSearchCV(
-        make_pipeline(StandardScaler(), model), {"mlpregressor__alpha": [0.01, 0.3, 3.0]},
+        make_pipeline(StandardScaler(), model),
+        {"mlpregressor__alpha": [0.01, 0.3, 3.0]},
         cv=folds(3, groups),
-    )  # fmt: skip
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         best = found.fit(X, (y - y.mean()) / spread, groups=groups).best_estimator_
@@ -136,8 +140,7 @@ def run(name: str, seed: int, **given: Any) -> dict[str, float]:
     """Return RMSE of every model, and bytes and seconds of ours."""
     X, X_test, y, y_test, groups = split(name, seed)
     start = time.perf_counter()
-    found = train(X, y, task="regression", budget=BUDGET, random_state=seed, groups=groups,
-                  **given)  # fmt: skip
+    found = train(X, y, task="regression", budget=BUDGET, random_state=seed, groups=groups, **given)
     seconds = time.perf_counter() - start
     assert found.memory is not None
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15))).fit(X, y)
@@ -174,7 +177,7 @@ def main() -> None:
         "| set | ours | flash | seconds | RBF SVR | int8 perceptron | ridge | mean | ours / SVR "
         "| ours / perceptron | bars |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     print("\n".join(lines), flush=True)
     for name in arguments.sets.split(","):
         found = [

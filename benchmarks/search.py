@@ -54,18 +54,27 @@ def run(data: Data, effort: str, seed: int, **given: Any) -> dict[str, Any]:
         seen.setdefault(kind, []).append((time.perf_counter(), time.process_time()))
 
     with progress.observing(note):
-        found = train(data.X, data.y, budget=BUDGET, groups=data.groups, random_state=seed,
-                      effort=effort, **given)  # fmt: skip
+        found = train(
+            data.X,
+            data.y,
+            budget=BUDGET,
+            groups=data.groups,
+            random_state=seed,
+            effort=effort,
+            **given,
+        )
     marks = seen.get("search", [seen["training"][0]])
     begin, middle, end = marks[0], marks[-1], seen["training"][-1]
     return {
-        "search": middle[0] - begin[0], "training": end[0] - middle[0],
-        "search_cpu": middle[1] - begin[1], "training_cpu": end[1] - middle[1],
+        "search": middle[0] - begin[0],
+        "training": end[0] - middle[0],
+        "search_cpu": middle[1] - begin[1],
+        "training_cpu": end[1] - middle[1],
         "trials": len(found.classifier.trials_),
         "chosen": found.classifier.search_.get("chosen", "usual values"),
         "accuracy": 100 * float((found.model.predict(data.X_test) == data.y_test).mean()),
         "measured": describe_machine(),
-    }  # fmt: skip
+    }
 
 
 def measure(folder: Path, name: str, effort: str, seed: int) -> dict[str, Any]:
@@ -80,8 +89,11 @@ def of(rows: Rows, name: str, effort: str) -> list[Mapping[str, Any]]:
 
 def differences(rows: Rows) -> list[float]:
     """Return accuracy of "normal" less that of "thorough", for each set and seed that has both."""
-    pairs = ((row, rows.get(key.replace(" normal ", " thorough "))) for key, row in rows.items()
-             if " normal " in key)  # fmt: skip
+    pairs = (
+        (row, rows.get(key.replace(" normal ", " thorough ")))
+        for key, row in rows.items()
+        if " normal " in key
+    )
     return [row["accuracy"] - other["accuracy"] for row, other in pairs if other is not None]
 
 
@@ -93,8 +105,10 @@ def verdict(rows: Rows) -> list[str]:
         if found:
             most = max(row["search_cpu"] / row["training_cpu"] for row in found)
             word = "kept" if most <= MOST else "MISSED"
-            lines.append(f"- {name}: the search takes at most {most:.2f} times the training, in "
-                         f"processor time; the limit of {MOST:g} is {word}.")  # fmt: skip
+            lines.append(
+                f"- {name}: the search takes at most {most:.2f} times the training, in "
+                f"processor time; the limit of {MOST:g} is {word}."
+            )
     found = differences(rows)
     if found:
         error = np.std(found, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else float("nan")
@@ -115,8 +129,11 @@ def table(rows: Rows) -> list[str]:
     ]
     for name, effort in dict.fromkeys(tuple(key.split()[:2]) for key in rows):
         found = of(rows, name, effort)
-        mean = {key: float(np.mean([row[key] for row in found])) for key in found[0]
-                if not isinstance(found[0][key], str)}  # fmt: skip
+        mean = {
+            key: float(np.mean([row[key] for row in found]))
+            for key in found[0]
+            if not isinstance(found[0][key], str)
+        }
         right = [row["accuracy"] for row in found]
         lines.append(
             f"| {name} | {effort} | {len(found)} | {mean['trials']:.0f} | {mean['search']:.1f} s "
@@ -132,17 +149,29 @@ def page(rows: Rows) -> str:
     ordered = dict(sorted(rows.items(), key=lambda item: _place(item[0])))
     where = "; ".join(dict.fromkeys(row["measured"] for row in ordered.values()))
     lines = [
-        "# The search of hyper-parameters", "",
+        "# The search of hyper-parameters",
+        "",
         f"Written by `python benchmarks/search.py`. Budget {BUDGET} on cortex-m4; accuracy of the "
         "integer model on test rows. The machine did other work meanwhile, so that seconds vary "
         "and the ratio of processor times is the steadier one. HAR is trained with its groups; of "
-        "digits and binaryalpha the seed draws the test part, too.", "",
-        *table(ordered), "", *verdict(ordered), "", "Each seed:", "",
-        "| set, effort, seed | search | training | accuracy | chosen |", "|---|---:|---:|---:|---|",
-        *(f"| {key} | {row['search']:.1f} s | {row['training']:.1f} s | {row['accuracy']:.2f} % "
-          f"| {row['chosen']} |" for key, row in ordered.items()),
-        "", f"Measured on {where}.",
-    ]  # fmt: skip
+        "digits and binaryalpha the seed draws the test part, too.",
+        "",
+        *table(ordered),
+        "",
+        *verdict(ordered),
+        "",
+        "Each seed:",
+        "",
+        "| set, effort, seed | search | training | accuracy | chosen |",
+        "|---|---:|---:|---:|---|",
+        *(
+            f"| {key} | {row['search']:.1f} s | {row['training']:.1f} s | {row['accuracy']:.2f} % "
+            f"| {row['chosen']} |"
+            for key, row in ordered.items()
+        ),
+        "",
+        f"Measured on {where}.",
+    ]
     every = [f"{name} {effort} {seed}" for name in SETS for effort in EFFORTS for seed in range(3)]
     missing = [key for key in every if key not in rows]
     if missing:

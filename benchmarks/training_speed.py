@@ -63,10 +63,13 @@ class Report:
     def __init__(self) -> None:
         self.missed: list[str] = []
         self.lines = [
-            "# Speed of training", "",
-            f"Written by `python benchmarks/training_speed.py` on {describe_machine()}.", "",
-            "| what | measured | limit |", "|---|---:|---:|",
-        ]  # fmt: skip
+            "# Speed of training",
+            "",
+            f"Written by `python benchmarks/training_speed.py` on {describe_machine()}.",
+            "",
+            "| what | measured | limit |",
+            "|---|---:|---:|",
+        ]
         print("\n".join(self.lines), flush=True)
 
     def add(self, what: str, measured: str, limit: str = "", held: bool = True) -> None:
@@ -80,9 +83,12 @@ class Report:
 def add_memory(add: Add, name: str, before: float, X: np.ndarray) -> None:
     """Add the row of the memory that was added since `before`."""
     added, size = max(0.0, peak() - before), X.size * 4 / 2**20
-    add(f"{name}: memory added by training over X in float32",
-        f"{added:.0f} MB over {size:.0f} MB = {added / size:.1f}", f"{MEMORY_LIMIT:g}",
-        added <= MEMORY_LIMIT * size)  # fmt: skip
+    add(
+        f"{name}: memory added by training over X in float32",
+        f"{added:.0f} MB over {size:.0f} MB = {added / size:.1f}",
+        f"{MEMORY_LIMIT:g}",
+        added <= MEMORY_LIMIT * size,
+    )
 
 
 def warm_up() -> None:
@@ -120,13 +126,21 @@ def mnist(add: Add, folder: Path, threads: int) -> None:
     svm = SVC(kernel="rbf", C=10, gamma=0.02, cache_size=1000).fit(X / np.float32(255), y)
     reference = time.perf_counter() - begin
     other = 100 * svm.score(X_test[:2000] / np.float32(255), y_test[:2000])
-    add(f"MNIST: fit with p = 8192 in 10 epochs, search included; test {score:.2f} %",
-        f"{seconds:.0f} s")  # fmt: skip
-    add(f"sklearn.svm.SVC(kernel='rbf') on the same rows, fit alone; test {other:.2f} % of 2000",
-        f"{reference:.0f} s")  # fmt: skip
+    add(
+        f"MNIST: fit with p = 8192 in 10 epochs, search included; test {score:.2f} %",
+        f"{seconds:.0f} s",
+    )
+    add(
+        f"sklearn.svm.SVC(kernel='rbf') on the same rows, fit alone; test {other:.2f} % of 2000",
+        f"{reference:.0f} s",
+    )
     share = f"{seconds / reference:.2f}" if score >= WANTED else "not reached"
-    add(f"MNIST: time to {WANTED:.0f} % over that of SVC", share, f"{SVC_LIMIT:.2f}",
-        bool(score >= WANTED and seconds <= SVC_LIMIT * reference))  # fmt: skip
+    add(
+        f"MNIST: time to {WANTED:.0f} % over that of SVC",
+        share,
+        f"{SVC_LIMIT:.2f}",
+        bool(score >= WANTED and seconds <= SVC_LIMIT * reference),
+    )
 
 
 def covtype(add: Add, folder: Path, threads: int) -> None:
@@ -144,9 +158,13 @@ def covtype(add: Add, folder: Path, threads: int) -> None:
     seconds = time.perf_counter() - begin
     add_memory(add, "covtype", before, X)
     score = 100 * np.mean(model.quantize().predict(X_test) == y_test)
-    add(f"covtype, {len(y)} rows: fit with p = {_COVTYPE_COMPONENTS}, search included; test "
-        f"{score:.2f} %", f"{seconds:.0f} s", f"{COVTYPE_LIMIT:g} s",
-        seconds <= COVTYPE_LIMIT)  # fmt: skip
+    add(
+        f"covtype, {len(y)} rows: fit with p = {_COVTYPE_COMPONENTS}, search included; test "
+        f"{score:.2f} %",
+        f"{seconds:.0f} s",
+        f"{COVTYPE_LIMIT:g} s",
+        seconds <= COVTYPE_LIMIT,
+    )
 
 
 _SETS = {"covtype": covtype, "mnist": mnist}

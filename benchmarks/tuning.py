@@ -36,8 +36,20 @@ def same_with_dask(folder: Path, words: tuple[str, ...]) -> bool:
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        run(folder, *words, "-o", "dask.tkm", "--csv", "dask.csv", "--journal", "dask.tune",
-            "--backend", "dask", "--scheduler", cluster.scheduler_address)  # fmt: skip
+        run(
+            folder,
+            *words,
+            "-o",
+            "dask.tkm",
+            "--csv",
+            "dask.csv",
+            "--journal",
+            "dask.tune",
+            "--backend",
+            "dask",
+            "--scheduler",
+            cluster.scheduler_address,
+        )
     pairs = (("dask.tkm", "best.tkm"), ("dask.csv", "curve.csv"))
     return all((folder / a).read_bytes() == (folder / b).read_bytes() for a, b in pairs)
 
@@ -77,8 +89,11 @@ def session(folder: Path, effort: str, with_dask: bool) -> tuple[str, bool]:
     if with_dask:
         same = same_with_dask(folder, words)
         holds = holds and same
-        lines += ["", "On a Dask cluster of two workers model and curve are "
-                  f"{'the same bytes' if same else 'NOT THE SAME'}."]  # fmt: skip
+        lines += [
+            "",
+            "On a Dask cluster of two workers model and curve are "
+            f"{'the same bytes' if same else 'NOT THE SAME'}.",
+        ]
     table = (folder / "curve.csv").read_text().splitlines()
     lines += ["", "The curve as CSV:", "", "```text", *table, "```", ""]
     return "\n".join(lines), holds

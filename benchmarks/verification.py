@@ -39,8 +39,13 @@ BEGIN, END = "<!-- figures of benchmarks/verification.py -->", "<!-- end of figu
 
 
 def run(arguments: list[object]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *map(str, arguments)], cwd=ROOT, capture_output=True,
-                          text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
 
 
 def prove(model: IntegerModel, folder: Path) -> tuple[bool, float, float]:
@@ -106,11 +111,18 @@ def proofs_of(kind: str, model: IntegerModel, folder: Path) -> list[tuple[str, s
     ok, used, written = prove(model, folder)
     done, refused = changed(folder)
     return [
-        ("time of `check_proof.py`", kind, f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
-         f"one processor; {written:.1f} s to write it"),
-        ("one number changed: " + ", ".join(f"{n} {name}" for name, n in done.items()), kind,
-         f"{sum(refused.values())} of {sum(done.values())} refused"),
-    ]  # fmt: skip
+        (
+            "time of `check_proof.py`",
+            kind,
+            f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
+            f"one processor; {written:.1f} s to write it",
+        ),
+        (
+            "one number changed: " + ", ".join(f"{n} {name}" for name, n in done.items()),
+            kind,
+            f"{sum(refused.values())} of {sum(done.values())} refused",
+        ),
+    ]
 
 
 def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
@@ -124,8 +136,13 @@ def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
             print(f"[{number}/{len(models)}] proofs", flush=True)
         large = random_model(1, n_features=784, n_blocks=8, n_classes=10, permutation="orbit")
         image = ALL["image, 28 x 28"]()
-        given = [(f"`{file.stem}`, a model of {file.stat().st_size:,} bytes",
-                  as_integer_model(load(file))) for file in files]  # fmt: skip
+        given = [
+            (
+                f"`{file.stem}`, a model of {file.stat().st_size:,} bytes",
+                as_integer_model(load(file)),
+            )
+            for file in files
+        ]
         rows = []
         for kind, model in (
             ("784 inputs, 8 blocks of 1,024 rows", large),
@@ -135,11 +152,14 @@ def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
             rows += proofs_of(kind, model, folder)
             print(rows[-1], flush=True)
     return [
-        ("`check_proof.py` accepts the proof of the C", f"{len(models)} random models",
-         f"{accepted} accepted"),
+        (
+            "`check_proof.py` accepts the proof of the C",
+            f"{len(models)} random models",
+            f"{accepted} accepted",
+        ),
         ("one digit of one table changed", f"the same {len(models)}", f"{refused} refused"),
         *rows,
-    ]  # fmt: skip
+    ]
 
 
 def fuzz(scale: float | None, log: str | None) -> list[tuple[str, str, str]]:
@@ -160,19 +180,31 @@ def main() -> None:
     parser.add_argument(
         "--fuzz-scale", type=float, help="share of a make fuzz to run, none if not given"
     )
-    parser.add_argument("--fuzz-log", action="append", default=[],
-                        help="output of a make fuzz that has run; repeat it")  # fmt: skip
+    parser.add_argument(
+        "--fuzz-log",
+        action="append",
+        default=[],
+        help="output of a make fuzz that has run; repeat it",
+    )
     parser.add_argument("--models", type=int, default=50, help="random models to prove")
-    parser.add_argument("--model", type=Path, action="append", default=[], metavar="FILE",
-                        help="prove a trained model, too; repeat it")  # fmt: skip
+    parser.add_argument(
+        "--model",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="prove a trained model, too; repeat it",
+    )
     given = parser.parse_args()
     rows = [
         *proofs(given.models, given.model),
         *(fuzz(given.fuzz_scale, None) if given.fuzz_scale else []),
         *(row for log in given.fuzz_log for row in fuzz(None, log)),
     ]
-    table = "\n".join(["| what | on what | result |", "|---|---|---|"]
-                      + [f"| {' | '.join(row)} |" for row in rows])  # fmt: skip
+    table = "\n".join(
+        ["| what | on what | result |", "|---|---|---|"]
+        + [f"| {' | '.join(row)} |" for row in rows]
+    )
     print(table)
     text = PAGE.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)

@@ -118,9 +118,14 @@ def build(recordings: Path, folder: Path) -> int:
     data = as_dataset(cut)
     _line("split:", data.split)
     trained = tinykernel.train(
-        data.X_train, data.y_train, groups=data.group_train, hop=cut.hop, budget="8KB",
-        target="esp32c3", random_state=0,
-    )  # fmt: skip
+        data.X_train,
+        data.y_train,
+        groups=data.group_train,
+        hop=cut.hop,
+        budget="8KB",
+        target="esp32c3",
+        random_state=0,
+    )
     model = trained.model
     assert data.X_test is not None
     assert data.y_test is not None
@@ -129,8 +134,11 @@ def build(recordings: Path, folder: Path) -> int:
     said = model.predict(data.X_test)
     _line("tinykernel:", f"{100 * np.mean(said == data.y_test):.1f} % of the windows held out")
     check = tinykernel.verify(model, data.X_test, data.y_test)
-    _line("C on the host:", f"{check.rows} windows and {check.hops} decisions of a stream, "
-          f"{check.differences} differing scores")  # fmt: skip
+    _line(
+        "C on the host:",
+        f"{check.rows} windows and {check.hops} decisions of a stream, "
+        f"{check.differences} differing scores",
+    )
     size = trained.memory
     assert size is not None
     _line("esp32c3:", f"{size.flash} bytes flash, {size.ram} bytes RAM ({size.source})")

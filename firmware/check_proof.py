@@ -58,8 +58,11 @@ class Source:
         self.seen = self.text | {
             n: hashlib.sha256(b.encode()).hexdigest() for n, b in bodies.items()
         }
-        self.table = {name: np.array([number(x) for x in bodies[name].split(",")])
-                      for kind, name, *_ in tables if kind != "float"}  # fmt: skip
+        self.table = {
+            name: np.array([number(x) for x in bodies[name].split(",")])
+            for kind, name, *_ in tables
+            if kind != "float"
+        }
 
     def __call__(self, name, default="0"):
         return number(self.text.get("TK_" + name, default))
@@ -97,8 +100,11 @@ class Source:
 
     def diagonal(self):
         bits = self("DIAGONAL_BITS")
-        places = {1: [(31, 15)[j % 2] - j // 2 for j in range(32)], 8: [0, 8, 16, 24],
-                  4: [(28, 12)[j % 2] - 4 * (j // 2) for j in range(8)]}[bits]  # fmt: skip
+        places = {
+            1: [(31, 15)[j % 2] - j // 2 for j in range(32)],
+            8: [0, 8, 16, 24],
+            4: [(28, 12)[j % 2] - 4 * (j // 2) for j in range(8)],
+        }[bits]
         g = self.fields("tk_diagonal", places, bits)
         return (1 - 2 * g if bits == 1 else signed(g, bits)).reshape(self("BLOCKS"), -1)
 
@@ -284,8 +290,10 @@ def main(proof_file, c_file):
                 need(values[i].flat[row] == w["value"], f"{stage}: a witness gives another value")
                 best = end.flat[row] == (low.min(), high.max())[w["end"] == "high"]
                 most = gap.flat[row] + (gap.flat[row] > 0)
-                need(best and (missed <= most or steps > 1 << 31),
-                     f"{stage}: a witness does not reach the bound")  # fmt: skip
+                need(
+                    best and (missed <= most or steps > 1 << 31),
+                    f"{stage}: a witness does not reach the bound",
+                )
     found += [(*bound, wide) for bound in outputs(c)]
     need([b["stage"] for b in proof["bounds"]] == [f[0] for f in found], "stages are missing")
     for b, (stage, low, high, limits) in zip(proof["bounds"], found, strict=True):

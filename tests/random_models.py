@@ -18,8 +18,13 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
 
-_LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
-           "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
+_LIMITS = {
+    "uint8": (0, 255),
+    "int8": (-128, 127),
+    "uint16": (0, 65535),
+    "int16": (-32768, 32767),
+    "int32": (-(2**31), 2**31 - 1),
+}
 
 
 def random_permutation(rng: np.random.Generator, kind: str, d: int) -> Permutation:
@@ -51,9 +56,13 @@ def random_scaler(
     multiplier = np.minimum(multiplier, 2**32 - 1)
     multiplier[constant] = 0
     return InputScaler(
-        raw_dtype, bits, ends[0].astype(np.int32), multiplier.astype(np.uint32),
-        span.astype(np.uint32), pre_shift.astype(np.uint8),
-    )  # fmt: skip
+        raw_dtype,
+        bits,
+        ends[0].astype(np.int32),
+        multiplier.astype(np.uint32),
+        span.astype(np.uint32),
+        pre_shift.astype(np.uint8),
+    )
 
 
 def random_kept(rng: np.random.Generator, kind: str, m: int, d: int) -> NDArray[np.bool_]:
@@ -87,11 +96,22 @@ def random_windows(
 
 
 def random_model(
-    seed: int, *, n_features: int = 20, n_blocks: int = 2, n_classes: int = 3, bits: int = 8,
-    raw_dtype: str = "uint8", diagonal_kind: str = "int8", permutation: str = "identity",
-    kept: str = "all", zero_weights: bool = True, one_scale: bool = False,
-    shared_scaler: bool = False, phase_shift: int = 10, windows: str = "rows",
-) -> IntegerModel:  # fmt: skip
+    seed: int,
+    *,
+    n_features: int = 20,
+    n_blocks: int = 2,
+    n_classes: int = 3,
+    bits: int = 8,
+    raw_dtype: str = "uint8",
+    diagonal_kind: str = "int8",
+    permutation: str = "identity",
+    kept: str = "all",
+    zero_weights: bool = True,
+    one_scale: bool = False,
+    shared_scaler: bool = False,
+    phase_shift: int = 10,
+    windows: str = "rows",
+) -> IntegerModel:
     """Return a model that is valid, proved and uses the whole range of every parameter.
 
     `windows` says what the windows have in common, see `random_windows`.
@@ -116,14 +136,24 @@ def random_model(
         scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
     start, width = random_windows(rng, windows, np.nonzero(row_kept)[1])
     return IntegerModel(
-        n_features=n, scaler=scaler, sign=sign, permutation=mixing, diagonal=diagonal,
-        diagonal_kind=diagonal_kind, halve_first=first, halve_second=second, row_kept=row_kept,
-        scale=scale.astype(np.uint8), start=start, width=width, phase_shift=phase_shift,
+        n_features=n,
+        scaler=scaler,
+        sign=sign,
+        permutation=mixing,
+        diagonal=diagonal,
+        diagonal_kind=diagonal_kind,
+        halve_first=first,
+        halve_second=second,
+        row_kept=row_kept,
+        scale=scale.astype(np.uint8),
+        start=start,
+        width=width,
+        phase_shift=phase_shift,
         weights=rng.choice(choices, (n_outputs, p)).astype(np.int8),
         multiplier=rng.integers(-1000, 1000, n_outputs).astype(np.int32),
         offset=rng.integers(-100000, 100000, n_outputs).astype(np.int32),
         classes=tuple(range(n_classes)),
-    )  # fmt: skip
+    )
 
 
 def with_linear(
@@ -142,15 +172,19 @@ def with_linear(
     if not components:
         none, d = np.zeros(0, dtype=np.uint8), model.dimension
         fields = {
-            "diagonal": np.zeros((0, d), dtype=np.int8), "row_kept": np.zeros((0, d), dtype=bool),
-            "scale": none, "start": none, "width": none,
+            "diagonal": np.zeros((0, d), dtype=np.int8),
+            "row_kept": np.zeros((0, d), dtype=bool),
+            "scale": none,
+            "start": none,
+            "width": none,
             "weights": np.zeros((model.n_outputs, 0), dtype=np.int8),
-        }  # fmt: skip
+        }
     return replace(
-        model, linear=linear.astype(np.int8),
+        model,
+        linear=linear.astype(np.int8),
         linear_multiplier=rng.integers(-limit, limit + 1, model.n_outputs).astype(np.int32),
         **fields,
-    )  # fmt: skip
+    )
 
 
 def random_taps(
@@ -173,12 +207,24 @@ def random_taps(
 
 
 def random_stage(
-    seed: int, *, height: int = 12, width: int = 10, channels: int = 1, n_kernels: int = 6,
-    raw_dtype: str = "uint8", bits: int = 8, level_bits: int = 3, average: int = 1,
-    size: tuple[int, int] = (3, 3), dilations: tuple[int, ...] = (1,),
-    cells: tuple[int, int] = (2, 4), padding: int = 1, terms: int = 0, n_mixed: int = 3,
+    seed: int,
+    *,
+    height: int = 12,
+    width: int = 10,
+    channels: int = 1,
+    n_kernels: int = 6,
+    raw_dtype: str = "uint8",
+    bits: int = 8,
+    level_bits: int = 3,
+    average: int = 1,
+    size: tuple[int, int] = (3, 3),
+    dilations: tuple[int, ...] = (1,),
+    cells: tuple[int, int] = (2, 4),
+    padding: int = 1,
+    terms: int = 0,
+    n_mixed: int = 3,
     hop: int = 0,
-) -> LocalStage:  # fmt: skip
+) -> LocalStage:
     """Return a valid local stage; `terms` 0 leaves the channels as they are."""
     rng = np.random.default_rng(seed)
     scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
@@ -199,22 +245,40 @@ def random_stage(
     if level_bits > 8 or signal:  # responses less thresholds have 16 bits
         threshold = np.clip(threshold, high - 32768, low + 32767)
     return LocalStage(
-        height=height, width=width, channels=channels, scaler=scaler,
-        level_shift=bits - level_bits, average=average, mix=mix, taps=taps,
+        height=height,
+        width=width,
+        channels=channels,
+        scaler=scaler,
+        level_shift=bits - level_bits,
+        average=average,
+        mix=mix,
+        taps=taps,
         dilation=rng.choice(dilations, n_kernels).astype(np.uint8),
         channel=rng.integers(0, mix.shape[0], n_kernels).astype(np.uint8),
-        threshold=threshold.astype(np.int32), cells=cells,
-        padding=0 if signal else padding, hop=hop,
-    )  # fmt: skip
+        threshold=threshold.astype(np.int32),
+        cells=cells,
+        padding=0 if signal else padding,
+        hop=hop,
+    )
 
 
 def random_signal_stage(seed: int, **changes: Any) -> LocalStage:
     """Return a local stage of signals with the defaults of sensors."""
     fields: dict[str, Any] = {
-        "height": 64, "width": 1, "channels": 3, "n_kernels": 20, "raw_dtype": "int16",
-        "bits": 16, "level_bits": 10, "average": 2, "dilations": (1, 2), "cells": (1, 1),
-        "terms": 2, "n_mixed": 4, "hop": 32,
-    }  # fmt: skip
+        "height": 64,
+        "width": 1,
+        "channels": 3,
+        "n_kernels": 20,
+        "raw_dtype": "int16",
+        "bits": 16,
+        "level_bits": 10,
+        "average": 2,
+        "dilations": (1, 2),
+        "cells": (1, 1),
+        "terms": 2,
+        "n_mixed": 4,
+        "hop": 32,
+    }
     return random_stage(seed, **(fields | changes))
 
 
@@ -223,9 +287,12 @@ def local_model(
 ) -> IntegerModel:
     """Return a machine with a linear part behind a local stage; `weight_bits` 0: without one."""
     model = random_model(
-        seed, n_features=stage.n_counts, raw_dtype=stage.count_dtype,
-        shared_scaler=True, **changes,
-    )  # fmt: skip
+        seed,
+        n_features=stage.n_counts,
+        raw_dtype=stage.count_dtype,
+        shared_scaler=True,
+        **changes,
+    )
     # What counts: levels of the counts that there can be, not of the whole type.
     bits = model.scaler.bits
     factor = min(((1 << (16 + bits)) - 1) // stage.largest_count, 2**32 - 1)
@@ -239,9 +306,13 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
     rng = np.random.default_rng(seed)
     levels = rng.integers(-8, 8, (n_prototypes, model.n_features)).astype(np.int8)
     return without_components(
-        model.n_features, model.scaler, rng.integers(-(2**20), 0, 1).astype(np.int32),
-        classes=("normal", "novel"), prototypes=levels, local=model.local,
-    )  # fmt: skip
+        model.n_features,
+        model.scaler,
+        rng.integers(-(2**20), 0, 1).astype(np.int32),
+        classes=("normal", "novel"),
+        prototypes=levels,
+        local=model.local,
+    )
 
 
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
@@ -296,23 +367,30 @@ def make_model(
     rng = np.random.default_rng(seed)
     classes = CLASSES[rng.integers(len(CLASSES))]
     model = random_model(
-        seed, n_features=int(rng.integers(1, 70)), n_blocks=int(rng.integers(1, 4)),
-        n_classes=len(classes), bits=bits, raw_dtype=raw_dtype,
+        seed,
+        n_features=int(rng.integers(1, 70)),
+        n_blocks=int(rng.integers(1, 4)),
+        n_classes=len(classes),
+        bits=bits,
+        raw_dtype=raw_dtype,
         diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
         permutation=str(rng.choice(["identity", "orbit", "stored"])),
-        kept=str(rng.choice(["some", "few"])), shared_scaler=bool(rng.integers(2)),
+        kept=str(rng.choice(["some", "few"])),
+        shared_scaler=bool(rng.integers(2)),
         phase_shift=int(rng.integers(0, 32)),
-    )  # fmt: skip
+    )
     p, outputs = model.scale.size, model.n_outputs
     stages = (True,) * len(model.halve_first)
     return replace(
-        model, classes=classes,
+        model,
+        classes=classes,
         halve_first=model.halve_first if latest else stages,
         halve_second=model.halve_second if latest else stages,
-        scale=rng.choice([1, 255, 77], p), width=rng.choice([1, 128, 255, 40], p),
+        scale=rng.choice([1, 255, 77], p),
+        width=rng.choice([1, 128, 255, 40], p),
         multiplier=rng.integers(-5000, 5000, outputs),
         offset=rng.integers(-(2**30), 2**30, outputs),
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -351,19 +429,24 @@ def make_machine(
         unit = rng.uniform(0.2, 0.4, (n_blocks, 1))
         diagonal = np.clip(np.rint(rng.normal(size=shape) / unit), -7, 7) * unit
     return KernelMachine(
-        classes=tuple(range(n_classes)), raw_dtype=raw_dtype,
-        input_offset=np.full(n_features, 100.0), input_scale=np.full(n_features, 0.01),
-        input_low=np.full(n_features, -1.0), input_high=np.full(n_features, 1.0),
+        classes=tuple(range(n_classes)),
+        raw_dtype=raw_dtype,
+        input_offset=np.full(n_features, 100.0),
+        input_scale=np.full(n_features, 0.01),
+        input_low=np.full(n_features, -1.0),
+        input_high=np.full(n_features, 1.0),
         sign=sign,
         permutation=Permutation("orbit", multiplier=5, increment=3),
         diagonal=diagonal,
         diagonal_kind=kind,
         row_scale=np.full(shape, 2 / (sigma * d)) * (rng.uniform(0.5, 1, shape) if gaussian else 1),
-        start=rng.uniform(0, 2 * np.pi, shape), width=2 * h,
+        start=rng.uniform(0, 2 * np.pi, shape),
+        width=2 * h,
         weights=rng.integers(-1, 2, (outputs, n_blocks * d)).astype(np.int8),
-        output_scale=rng.uniform(0.5, 1, outputs), output_offset=rng.normal(size=outputs),
+        output_scale=rng.uniform(0.5, 1, outputs),
+        output_offset=rng.normal(size=outputs),
         input_bits=bits,
-    )  # fmt: skip
+    )
 
 
 def balanced(model: IntegerModel) -> IntegerModel:

@@ -96,10 +96,18 @@ def test_groups_follow_their_rows(rows, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         quick().fit(X, y, groups=groups)
     (data,) = seen
-    given = {(*row, label, group) for row, label, group in zip(
-        X.tolist(), y.tolist(), (groups == "ben").tolist(), strict=True)}  # fmt: skip
-    got = {(*row, np.unique(y)[code], bool(group)) for row, code, group in zip(
-        data.X.tolist(), data.codes.tolist(), data.groups.tolist(), strict=True)}  # fmt: skip
+    given = {
+        (*row, label, group)
+        for row, label, group in zip(
+            X.tolist(), y.tolist(), (groups == "ben").tolist(), strict=True
+        )
+    }
+    got = {
+        (*row, np.unique(y)[code], bool(group))
+        for row, code, group in zip(
+            data.X.tolist(), data.codes.tolist(), data.groups.tolist(), strict=True
+        )
+    }
     assert len(data.X) == 200
     assert given == got
 
@@ -270,11 +278,19 @@ def test_string_labels_and_decisions():
 @pytest.mark.parametrize(
     ("dtype", "raw"),
     [
-        ("float64", "float32"), ("float32", "float32"), ("float16", "float32"),
-        ("int8", "int8"), ("uint8", "uint8"), ("int16", "int16"), ("uint16", "uint16"),
-        ("int32", "int32"), ("int64", "int32"), ("uint32", "int32"), ("bool", "uint8"),
+        ("float64", "float32"),
+        ("float32", "float32"),
+        ("float16", "float32"),
+        ("int8", "int8"),
+        ("uint8", "uint8"),
+        ("int16", "int16"),
+        ("uint16", "uint16"),
+        ("int32", "int32"),
+        ("int64", "int32"),
+        ("uint32", "int32"),
+        ("bool", "uint8"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_input_types(dtype, raw, order):
     """Protects the raw input type of the firmware, whatever layout the array has."""

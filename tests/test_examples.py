@@ -36,9 +36,14 @@ def test_example(
     got = run_shell(f"python {ROOT / 'examples' / name}.py {EXAMPLES[name]}", tmp_path)
     assert difference(promised(name), got) == ""
     project = tmp_path / EXAMPLES[name]
-    for file in ("platformio.ini", "README.md", f"lib/{name}/src/{name}.c",
-                 f"lib/{name}/src/{name}.h",
-                 f"include/{name}_vectors.h", f"lib/{name}/library.json"):  # fmt: skip
+    for file in (
+        "platformio.ini",
+        "README.md",
+        f"lib/{name}/src/{name}.c",
+        f"lib/{name}/src/{name}.h",
+        f"include/{name}_vectors.h",
+        f"lib/{name}/library.json",
+    ):
         assert (project / file).is_file(), file
     headers = [f"-I{project / path}" for path in ("include", f"lib/{name}/src")]
     sources = [f"lib/{name}/src/{name}.c", f"src/{name}_selftest.c", "src/tk_selftest.c"]

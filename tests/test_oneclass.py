@@ -70,8 +70,9 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
     X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
     rows = coarse(model.quantize_inputs(X), model.sign)
     assert model.prototypes is not None
-    wanted = [min(int(((row - mean) ** 2).sum()) for mean in centres(model.prototypes))
-              for row in rows]  # fmt: skip
+    wanted = [
+        min(int(((row - mean) ** 2).sum()) for mean in centres(model.prototypes)) for row in rows
+    ]
     assert model.scores(X)[:, 1].tolist() == [d + int(model.offset[0]) for d in wanted]
     low, high = model.ranges()[-1].low, model.ranges()[-1].high
     assert low <= model.scores(X).min() <= model.scores(X).max() <= high
@@ -81,9 +82,11 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
 
 @pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3"])
 def test_c_and_python_agree(
-    require_tool: Callable[[str], str], digits: tuple[np.ndarray, np.ndarray],
-    watch: TernaryKernelNovelty, core: str,
-) -> None:  # fmt: skip
+    require_tool: Callable[[str], str],
+    digits: tuple[np.ndarray, np.ndarray],
+    watch: TernaryKernelNovelty,
+    core: str,
+) -> None:
     """Tables on the host and on emulated cores, through both entries."""
     for tool in ("gcc",) if core == "host" else TOOLS.get(core, ARM_TOOLS):
         require_tool(tool)
@@ -96,8 +99,9 @@ def test_windows_and_streams(require_tool: Callable[[str], str]) -> None:
     """Kernels need no labels; a stream decides as the windows do; groups stay together."""
     require_tool("gcc")
     rows, groups = windows(300, 1.0), np.arange(300) // 10
-    watch = TernaryKernelNovelty(false_alarms=0.2, hop=32, n_kernels=40, random_state=0,
-                                 window_shape=(64, 2)).fit(rows, groups=groups)  # fmt: skip
+    watch = TernaryKernelNovelty(
+        false_alarms=0.2, hop=32, n_kernels=40, random_state=0, window_shape=(64, 2)
+    ).fit(rows, groups=groups)
     assert np.mean(watch.predict(rows) < 0) < 0.2
     assert np.mean(watch.predict(windows(100, 0.2)) < 0) > 0.9
     result = verify(watch, rows[:30], flags=SANITISERS)
@@ -111,9 +115,12 @@ def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNo
     assert few.alarms_ is None
     assert "180 rows are too few" in few.refusal_
     assert few.predict(known[:5]).tolist() == [1] * 5
-    for options, words in (({"false_alarms": 0}, "false_alarms: 0"), ({"hop": 3}, "hop: give"),
-                           ({"window_shape": (9, 9)}, "window_shape"),
-                           ({"n_prototypes": 0}, "n_prototypes")):  # fmt: skip
+    for options, words in (
+        ({"false_alarms": 0}, "false_alarms: 0"),
+        ({"hop": 3}, "hop: give"),
+        ({"window_shape": (9, 9)}, "window_shape"),
+        ({"n_prototypes": 0}, "n_prototypes"),
+    ):
         with pytest.raises(TinykernelError, match=words):
             TernaryKernelNovelty(**options).fit(known)
     with pytest.raises(TinykernelError, match="one alone"):
@@ -122,16 +129,24 @@ def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNo
         calibrate_one_class(_two_classes(model), known, 0.05)
     with pytest.raises(TinykernelError, match="one class"):
         calibrate(model, known, np.full(len(known), "normal"))
-    for wrong in ({"classes": ("a", "b", "c")}, {"offset": np.array([-(2**31)], np.int32)},
-                  {"prototypes": np.full((1, 64), 8, np.int8)}, {"prototypes": None}):  # fmt: skip
+    for wrong in (
+        {"classes": ("a", "b", "c")},
+        {"offset": np.array([-(2**31)], np.int32)},
+        {"prototypes": np.full((1, 64), 8, np.int8)},
+        {"prototypes": None},
+    ):
         with pytest.raises(TinykernelError):
             replace(model, **wrong)
 
 
 def _two_classes(model: IntegerModel) -> IntegerModel:
     linear = np.ones((1, model.n_features), np.int8) * (model.sign != 0)
-    return replace(model, prototypes=None, linear=linear.astype(np.int8),
-                   linear_multiplier=np.ones(1, np.int32))  # fmt: skip
+    return replace(
+        model,
+        prototypes=None,
+        linear=linear.astype(np.int8),
+        linear_multiplier=np.ones(1, np.int32),
+    )
 
 
 def test_an_export_says_what_is_normal(watch: TernaryKernelNovelty, tmp_path: Path) -> None:

@@ -37,9 +37,12 @@ def test_counts_and_accuracy(require_tool: Callable[[str], str]) -> None:
     [("offset_largest", lambda _: 9, "label before learning"), ("COUNTERS_MAGIC", 7, "counters")],
 )
 def test_a_sequence_that_differs_is_found(
-    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str],
-    name: str, value: object, what: str,
-) -> None:  # fmt: skip
+    monkeypatch: pytest.MonkeyPatch,
+    require_tool: Callable[[str], str],
+    name: str,
+    value: object,
+    what: str,
+) -> None:
     """Counters and offsets are compared step by step, refusals included."""
     require_tool("gcc")
     model = balanced(random_model(1, n_classes=4))

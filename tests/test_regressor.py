@@ -198,8 +198,16 @@ def test_outputs_of_other_sizes_are_refused(rows):
 
 def test_a_value_is_called_as_it_was_given(rows):
     """The name of the column of labels comes to the header; of classes there is none."""
-    named = train(rows[0], rows[1], task="regression", n_components=32, epochs=1, effort="quick",
-                  target="host", value_name="hours")  # fmt: skip
+    named = train(
+        rows[0],
+        rows[1],
+        task="regression",
+        n_components=32,
+        epochs=1,
+        effort="quick",
+        target="host",
+        value_name="hours",
+    )
     assert named.model.values.names == ("hours",)
     with pytest.raises(TinykernelError, match="value_name"):
         train(rows[0], rows[1] > 14, n_components=32, value_name="hours")

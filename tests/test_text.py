@@ -51,8 +51,16 @@ def test_labels_steered_files_that_people_read(hostile: Path) -> None:
     model = replace(random_model(1, n_features=5, n_classes=3), classes=LABELS)
     files = render_project(model, None, name="m", format="library")
     files |= render_project(model, "cortex-m4", name="m")
-    done = run("report", hostile / "m.tkm", "--compiler", "none", "-t", "cortex-m4",
-               "--html", hostile / "page.html")  # fmt: skip
+    done = run(
+        "report",
+        hostile / "m.tkm",
+        "--compiler",
+        "none",
+        "-t",
+        "cortex-m4",
+        "--html",
+        hostile / "page.html",
+    )
     assert done.exit_code == 0, done.output
     files["page.html"] = (hostile / "page.html").read_bytes()
     for name, data in files.items():

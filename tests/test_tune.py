@@ -75,13 +75,21 @@ def outcome(size: int, fold: int, right: int, groups=None, flash: int = 1000) ->
 def test_points_are_judged_on_the_same_folds():
     """After an early end a size with more folds is not compared on others; no fold, no point."""
     points = curve(
-        [outcome(1, -1, 0), outcome(1, 0, 40), outcome(1, 1, 50), outcome(2, -1, 0, flash=900),
-         outcome(2, 0, 45), outcome(3, -1, 0), outcome(4, 0, 50)],
+        [
+            outcome(1, -1, 0),
+            outcome(1, 0, 40),
+            outcome(1, 1, 50),
+            outcome(2, -1, 0, flash=900),
+            outcome(2, 0, 45),
+            outcome(3, -1, 0),
+            outcome(4, 0, 50),
+        ],
         balanced=False,
-    )  # fmt: skip
+    )
     assert [(p.budget, p.accuracy, p.folds) for p in points] == [
-        (1, 0.9, (0.9,)), (2, 0.95, (0.95,))
-    ]  # fmt: skip
+        (1, 0.9, (0.9,)),
+        (2, 0.95, (0.95,)),
+    ]
     assert [p.on_front for p in points] == [False, True]  # less flash and better
 
 
@@ -92,9 +100,7 @@ def test_standard_error():
     whole = [[10, 10]] * 9 + [[10, 0]]
     (grouped,) = curve([outcome(1, -1, 0), outcome(1, 0, 40, whole)], balanced=False)
     assert grouped.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / 9))
-    (folded,) = curve(
-        [outcome(1, -1, 0), outcome(1, 0, 50), outcome(1, 1, 10)], balanced=False
-    )  # fmt: skip
+    (folded,) = curve([outcome(1, -1, 0), outcome(1, 0, 50), outcome(1, 1, 10)], balanced=False)
     assert folded.standard_error == pytest.approx(np.std([1, 0.6], ddof=1) / np.sqrt(2))
     (balanced,) = curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=True)
     assert balanced.accuracy == pytest.approx(0.9)

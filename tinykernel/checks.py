@@ -6,8 +6,6 @@ import numpy as np
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["check_choice", "check_count", "check_positive", "thread_count"]
-
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Refuse a parameter that is not one of `choices`.

@@ -25,8 +25,6 @@ from numba.core import caching
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.serialize import dumps
 
-__all__ = ["njit"]
-
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as `numba.njit` does, with the cache of this module.

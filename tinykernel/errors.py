@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TinykernelError"]
-
 
 class TinykernelError(ValueError):
     """A problem in what the user gave: one line that says what, where, and what to do.

@@ -27,8 +27,6 @@ from tinykernel.training import trainer
 from tinykernel.training.options import Recipe, TrainerOptions, documented
 from tinykernel.training.trainset import TrainSet, prepare
 
-__all__ = ["KernelEstimator", "TernaryKernelClassifier", "flat"]
-
 
 class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
     """What the classifier and the regressor share: training, checked rows, the integer model."""
@@ -267,10 +265,16 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         return self._fit(X, y, sample_weight, groups=groups, validation=validation, teacher=teacher)
 
     def _fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
-        teacher: object = None, recipe: Mapping[str, float] | None = None,
-    ) -> TernaryKernelClassifier:  # fmt: skip
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        teacher: object = None,
+        recipe: Mapping[str, float] | None = None,
+    ) -> TernaryKernelClassifier:
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
         X, given = flat(X)
@@ -364,10 +368,17 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         found = calibrate(
-            self.quantize(), flat(X)[0], y, max_error=max_error, coverage=coverage,
-            per_class=per_class, confidence=confidence, groups=groups, false_alarms=false_alarms,
+            self.quantize(),
+            flat(X)[0],
+            y,
+            max_error=max_error,
+            coverage=coverage,
+            per_class=per_class,
+            confidence=confidence,
+            groups=groups,
+            false_alarms=false_alarms,
             known=None if known is None else (flat(known[0])[0], known[1]),
-        )  # fmt: skip
+        )
         assert found.model.decision is not None
         self.decision_ = found.model.decision
         return found

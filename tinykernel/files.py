@@ -18,22 +18,6 @@ from typing import Any
 
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "MANIFEST",
-    "home",
-    "is_export",
-    "is_file_of_export",
-    "is_unchanged_export",
-    "manifest",
-    "read_manifest",
-    "refuse_inputs",
-    "refuse_occupied",
-    "remove_leftovers",
-    "replace_folder_atomically",
-    "temporary_folder",
-    "write_bytes_atomically",
-]
-
 #: The file that marks a folder as an export.
 MANIFEST = "manifest.json"
 _EXPORT = "tinykernel-export"

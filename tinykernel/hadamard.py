@@ -22,18 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "LANES",
-    "fwht",
-    "fwht_halving",
-    "fwht_lanes",
-    "fwht_rows",
-    "fwht_rows_halving",
-    "padded_dimension",
-    "run_on_rows",
-    "useful_threads",
-]
-
 _ArrayT = TypeVar("_ArrayT", bound=NDArray[Any])
 
 LANES = 32

@@ -27,8 +27,6 @@ from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.stage import pooled_signals
 from tinykernel.training.options import TrainerOptions
 
-__all__ = ["CLASSES", "TernaryKernelNovelty", "calibrate_one_class"]
-
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
 _ROWS_EACH = 25
@@ -91,10 +89,15 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     offset_: float
 
     def __init__(
-        self, n_prototypes: int | None = None, false_alarms: float = 0.01,
-        calibration_size: float = 0.2, window_shape: tuple[int, int] | None = None,
-        n_kernels: int = _KERNELS, hop: int = 0, random_state: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_prototypes: int | None = None,
+        false_alarms: float = 0.01,
+        calibration_size: float = 0.2,
+        window_shape: tuple[int, int] | None = None,
+        n_kernels: int = _KERNELS,
+        hop: int = 0,
+        random_state: Any = None,
+    ) -> None:
         self.n_prototypes = n_prototypes
         self.false_alarms = false_alarms
         self.calibration_size = calibration_size
@@ -167,9 +170,13 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             raise TinykernelError("hop: give signals, with a window_shape, e.g. (128, 6)")
 
     def _known(
-        self, raw: NDArray[Any], raw_dtype: str, shape: tuple[int, ...] | None, seed: int,
+        self,
+        raw: NDArray[Any],
+        raw_dtype: str,
+        shape: tuple[int, ...] | None,
+        seed: int,
         rng: np.random.Generator,
-    ) -> IntegerModel:  # fmt: skip
+    ) -> IntegerModel:
         """Fit scaler, kernels of windows and prototypes to normal rows."""
         stage, names = None, None
         if shape is None:
@@ -251,9 +258,13 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def calibrate_one_class(
-    model: IntegerModel, X: ArrayLike, false_alarms: float, *, confidence: float = 0.95,
+    model: IntegerModel,
+    X: ArrayLike,
+    false_alarms: float,
+    *,
+    confidence: float = 0.95,
     groups: ArrayLike | None = None,
-) -> tuple[IntegerModel, Alarms]:  # fmt: skip
+) -> tuple[IntegerModel, Alarms]:
     """Set the threshold of a model of one class on rows that it was not trained on.
 
     Parameters
@@ -314,7 +325,11 @@ def _one_class(
 ) -> IntegerModel:
     """Return a model with one prototype of zeros and the threshold 0."""
     return without_components(
-        n, scaler, np.zeros(1, dtype=np.int32), classes=CLASSES,
-        prototypes=np.zeros((1, n), dtype=np.int8), local=stage,
+        n,
+        scaler,
+        np.zeros(1, dtype=np.int32),
+        classes=CLASSES,
+        prototypes=np.zeros((1, n), dtype=np.int8),
+        local=stage,
         feature_names=None if names is None else tuple(names.tolist()),
-    )  # fmt: skip
+    )

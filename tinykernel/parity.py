@@ -27,8 +27,6 @@ from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.decision import margins
 
-__all__ = ["Difference", "VerifyResult", "verify"]
-
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 # What follows the scores, as far as a model has it.
 _COLUMNS = ("label", "decision", "margin", "confidence", "novelty", "whether it is novel")
@@ -207,9 +205,12 @@ def _sequence(
 
 
 def _with_steps(
-    result: VerifyResult, model: IntegerModel, program: Program,
-    sequence: tuple[NDArray[np.int32], NDArray[np.int32]], flags: Sequence[str] | None,
-) -> VerifyResult:  # fmt: skip
+    result: VerifyResult,
+    model: IntegerModel,
+    program: Program,
+    sequence: tuple[NDArray[np.int32], NDArray[np.int32]],
+    flags: Sequence[str] | None,
+) -> VerifyResult:
     """Run the sequence, too, where the program did, and add what it found."""
     given, wanted = sequence
     folder = program.path.parent / "field"
@@ -243,9 +244,12 @@ def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Pla
 
 
 def _build(
-    model: IntegerModel, target: Target, platforms: Sequence[Platform], folder: Path,
+    model: IntegerModel,
+    target: Target,
+    platforms: Sequence[Platform],
+    folder: Path,
     flags: Sequence[str] | None,
-) -> list[Program]:  # fmt: skip
+) -> list[Program]:
     """Build one program, or one for every core that stands for a target without its own."""
     if not target.emulated_as:
         return [build_closest(model, platforms, folder, flags)]
@@ -297,8 +301,10 @@ def expected_values(model: IntegerModel, entries: Given) -> dict[str, NDArray[An
             expected[entry] = np.concatenate([none, *parts])
         else:
             rows = np.asarray(given)
-            parts = [_with_labels(model, model.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
-                     for first in range(0, len(rows), _ROWS_AT_ONCE)]  # fmt: skip
+            parts = [
+                _with_labels(model, model.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
+                for first in range(0, len(rows), _ROWS_AT_ONCE)
+            ]
             expected[entry] = np.concatenate(parts)
     return expected
 
@@ -333,9 +339,11 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
 
 
 def compare(
-    model: IntegerModel, expected: dict[str, NDArray[Any]], outputs: dict[str, Output],
+    model: IntegerModel,
+    expected: dict[str, NDArray[Any]],
+    outputs: dict[str, Output],
     labels: NDArray[Any] | None,
-) -> VerifyResult:  # fmt: skip
+) -> VerifyResult:
     """Compare what the C made of all entries with what Python expects of them."""
     n_differences, first = 0, None
     for entry, output in outputs.items():

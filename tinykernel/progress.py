@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Observer", "Progress", "is_observed", "observing", "report"]
-
 
 @dataclass(frozen=True)
 class Progress:

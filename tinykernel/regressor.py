@@ -16,8 +16,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.training.options import documented
 from tinykernel.training.quantity import RegressorOptions, prepare_values
 
-__all__ = ["TernaryKernelRegressor"]
-
 
 @documented
 class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):  # type: ignore[misc]
@@ -110,10 +108,16 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
         return self._fit(X, y, sample_weight, groups=groups, validation=validation)
 
     def _fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        groups: ArrayLike | None = None, validation: tuple[ArrayLike, ArrayLike] | None = None,
-        recipe: Mapping[str, float] | None = None, value_name: str | None = None,
-    ) -> TernaryKernelRegressor:  # fmt: skip
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        recipe: Mapping[str, float] | None = None,
+        value_name: str | None = None,
+    ) -> TernaryKernelRegressor:
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         self.check()
         names = _names(y) or (None if value_name is None else (value_name,))
@@ -129,10 +133,10 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
             self,
             names or _numbered(columns.shape[1]),
             groups=groups,
-            validation=None if validation is None else self._checked_validation(
-                validation, columns.shape[1]
-            ),
-        )  # fmt: skip
+            validation=None
+            if validation is None
+            else self._checked_validation(validation, columns.shape[1]),
+        )
         self._run(data, recipe or {}, shape)
         assert data.quantity is not None
         self.outputs_ = data.quantity.units.names

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["ValueBaseline", "ValueEvaluation", "compare_values", "evaluate_values"]
-
 _RESAMPLES = 1000
 _PENALTIES = np.logspace(-3, 4, 15)
 _LINEAR_ROWS = 20_000
@@ -98,9 +96,13 @@ class ValueEvaluation:
 
 
 def evaluate_values(
-    model: Any, X: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None,
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
     train: tuple[ArrayLike, ArrayLike] | None = None,
-) -> ValueEvaluation:  # fmt: skip
+) -> ValueEvaluation:
     """Judge a regressor of one value in the arithmetic of the firmware.
 
     Parameters
@@ -178,9 +180,13 @@ def compare_values(
     means = _resampled(np.square(errors), groups)
     low, high = np.sqrt(np.quantile(means, [0.025, 0.975]))
     return ValueEvaluation(
-        true.size, n_groups, float(np.sqrt(np.mean(np.square(errors)))),
-        float(np.abs(errors).mean()), r2, (float(low), float(high)),
-    )  # fmt: skip
+        true.size,
+        n_groups,
+        float(np.sqrt(np.mean(np.square(errors)))),
+        float(np.abs(errors).mean()),
+        r2,
+        (float(low), float(high)),
+    )
 
 
 def _resampled(values: NDArray[np.float64], groups: ArrayLike | None) -> NDArray[np.float64]:
@@ -199,17 +205,25 @@ def _resampled(values: NDArray[np.float64], groups: ArrayLike | None) -> NDArray
 
 
 def _baseline(
-    name: str, n_bytes: int, true: NDArray[np.float64], model: NDArray[np.float64],
-    other: NDArray[np.float64], groups: ArrayLike | None,
-) -> ValueBaseline:  # fmt: skip
+    name: str,
+    n_bytes: int,
+    true: NDArray[np.float64],
+    model: NDArray[np.float64],
+    other: NDArray[np.float64],
+    groups: ArrayLike | None,
+) -> ValueBaseline:
     """Compare with another prediction: what is better must be so in 95 % of resamples."""
     gain = np.square(other - true) - np.square(model - true)
     least, most = np.quantile(_resampled(gain, groups), [0.05, 0.95])
     error = other - true
     return ValueBaseline(
-        name, n_bytes, float(np.sqrt(np.mean(np.square(error)))), float(np.abs(error).mean()),
-        not least > 0, bool(most < 0),
-    )  # fmt: skip
+        name,
+        n_bytes,
+        float(np.sqrt(np.mean(np.square(error)))),
+        float(np.abs(error).mean()),
+        not least > 0,
+        bool(most < 0),
+    )
 
 
 def _linear_values(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["in_code_span", "visible"]
-
 
 def visible(text: str) -> str:
     r"""Write escapes for what is obeyed or hidden where a text is shown, and not seen.

@@ -64,18 +64,27 @@ def measure_peer(peer: str, name: str, kilobytes: float, parts: list[Data]) -> P
         outcome = PEERS[peer](name, part, budget)
         if outcome is None:
             seconds = time.perf_counter() - started
-            return Peer(name, kilobytes, peer, "", 0, "", 0.0, None, None, seconds,
-                        describe_machine())  # fmt: skip
+            return Peer(
+                name, kilobytes, peer, "", 0, "", 0.0, None, None, seconds, describe_machine()
+            )
         found.append(outcome)
     y = np.concatenate([part.y_test for part in parts])
     labels = np.concatenate([outcome.labels for outcome in found])
     counts = [outcome.instructions for outcome in found if outcome.instructions is not None]
     largest = max(found, key=lambda outcome: outcome.flash)
     return Peer(
-        name, kilobytes, peer, largest.what, largest.flash, largest.source,
-        accuracy(name, y, labels), max(counts, default=None), largest.ram,
-        time.perf_counter() - started, describe_machine(),
-    )  # fmt: skip
+        name,
+        kilobytes,
+        peer,
+        largest.what,
+        largest.flash,
+        largest.source,
+        accuracy(name, y, labels),
+        max(counts, default=None),
+        largest.ram,
+        time.perf_counter() - started,
+        describe_machine(),
+    )
 
 
 def available(peer: str, name: str) -> bool:

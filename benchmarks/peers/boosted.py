@@ -38,9 +38,13 @@ def boosted_trees(name: str, part: Data, budget: int) -> Outcome | None:
 
     def fit(rows: np.ndarray, n_leaves: int, rate: float, rounds: int) -> Any:
         return HistGradientBoostingClassifier(
-            max_iter=rounds, max_leaf_nodes=n_leaves, learning_rate=rate, early_stopping=False,
-            class_weight=weight, random_state=0,
-        ).fit(part.X[rows], codes[rows])  # fmt: skip
+            max_iter=rounds,
+            max_leaf_nodes=n_leaves,
+            learning_rate=rate,
+            early_stopping=False,
+            class_weight=weight,
+            random_state=0,
+        ).fit(part.X[rows], codes[rows])
 
     shares = {}
     for n_leaves in (4, 8, 16, 32, 64):

@@ -140,8 +140,9 @@ def _program(sources: Sources, folder: Path, target: str) -> Any:
     return build(platform, files, folder, include=[folder, *sources.include], flags=flags)
 
 
-def finished(what: str, sources: Sources, flash: int, ram: int, X_test: np.ndarray,
-             classes: np.ndarray) -> Outcome:  # fmt: skip
+def finished(
+    what: str, sources: Sources, flash: int, ram: int, X_test: np.ndarray, classes: np.ndarray
+) -> Outcome:
     """Run a peer that fits over the test rows."""
     labels = classes[run_on_host(sources, X_test)]
     counts = [count_instructions(sources, X_test[i : i + 1]) for i in range(min(3, len(X_test)))]

@@ -44,8 +44,9 @@ def _in_folder() -> Iterator[None]:
             os.chdir(before)
 
 
-def emlearn_sources(model: Any, call: str, raw: np.dtype[Any], n_inputs: int,
-                    **options: Any) -> Sources:  # fmt: skip
+def emlearn_sources(
+    model: Any, call: str, raw: np.dtype[Any], n_inputs: int, **options: Any
+) -> Sources:
     """Convert a scikit-learn classifier to C; `call` is the function of the generated code."""
     emlearn = _emlearn()
     with _in_folder():
@@ -77,9 +78,12 @@ def emlearn_mlp(name: str, part: Data, budget: int) -> Outcome | None:
             return model.fit(X[drawn], codes[drawn])
 
     convert = functools.partial(
-        emlearn_sources, call=f"eml_net_predict(&net, row, {n_inputs})", raw=X.dtype,
-        n_inputs=n_inputs, method="loadable",
-    )  # fmt: skip
+        emlearn_sources,
+        call=f"eml_net_predict(&net, row, {n_inputs})",
+        raw=X.dtype,
+        n_inputs=n_inputs,
+        method="loadable",
+    )
     n_outputs = 1 if len(classes) == 2 else len(classes)
     code, _ = flash_and_ram(convert(fit(inside[:500], 1, 0.0, 2)))
     n_hidden = 1 + (budget - code) // (4 * (n_inputs + 1 + n_outputs))
@@ -117,9 +121,12 @@ def emlearn_trees(name: str, part: Data, budget: int) -> Outcome | None:
 
     def fit(rows: np.ndarray, n_trees: int, n_leaves: int) -> RandomForestClassifier:
         model = RandomForestClassifier(
-            n_trees, max_leaf_nodes=max(2, n_leaves), class_weight=weight, random_state=0,
+            n_trees,
+            max_leaf_nodes=max(2, n_leaves),
+            class_weight=weight,
+            random_state=0,
             max_features=min(X.shape[1], max(16, int(2 * np.sqrt(X.shape[1])))),
-        )  # fmt: skip
+        )
         return model.fit(X[rows], codes[rows])
 
     def smallest(model: RandomForestClassifier) -> tuple[int, int, Sources]:
@@ -127,9 +134,14 @@ def emlearn_trees(name: str, part: Data, budget: int) -> Outcome | None:
         for method in ("inline", "loadable")[: 2 if X.shape[1] <= 127 else 1]:
             for bits in (0, 4):
                 sources = emlearn_sources(
-                    model, f"net_predict(row, {X.shape[1]})", X.dtype, X.shape[1], method=method,
-                    dtype="int16_t", leaf_bits=bits,
-                )  # fmt: skip
+                    model,
+                    f"net_predict(row, {X.shape[1]})",
+                    X.dtype,
+                    X.shape[1],
+                    method=method,
+                    dtype="int16_t",
+                    leaf_bits=bits,
+                )
                 found.append((bits, *flash_and_ram(sources), sources))
         # Shares in the leaves vote better than labels; where they cost much, the forest shrinks.
         bits, flash, ram, sources = min(found, key=lambda f: f[1] - 300 * (f[0] > 0))

@@ -77,8 +77,9 @@ class Perceptron:
         return self.forward(inputs)[2].argmax(axis=1)
 
 
-def train_perceptron(inputs: np.ndarray, codes: np.ndarray, n_hidden: int, penalty: float,
-                     epochs: int) -> Perceptron:  # fmt: skip
+def train_perceptron(
+    inputs: np.ndarray, codes: np.ndarray, n_hidden: int, penalty: float, epochs: int
+) -> Perceptron:
     """Minimise cross-entropy by Adam; the step falls along half a cosine to 0."""
     rng = np.random.default_rng(0)
     sizes = (inputs.shape[1], n_hidden, int(codes.max()) + 1)
@@ -122,8 +123,9 @@ def array(kind: str, name: str, values: np.ndarray) -> str:
     return f"static const {kind} {name}[{values.size}] = {{{text}}};\n"
 
 
-def perceptron_sources(model: Perceptron, how: Bytes, inputs: np.ndarray,
-                       dtype: np.dtype[Any], n_raw: int) -> Sources:  # fmt: skip
+def perceptron_sources(
+    model: Perceptron, how: Bytes, inputs: np.ndarray, dtype: np.dtype[Any], n_raw: int
+) -> Sources:
     """Write a perceptron in C with int8 weights, one scale a layer."""
     W1, b1, W2, b2 = (layer.astype(np.float64) for layer in model.layers)
     step1, step2 = (max(float(np.abs(W).max()), 1e-9) / 127 for W in (W1, W2))
@@ -135,11 +137,18 @@ def perceptron_sources(model: Perceptron, how: Bytes, inputs: np.ndarray,
     is_float = dtype.kind == "f"
     height, width = how.shape or (1, 1)
     macros = {
-        "INPUTS": W1.shape[0], "HIDDEN": W1.shape[1], "OUTPUTS": W2.shape[1],
-        "FACTOR1": factor1, "POOL": how.pool, "HEIGHT": f"{height}u", "WIDTH": f"{width}u",
-        "IDENTITY": int(how.identity), "FLOAT": int(is_float and not how.identity),
-        "BITS": int(how.flags), "SCALES": how.low.size,
-    }  # fmt: skip
+        "INPUTS": W1.shape[0],
+        "HIDDEN": W1.shape[1],
+        "OUTPUTS": W2.shape[1],
+        "FACTOR1": factor1,
+        "POOL": how.pool,
+        "HEIGHT": f"{height}u",
+        "WIDTH": f"{width}u",
+        "IDENTITY": int(how.identity),
+        "FLOAT": int(is_float and not how.identity),
+        "BITS": int(how.flags),
+        "SCALES": how.low.size,
+    }
     text = '#include "peer.h"\n'
     text += "".join(f"#define MLP_{name} {value}\n" for name, value in macros.items())
     if not how.identity:

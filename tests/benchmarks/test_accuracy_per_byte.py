@@ -28,21 +28,40 @@ def shown(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> ModuleType:
 def row(shown: ModuleType, kilobytes: float = 8, **changes: Any) -> Any:
     """Return a row of USPS that misses nothing."""
     given = {
-        "data": "usps", "kilobytes": kilobytes, "model": "64 components", "flash": 2000,
-        "source": "linked", "accuracy": 96.0, "low": 95.0, "high": 97.0, "differences": 0,
-        "instructions": 1000, "ram": 100, "seconds": 1.0, "rows": 9, "test_rows": 9,
+        "data": "usps",
+        "kilobytes": kilobytes,
+        "model": "64 components",
+        "flash": 2000,
+        "source": "linked",
+        "accuracy": 96.0,
+        "low": 95.0,
+        "high": 97.0,
+        "differences": 0,
+        "instructions": 1000,
+        "ram": 100,
+        "seconds": 1.0,
+        "rows": 9,
+        "test_rows": 9,
         "measured": "one day, one machine",
-    }  # fmt: skip
+    }
     return shown.Row(**(given | changes))
 
 
 def peer(shown: ModuleType, name: str = "int8 perceptron", **changes: Any) -> Any:
     """Return what a peer gave on USPS."""
     given = {
-        "data": "usps", "kilobytes": 8, "name": name, "what": "9 hidden units", "flash": 3000,
-        "source": "linked", "accuracy": 93.0, "instructions": 5000, "ram": 80, "seconds": 1.0,
+        "data": "usps",
+        "kilobytes": 8,
+        "name": name,
+        "what": "9 hidden units",
+        "flash": 3000,
+        "source": "linked",
+        "accuracy": 93.0,
+        "instructions": 5000,
+        "ram": 80,
+        "seconds": 1.0,
         "measured": "one day",
-    }  # fmt: skip
+    }
     return shown.Peer(**(given | changes))
 
 
@@ -125,9 +144,13 @@ def test_persons_stay_on_one_side(module, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "pool"),
-    [("usps", "float32", 2), ("usps", "float32", 1), ("mnist", "uint8", 2),
-     ("covtype", "int16", 1)],
-)  # fmt: skip
+    [
+        ("usps", "float32", 2),
+        ("usps", "float32", 1),
+        ("mnist", "uint8", 2),
+        ("covtype", "int16", 1),
+    ],
+)
 def test_int8_perceptron_in_c_computes_what_was_trained(module, require_tool, name, dtype, pool):
     """Labels of the peer's C are those of its float model but for a few roundings."""
     from peers.building import run_on_host

@@ -71,8 +71,9 @@ def test_layouts_that_are_searched(digits, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             train(X, y, budget="6KB")
     alone = ["linear8", "linear4"]
-    for found, layouts in zip(seen, (["compact", "phases", "pruned"], ["compact", "phases"]),
-                              strict=True):  # fmt: skip
+    for found, layouts in zip(
+        seen, (["compact", "phases", "pruned"], ["compact", "phases"]), strict=True
+    ):
         beside = [form for layout in layouts for form in (layout, f"{layout}+linear4")]
         assert list(found) == beside + alone
         assert found["linear8"] == 0 < found["compact+linear4"] < found["compact"]

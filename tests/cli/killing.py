@@ -37,10 +37,36 @@ def commands(folder: Path) -> dict[str, list[list[str]]]:
     """Return the two forms of each command; what they write is in FOLDER/out."""
     model, data, out = str(folder / "gesture.tkm"), str(folder / "data.npz"), str(folder / "out")
     other = str(folder / "other.tkm")
-    train = ["train", data, "-o", f"{out}/m.tkm", "--n-components", "64", "--epochs", "3",
-             "--effort", "quick", "-q"]  # fmt: skip
-    tune = ["tune", data, "-o", f"{out}/m.tkm", "--sizes", "2KB", "--folds", "2", "--epochs", "2",
-            "--effort", "quick", "-j", "1", "-q"]  # fmt: skip
+    train = [
+        "train",
+        data,
+        "-o",
+        f"{out}/m.tkm",
+        "--n-components",
+        "64",
+        "--epochs",
+        "3",
+        "--effort",
+        "quick",
+        "-q",
+    ]
+    tune = [
+        "tune",
+        data,
+        "-o",
+        f"{out}/m.tkm",
+        "--sizes",
+        "2KB",
+        "--folds",
+        "2",
+        "--epochs",
+        "2",
+        "--effort",
+        "quick",
+        "-j",
+        "1",
+        "-q",
+    ]
     export = ["export", model, "-o", f"{out}/project", "--force", "-q", "--format"]
     calibrate = ["calibrate", model, data, "-o", f"{out}/c.tkm", "-q", "--coverage"]
     report = ["report", model, "--html", f"{out}/page.html", "-q", "--target"]
@@ -140,8 +166,11 @@ class Command:
         if any(name.startswith("project/") for name in all_names):
             strange = [] if now in known else ["project"]
         else:
-            strange = [name for name in now.keys() | all_names
-                       if now.get(name) not in [one.get(name) for one in known]]  # fmt: skip
+            strange = [
+                name
+                for name in now.keys() | all_names
+                if now.get(name) not in [one.get(name) for one in known]
+            ]
         self.found["strange"] += [f"run {self.found['runs']}: {name}" for name in strange]
 
 

@@ -35,8 +35,10 @@ def test_manifest_says_where_an_export_comes_from(work, project):
     assert said["tool"] == f"tinykernel {tinykernel.__version__}"
     assert said["name"] == "gesture"
     assert said["contract"] == 2
-    assert said["model"] == json.loads(
-        run("inspect", work / "gesture.tkm", "--json").stdout)["fingerprint"]  # fmt: skip
+    assert (
+        said["model"]
+        == json.loads(run("inspect", work / "gesture.tkm", "--json").stdout)["fingerprint"]
+    )
     training = said["training"]
     assert training["training_rows"]["rows"] == 120
     assert len(training["training_rows"]["sha256"]) == 64

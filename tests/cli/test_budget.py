@@ -41,8 +41,18 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, hide, require
     for makes in ((), ("gcc",), ("zig",), ("gcc", "zig")):
         file = tmp_path / f"m{''.join(makes)}.tkm"
         with hide(*makes):
-            done = run("train", work / "data.npz", "-o", file, "--budget", "5KB", "-t", target,
-                       "--json", *QUICK)  # fmt: skip
+            done = run(
+                "train",
+                work / "data.npz",
+                "-o",
+                file,
+                "--budget",
+                "5KB",
+                "-t",
+                target,
+                "--json",
+                *QUICK,
+            )
         assert done.exit_code == 0, done.output
         files[makes] = file.read_bytes()
         found = json.loads(done.stdout)

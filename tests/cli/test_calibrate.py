@@ -42,8 +42,16 @@ def test_a_promise(work: Path, fresh: Path, tmp_path: Path) -> None:
 
 def test_json(work: Path, fresh: Path, tmp_path: Path) -> None:
     """--json prints one object with coverage, bound and thresholds."""
-    result = run("calibrate", work / "gesture.pkl", fresh, "--coverage", "0.8", "-o",
-                 tmp_path / "m.pkl", "--json")  # fmt: skip
+    result = run(
+        "calibrate",
+        work / "gesture.pkl",
+        fresh,
+        "--coverage",
+        "0.8",
+        "-o",
+        tmp_path / "m.pkl",
+        "--json",
+    )
     found = json.loads(result.stdout)
     assert found["coverage"] == pytest.approx(0.8, abs=0.02)
     assert found["thresholds"][0] > 0
@@ -135,8 +143,9 @@ def test_too_few_rows_write_nothing(work: Path, fresh: Path, tmp_path: Path) -> 
     assert "too few" in line
     assert "2996" in line
     assert output.read_bytes() == b"mine"
-    line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output,
-                  status=2)  # fmt: skip
+    line = failed(
+        "calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output, status=2
+    )
     assert "write a share such as 1% or 0.01" in line
 
 

@@ -32,8 +32,17 @@ def test_version_and_help():
     assert run("--version").stdout == f"tinykernel {__version__}\n"
     root = run("--help")
     assert root.exit_code == 0
-    for command in ("train", "export", "report", "verify", "predict", "inspect", "targets",
-                    "flash", "demo"):  # fmt: skip
+    for command in (
+        "train",
+        "export",
+        "report",
+        "verify",
+        "predict",
+        "inspect",
+        "targets",
+        "flash",
+        "demo",
+    ):
         assert command in root.stdout
         assert run(command, "--help").exit_code == 0
 
@@ -135,8 +144,9 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding)
     np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
     model = tmp_path / "m.tkm"
     quick = ("-p", 64, "--epochs", 20, "--effort", "quick")
-    status, _ = _main(monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick,
-                      encoding=encoding)  # fmt: skip
+    status, _ = _main(
+        monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick, encoding=encoding
+    )
     assert status == 0
     for command in (("inspect", model), ("predict", model, tmp_path / "d.npz")):
         status, out = _main(monkeypatch, *command, encoding=encoding)

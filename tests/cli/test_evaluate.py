@@ -18,8 +18,19 @@ from tinykernel import TernaryKernelClassifier, load
 from tinykernel.cli.common.trained import linear_hint
 from tinykernel.modelfile import about
 
-KEYS = {"accuracy", "interval", "balanced_accuracy", "macro_f1", "confusion", "classes", "recall",
-        "precision", "counts", "baselines", "cautions"}  # fmt: skip
+KEYS = {
+    "accuracy",
+    "interval",
+    "balanced_accuracy",
+    "macro_f1",
+    "confusion",
+    "classes",
+    "recall",
+    "precision",
+    "counts",
+    "baselines",
+    "cautions",
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +42,19 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = np.where(fault, "fault", "ok")
     lines = [",".join(f"{v:.3f}" for v in row) + f",{name}" for row, name in zip(X, names)]  # noqa: B905
     (folder / "pump.csv").write_text("a,b,c,d,e,f,state\n" + "\n".join(lines) + "\n")
-    result = run("train", folder / "pump.csv", "-o", folder / "p.tkm", "--label", "state",
-                 *QUICK[:-1], "--effort", "quick", "--seed", 3)  # fmt: skip
+    result = run(
+        "train",
+        folder / "pump.csv",
+        "-o",
+        folder / "p.tkm",
+        "--label",
+        "state",
+        *QUICK[:-1],
+        "--effort",
+        "quick",
+        "--seed",
+        3,
+    )
     assert result.exit_code == 0, result.output
     (folder / "said.txt").write_text(result.stdout)
     return folder
@@ -57,8 +79,9 @@ def test_the_same_keys_and_figures_everywhere(rare):
     """train, evaluate, verify and predict print the same judgement; evaluate finds the rows that
     were kept aside, and the training rows, by itself."""
     model, data = rare / "p.tkm", rare / "pump.csv"
-    again = run("train", data, "-o", rare / "q.tkm", "--label", "state", *QUICK, "--seed", 3,
-                "--json")  # fmt: skip
+    again = run(
+        "train", data, "-o", rare / "q.tkm", "--label", "state", *QUICK, "--seed", 3, "--json"
+    )
     trained = json.loads(again.stdout)["evaluation"]
     alone = json.loads(run("evaluate", model, data, "--json").stdout)
     assert {key: alone[key] for key in KEYS} == {key: trained[key] for key in KEYS}
@@ -160,8 +183,11 @@ def test_a_model_remembers_its_training(tmp_path):
     assert model.read_bytes() == first
     said = about(model)
     assert (said["label"], said["groups"], said["budget"]) == ("state", "who", 4096)
-    for command in (("predict", model, table), ("verify", model, "--data", table),
-                    ("evaluate", model, table)):  # fmt: skip
+    for command in (
+        ("predict", model, table),
+        ("verify", model, "--data", table),
+        ("evaluate", model, table),
+    ):
         assert run(*command, "--json").exit_code == 0
     found = json.loads(run("report", model, "--compiler", "none", "--json").stdout)
     assert (found["target"], found["budget"]) == ("cortex-m0plus", 4096)

@@ -72,8 +72,12 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
 def test_options_of_another_format_are_refused(work, tmp_path):
     """An option that a format does not use is an error, not ignored."""
     model, out = work / "gesture.tkm", tmp_path / "p"
-    for options in (("-t", "cortex-m4"), ("--board", "pico"), ("--framework", "arduino"),
-                    ("--platform", "ststm32")):  # fmt: skip
+    for options in (
+        ("-t", "cortex-m4"),
+        ("--board", "pico"),
+        ("--framework", "arduino"),
+        ("--platform", "ststm32"),
+    ):
         message = failed("export", model, "--format", "library", "-o", out, *options)
         assert "leave --" in message
     assert not out.exists()

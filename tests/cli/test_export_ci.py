@@ -31,10 +31,13 @@ def statuses(project: Path, commands: list[str], folder: Path) -> list[int]:
     return [
         subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", command],
-            cwd=project, env=environment(folder), capture_output=True, check=False,
+            cwd=project,
+            env=environment(folder),
+            capture_output=True,
+            check=False,
         ).returncode
         for command in commands
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("format", ["platformio", "library", "single"])
@@ -43,8 +46,20 @@ def test_workflow(work, tmp_path, require_tool: Callable[[str], Any], format: st
     yaml = require_tool("ruamel.yaml")
     project = tmp_path / "firmware"
     target = ("--target", "cortex-m4") if format == "platformio" else ()
-    result = run("export", work / "gesture.tkm", *target, "--format", format, "--ci", "github",
-                 "--budget", "30KB", "-o", project, "--quiet")  # fmt: skip
+    result = run(
+        "export",
+        work / "gesture.tkm",
+        *target,
+        "--format",
+        format,
+        "--ci",
+        "github",
+        "--budget",
+        "30KB",
+        "-o",
+        project,
+        "--quiet",
+    )
     assert result.exit_code == 0, result.stderr
     commands = steps(project, yaml)
     assert len(commands) == 3

@@ -60,9 +60,16 @@ def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch):
     result = run("flash", project, "-e", "board", "--port", "/dev/ttyACM0")
     assert result.exit_code == 0
     assert (tmp_path / "called").read_text().split() == [
-        "run", "--target", "upload", "--project-dir", str(project),
-        "--environment", "board", "--upload-port", "/dev/ttyACM0",
-    ]  # fmt: skip
+        "run",
+        "--target",
+        "upload",
+        "--project-dir",
+        str(project),
+        "--environment",
+        "board",
+        "--upload-port",
+        "/dev/ttyACM0",
+    ]
     assert result.stdout == ""
     assert "uploading" in result.stderr
 

@@ -32,11 +32,15 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)
     search = {"trials": 7, "chosen": "compact", "log_loss_usual": 0.5, "log_loss": 0.25}
     about = {
-        "sizes": {"flash": 2000, "ram": 300, "measured": "estimate"}, "budget": 4096,
-        "training_rows": {"rows": 60, "digests": [11111, 22222]}, "search": search,
-        "calibration_rows": {"rows": 9, "digests": [33333]}, "medians": [1.5, 2.0],
-        "inputs": ["ax", "ay"], "accuracy": {"test_accuracy": 0.975, "train_accuracy": 1.0},
-    }  # fmt: skip
+        "sizes": {"flash": 2000, "ram": 300, "measured": "estimate"},
+        "budget": 4096,
+        "training_rows": {"rows": 60, "digests": [11111, 22222]},
+        "search": search,
+        "calibration_rows": {"rows": 9, "digests": [33333]},
+        "medians": [1.5, 2.0],
+        "inputs": ["ax", "ay"],
+        "accuracy": {"test_accuracy": 0.975, "train_accuracy": 1.0},
+    }
     save(model, tmp_path / "m.tkm", about)
     result = run("inspect", tmp_path / "m.tkm")
     assert result.exit_code == 0, result.output

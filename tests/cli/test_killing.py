@@ -27,8 +27,10 @@ def found(work, tmp_path_factory):
     assert trained.exit_code == 0, trained.output
     done = subprocess.run(
         [sys.executable, "-m", "tests.cli.killing", str(folder), "0"],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["command"] for row in rows] == _COMMANDS

@@ -20,8 +20,20 @@ def test_a_model_of_the_same_shape(work, tmp_path):
     new = tmp_path / "new.tkm"
     X, y = blobs(90, 5)
     np.savez(tmp_path / "more.npz", X=X, y=y)
-    result = run("train", tmp_path / "more.npz", "-o", new, "--like", work / "gesture.tkm",
-                 "--seed", 3, "--epochs", 20, "--json", "-q")  # fmt: skip
+    result = run(
+        "train",
+        tmp_path / "more.npz",
+        "-o",
+        new,
+        "--like",
+        work / "gesture.tkm",
+        "--seed",
+        3,
+        "--epochs",
+        20,
+        "--json",
+        "-q",
+    )
     assert result.exit_code == 0, result.output
     old, found = (load(path) for path in (work / "gesture.tkm", new))
     assert old.fingerprint() != found.fingerprint()
@@ -70,8 +82,7 @@ def test_kernels_of_signals_are_kept():
 def test_what_is_refused(work, tmp_path):
     """Options that the other model says, other inputs and other classes end before a training."""
     new, like = tmp_path / "new.tkm", ("--like", work / "gesture.tkm")
-    message = failed("train", work / "data.npz", "-o", new, *like, "--layout", "compact",
-                     status=2)  # fmt: skip
+    message = failed("train", work / "data.npz", "-o", new, *like, "--layout", "compact", status=2)
     assert "leave it out" in message
     X, y = blobs(40, 5)
     np.savez(tmp_path / "narrow.npz", X=X[:, 1:], y=y)

@@ -23,8 +23,18 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "all.npz", X=X, y=np.where(y == 0, "normal", "novel"))
     lines = [",".join(f"{value:.3f}" for value in row) for row in X[y == 0]]
     (folder / "normal.csv").write_text("a,b,c,d,e\n" + "\n".join(lines) + "\n")
-    result = run("train", folder / "normal.npz", "--one-class", "--false-alarms", "10%", "-t",
-                 "host", "-o", folder / "m.tkm", "--json")  # fmt: skip
+    result = run(
+        "train",
+        folder / "normal.npz",
+        "--one-class",
+        "--false-alarms",
+        "10%",
+        "-t",
+        "host",
+        "-o",
+        folder / "m.tkm",
+        "--json",
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["novelty"]["bound"] <= 0.1

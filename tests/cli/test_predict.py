@@ -41,8 +41,10 @@ def test_predict_table_and_csv(work, tmp_path):
 def test_wrong_number_of_features(work, tmp_path):
     """Data of another width are refused by predict and verify with both numbers."""
     np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)), y=np.arange(4))
-    for command in (("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
-                    ("verify", work / "gesture.tkm", "--data", tmp_path / "wide.npz")):  # fmt: skip
+    for command in (
+        ("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
+        ("verify", work / "gesture.tkm", "--data", tmp_path / "wide.npz"),
+    ):
         message = failed(*command)
         assert "7 inputs" in message
         assert "takes 5" in message

@@ -16,9 +16,22 @@ from tinykernel.papers import PaperClassifier
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.
 _FILES = {
-    "data", "model", "output", "label", "missing", "input_type", "test_size", "calibration_size",
-    "seed", "groups", "as_json", "quiet", "html", "markdown", "like",
-}  # fmt: skip
+    "data",
+    "model",
+    "output",
+    "label",
+    "missing",
+    "input_type",
+    "test_size",
+    "calibration_size",
+    "seed",
+    "groups",
+    "as_json",
+    "quiet",
+    "html",
+    "markdown",
+    "like",
+}
 # What chooses an estimator of its own in Python, `TernaryKernelNovelty`.
 _ESTIMATORS = {"one_class"}
 # Names that mean something else in one of the two.
@@ -29,15 +42,20 @@ _OTHERWISE = {
 }
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
-        tinykernel.train, tinykernel.TernaryKernelClassifier, tinykernel.TernaryKernelRegressor,
-        tinykernel.TernaryKernelNovelty, PaperClassifier, tinykernel.windows, tinykernel.calibrate,
+        tinykernel.train,
+        tinykernel.TernaryKernelClassifier,
+        tinykernel.TernaryKernelRegressor,
+        tinykernel.TernaryKernelNovelty,
+        PaperClassifier,
+        tinykernel.windows,
+        tinykernel.calibrate,
     ),
     "evaluate": (tinykernel.evaluate,),
     "report": (tinykernel.report, tinykernel.report_page),
     "bench": (tinykernel.bench,),
     "verify": (tinykernel.verify,),
     "export": (tinykernel.export,),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("command", _CALLED)

@@ -76,8 +76,11 @@ def test_a_model_remembers_how_its_recordings_were_cut(recorded):
     """The file says window, hop, rate and channels, and the integer model has the hop."""
     said = about(recorded / "m.tkm")["recordings"]
     assert (said["window"], said["hop"], said["rate"], said["channels"]) == (
-        32, 16, 50.0, ["ax", "ay"],
-    )  # fmt: skip
+        32,
+        16,
+        50.0,
+        ["ax", "ay"],
+    )
     assert (said["label"], said["mixed"]) == ("motion", "drop")
     assert load(recorded / "m.tkm").local.hop == 16
 
@@ -163,8 +166,14 @@ def test_predict_a_stream(recorded, tmp_path):
 def test_a_stream_of_a_model_that_refuses(recorded, tmp_path):
     """Every hop has a decision of its own, or "unknown", and how sure the model is."""
     model, zero = load(recorded / "m.tkm"), np.zeros(1)
-    never = Decision(np.full(1, 2**32 - 1, np.uint32), np.full(64, 9, np.uint8), 0, 1.0,
-                     zero.astype(np.uint32), zero + 0.5)  # fmt: skip
+    never = Decision(
+        np.full(1, 2**32 - 1, np.uint32),
+        np.full(64, 9, np.uint8),
+        0,
+        1.0,
+        zero.astype(np.uint32),
+        zero + 0.5,
+    )
     file, output = tmp_path / "m.tkm", tmp_path / "s.csv"
     save(replace(model, decision=never), file, about(recorded / "m.tkm"))
     stream = ("predict", file, "--stream", recorded / "rec" / "p1.csv")
@@ -219,8 +228,19 @@ def test_images_get_a_hint(tmp_path):
     options = ("-o", tmp_path / "m.tkm", "--epochs", 1, "--effort", "quick")
     plain = run("train", tmp_path / "i.npz", *options, "-p", 32)
     assert "hint: rows look like images; --image-shape 8x8 would" in plain.stderr
-    shaped = run("train", tmp_path / "i.npz", *options, "--image-shape", "8x8", "--n-kernels", 4,
-                 "--augment", "affine", "--augment", "shift:1")  # fmt: skip
+    shaped = run(
+        "train",
+        tmp_path / "i.npz",
+        *options,
+        "--image-shape",
+        "8x8",
+        "--n-kernels",
+        4,
+        "--augment",
+        "affine",
+        "--augment",
+        "shift:1",
+    )
     assert shaped.exit_code == 0, shaped.output
     assert "hint" not in shaped.stderr
     assert "kernels on images of 8 x 8, linear part of" in " ".join(shaped.stdout.split())
@@ -230,8 +250,10 @@ def test_columns_of_a_table(tmp_path):
     """A clock is refused unless it is asked for; the model finds its columns in the same file."""
     rng = np.random.default_rng(0)
     table = tmp_path / "t.csv"
-    rows = [f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}" for i, (x, y) in
-            enumerate(rng.normal(size=(40, 2)).tolist())]  # fmt: skip
+    rows = [
+        f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}"
+        for i, (x, y) in enumerate(rng.normal(size=(40, 2)).tolist())
+    ]
     write(table, rows, "time_ms,ax,ay,remark,label")
     options = ("-o", tmp_path / "m.tkm", "-p", 32, "--epochs", 1, "--effort", "quick", "-q")
     message = failed("train", table, "--drop", "remark", *options)
@@ -342,7 +364,8 @@ def test_options_of_tables_are_none_of_recordings(tmp_path, options, expected):
 )
 def test_bad_options(work, tmp_path, options, expected, status):
     """Options that do not fit to the data are refused before the training."""
-    message = failed("train", work / "data.npz", *options, "-o", tmp_path / "m.tkm", "-q",
-                     status=status)  # fmt: skip
+    message = failed(
+        "train", work / "data.npz", *options, "-o", tmp_path / "m.tkm", "-q", status=status
+    )
     assert expected in message
     assert not (tmp_path / "m.tkm").exists()

@@ -52,8 +52,20 @@ def test_train_calibrates_on_rows_kept_aside(data: Path, tmp_path: Path, suffix:
 def test_whole_groups_are_kept_aside(data: Path, tmp_path: Path) -> None:
     """With groups the promise is for new groups, and too few rows are refused before training."""
     output = tmp_path / "m.tkm"
-    result = run("train", data, "-o", output, "--reject-error", "0.3", "--groups", "group",
-                 "--calibration-size", 0.25, *QUICK, "--json")  # fmt: skip
+    result = run(
+        "train",
+        data,
+        "-o",
+        output,
+        "--reject-error",
+        "0.3",
+        "--groups",
+        "group",
+        "--calibration-size",
+        0.25,
+        *QUICK,
+        "--json",
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["calibration"]
     assert found["groups"] == 10

@@ -39,8 +39,20 @@ def test_page(work, tmp_path, require_tool):
     """--html and --markdown give the same accuracy as evaluate, on the same rows, and a status."""
     require_tool("matplotlib")
     page, data = tmp_path / "r.html", work / "data.npz"
-    command = ("report", work / "gesture.tkm", "-t", "cortex-m0plus,cortex-m4", "--compiler",
-               "none", "--quiet", "--html", page, "--markdown", "--data", data)  # fmt: skip
+    command = (
+        "report",
+        work / "gesture.tkm",
+        "-t",
+        "cortex-m0plus,cortex-m4",
+        "--compiler",
+        "none",
+        "--quiet",
+        "--html",
+        page,
+        "--markdown",
+        "--data",
+        data,
+    )
     result = run(*command)
     assert result.exit_code == 0, result.stderr
     judged = json.loads(run("evaluate", work / "gesture.tkm", data, "--json").stdout)

@@ -107,17 +107,40 @@ def test_options_reach_the_estimator(data, tmp_path):
     """Every option of the method ends up as the parameter of that name."""
     file = tmp_path / "m.pkl"
     result = run(
-        "train", data, "-o", file, *QUICK, "--groups", "group_train", "--validation", data,
-        "--patience", 2, "--noise", 0.3,
-        "--class-weight", "balanced", "--layout", "windows", "--sigma", 2, "--seed", 7,
-    )  # fmt: skip
+        "train",
+        data,
+        "-o",
+        file,
+        *QUICK,
+        "--groups",
+        "group_train",
+        "--validation",
+        data,
+        "--patience",
+        2,
+        "--noise",
+        0.3,
+        "--class-weight",
+        "balanced",
+        "--layout",
+        "windows",
+        "--sigma",
+        2,
+        "--seed",
+        7,
+    )
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
     expected = {
-        "n_components": 64, "epochs": 20, "effort": "quick", "patience": 2,
+        "n_components": 64,
+        "epochs": 20,
+        "effort": "quick",
+        "patience": 2,
         "layout": "windows",
-        "class_weight": "balanced", "sigma": 2.0, "random_state": 7,
-    }  # fmt: skip
+        "class_weight": "balanced",
+        "sigma": 2.0,
+        "random_state": 7,
+    }
     assert {name: found[name] for name in expected} == expected
     assert found["noise"] == 0.3
     assert load(file).history_["accuracy"].size >= 3
@@ -135,9 +158,16 @@ def test_groups_and_validation_are_used(data, tmp_path, monkeypatch):
     run("train", data, "-o", tmp_path / "m.tkm", "--groups", "group_train", *QUICK)
     table_with_groups(tmp_path)
     run(
-        "train", tmp_path / "t.csv", "-o", tmp_path / "m.tkm", "--groups", "who", *QUICK,
-        "--validation", tmp_path / "t.csv",
-    )  # fmt: skip
+        "train",
+        tmp_path / "t.csv",
+        "-o",
+        tmp_path / "m.tkm",
+        "--groups",
+        "who",
+        *QUICK,
+        "--validation",
+        tmp_path / "t.csv",
+    )
     (shape, named), (shape2, named2) = seen
     assert (shape, np.unique(named["groups"]).size) == ((120, 5), 6)
     assert "validation" not in named
@@ -173,8 +203,25 @@ def test_rows_are_predicted_in_batches():
 def test_paper(data, tmp_path, options):
     """--method paper takes seed, components, sigma and lambda, and a budget."""
     options = options or ("-p", 64)
-    result = run("train", data, "-o", tmp_path / "m.pkl", "--method", "paper", "--sigma", 1,
-                 "--lambda", 0.1, "--seed", 5, "-j", 1, "--json", "-q", *options)  # fmt: skip
+    result = run(
+        "train",
+        data,
+        "-o",
+        tmp_path / "m.pkl",
+        "--method",
+        "paper",
+        "--sigma",
+        1,
+        "--lambda",
+        0.1,
+        "--seed",
+        5,
+        "-j",
+        1,
+        "--json",
+        "-q",
+        *options,
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert (found["sigma"], found["regularization"], found["layout"]) == (1.0, 0.1, None)
@@ -313,9 +360,17 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     X, y = blobs(6000, 0)
     np.savez(tmp_path / "data.npz", X=X, y=y)
     running = process(
-        "train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 512, "--effort", "quick",
-        "--epochs", 5000,
-    )  # fmt: skip
+        "train",
+        tmp_path / "data.npz",
+        "-o",
+        tmp_path / "m.tkm",
+        "-p",
+        512,
+        "--effort",
+        "quick",
+        "--epochs",
+        5000,
+    )
     assert running.stderr is not None
     first = running.stderr.readline()
     assert first.startswith("training: "), first

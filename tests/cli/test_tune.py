@@ -14,16 +14,35 @@ from tinykernel import load
 from tinykernel.modelfile import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
-OPTIONS = ("--sizes", "3KB,4KB", "--folds", 2, "--epochs", 2, "--effort", "quick", "-t",
-           "cortex-m0plus")  # fmt: skip
+OPTIONS = (
+    "--sizes",
+    "3KB,4KB",
+    "--folds",
+    2,
+    "--epochs",
+    2,
+    "--effort",
+    "quick",
+    "-t",
+    "cortex-m0plus",
+)
 
 
 @pytest.fixture(scope="module")
 def tuned(work, tmp_path_factory):
     """A folder with best.tkm, curve.csv, its journal, and what the command printed as JSON."""
     folder = tmp_path_factory.mktemp("tune")
-    result = run("tune", work / "data.npz", *OPTIONS, "-o", folder / "best.tkm", "--csv",
-                 folder / "curve.csv", "--json", "-q")  # fmt: skip
+    result = run(
+        "tune",
+        work / "data.npz",
+        *OPTIONS,
+        "-o",
+        folder / "best.tkm",
+        "--csv",
+        folder / "curve.csv",
+        "--json",
+        "-q",
+    )
     assert result.exit_code == 0, result.output
     (folder / "out.json").write_text(result.stdout)
     return folder
@@ -132,8 +151,22 @@ def test_killed_on_a_dask_cluster_and_started_again(work, tmp_path, require_tool
 def test_groups_of_a_table(tmp_path):
     """--groups holds whole groups out; the options of train for tables are there."""
     table = table_with_groups(tmp_path)
-    result = run("tune", table, *OPTIONS, "--sizes", "3KB", "--groups", "who", "--drop", "a",
-                 "--journal", tmp_path / "j", "-o", tmp_path / "m.tkm", "-q")  # fmt: skip
+    result = run(
+        "tune",
+        table,
+        *OPTIONS,
+        "--sizes",
+        "3KB",
+        "--groups",
+        "who",
+        "--drop",
+        "a",
+        "--journal",
+        tmp_path / "j",
+        "-o",
+        tmp_path / "m.tkm",
+        "-q",
+    )
     assert result.exit_code == 0, result.output
     assert load(tmp_path / "m.tkm").n_features == 4
     trial = json.loads((tmp_path / "j" / "trial-3072-0.json").read_text().splitlines()[0])
@@ -142,8 +175,18 @@ def test_groups_of_a_table(tmp_path):
 
 def test_a_short_time_says_so(work, tmp_path):
     """Where no size was finished in time there is one line, and what is finished is kept."""
-    command = ("tune", work / "data.npz", *OPTIONS, "--max-time", "0.001s", "-q", "-j", 1, "-o",
-               tmp_path / "m.tkm")  # fmt: skip
+    command = (
+        "tune",
+        work / "data.npz",
+        *OPTIONS,
+        "--max-time",
+        "0.001s",
+        "-q",
+        "-j",
+        1,
+        "-o",
+        tmp_path / "m.tkm",
+    )
     message = failed(*command)
     assert "the time was up before any size had a model" in message
     assert [path.name for path in tmp_path.iterdir()] == ["data.tune"]

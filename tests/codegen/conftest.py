@@ -17,8 +17,13 @@ def platformio_offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     package.mkdir(parents=True)
     (package / "scons.py").write_text("import SCons.Script\n\nSCons.Script.main()\n")
     (package / "package.json").write_text(json.dumps({"name": "tool-scons", "version": SCONS}))
-    spec = {"owner": "platformio", "id": None, "name": "tool-scons", "requirements": None,
-            "uri": None}  # fmt: skip
+    spec = {
+        "owner": "platformio",
+        "id": None,
+        "name": "tool-scons",
+        "requirements": None,
+        "uri": None,
+    }
     description = {"type": "tool", "name": "tool-scons", "version": SCONS, "spec": spec}
     (package / ".piopm").write_text(json.dumps(description))
     (package / ".piokeep").write_text("")

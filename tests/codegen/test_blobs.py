@@ -46,9 +46,17 @@ from tinykernel.model.integer import IntegerModel
 def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
     """Return what training makes by default."""
     model = random_model(
-        seed, n_features=40, diagonal_kind="int4", windows="half turns", one_scale=True,
-        zero_weights=False, n_blocks=n_blocks, n_classes=3, permutation="orbit", raw_dtype="int16",
-    )  # fmt: skip
+        seed,
+        n_features=40,
+        diagonal_kind="int4",
+        windows="half turns",
+        one_scale=True,
+        zero_weights=False,
+        n_blocks=n_blocks,
+        n_classes=3,
+        permutation="orbit",
+        raw_dtype="int16",
+    )
     starts = np.where(np.nonzero(model.row_kept)[1] % 2 == 0, 64, 128)
     return replace(model, start=starts.astype(np.uint8))
 
@@ -58,11 +66,16 @@ def decided(seed: int) -> IntegerModel:
     model = random_model(seed, n_features=30, n_classes=3, shared_scaler=True, kept="tail")
     least = np.array([seed, 100 * seed, 7], np.uint32)
     decision = Decision(
-        least, np.arange(64, dtype=np.uint8), 5 + seed % 3, 1.0, np.zeros(1, np.uint32),
-        np.full(1, 0.5), novelty_threshold=400 * seed,
+        least,
+        np.arange(64, dtype=np.uint8),
+        5 + seed % 3,
+        1.0,
+        np.zeros(1, np.uint32),
+        np.full(1, 0.5),
+        novelty_threshold=400 * seed,
         prototypes=np.random.default_rng(seed).integers(-8, 8, (2, 30)).astype(np.int8),
         margin_line=(1000 * seed, 3, seed % 32),
-    )  # fmt: skip
+    )
     return replace(with_linear(model, seed, 4), decision=decision)
 
 
@@ -73,14 +86,26 @@ def signal(seed: int) -> IntegerModel:
 
 def image(seed: int) -> IntegerModel:
     """Return a model of images."""
-    stage = random_stage(seed, height=8, width=8, average=1, size=(3, 3), padding=1, n_kernels=8,
-                         cells=(2, 4), level_bits=3)  # fmt: skip
+    stage = random_stage(
+        seed,
+        height=8,
+        width=8,
+        average=1,
+        size=(3, 3),
+        padding=1,
+        n_kernels=8,
+        cells=(2, 4),
+        level_bits=3,
+    )
     return local_model(stage, seed, weight_bits=4, n_classes=3)
 
 
 KINDS: dict[str, Callable[[int], IntegerModel]] = {
-    "compact": compact, "decided": decided, "signal": signal, "image": image,
-}  # fmt: skip
+    "compact": compact,
+    "decided": decided,
+    "signal": signal,
+    "image": image,
+}
 
 
 def pair(kind: str) -> tuple[IntegerModel, IntegerModel]:
@@ -200,16 +225,21 @@ def test_what_is_opened_and_what_is_refused(
     raw = random_raw(first, 1, 5)
     types = {"float32": "float", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t"}
     text = MAIN.format(
-        rows=len(raw), inputs=rows_of(raw, types[first.raw_dtype]),
-        first=rows_of(first.scores(raw), "int32_t"), second=rows_of(second.scores(raw), "int32_t"),
-    )  # fmt: skip
+        rows=len(raw),
+        inputs=rows_of(raw, types[first.raw_dtype]),
+        first=rows_of(first.scores(raw), "int32_t"),
+        second=rows_of(second.scores(raw), "int32_t"),
+    )
     (tmp_path / "main.c").write_text(text)
     sources = [tmp_path / "main.c", tmp_path / "src" / "first.c"]
     sources += [tmp_path / "blob" / f"{name}_blob.c" for name in ("second", "third")]
     program = build(
-        Platform(host_toolchain([require_tool("gcc")])), sources, tmp_path, include=include,
+        Platform(host_toolchain([require_tool("gcc")])),
+        sources,
+        tmp_path,
+        include=include,
         flags=["-std=c99", "-O1", "-g", "-fsanitize=address,undefined"],
-    )  # fmt: skip
+    )
     assert subprocess.run([str(program.path)]).returncode == 0
 
 
@@ -221,8 +251,11 @@ def test_scores_on_cores(
 ) -> None:
     """Behind a pointer the tables are the same: every core gives the scores of Python."""
     arm = core.startswith("cortex")
-    for tool in (("arm-none-eabi-gcc", "qemu-system-arm") if arm
-                 else ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")):  # fmt: skip
+    for tool in (
+        ("arm-none-eabi-gcc", "qemu-system-arm")
+        if arm
+        else ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")
+    ):
         require_tool(tool)
     model = KINDS[kind](1)
     platform = find_platforms(find_target(core), "qemu")[0]
@@ -260,16 +293,28 @@ def test_a_second_model_shares_the_code(tmp_path: Path, require_tool: Callable[[
     sizes = []
     for name in ("ONE", "TWO"):
         elf = tmp_path / f"{name}.elf"
-        command = [gcc, "-mcpu=cortex-m4", "-mthumb", "-Os", "-std=c99", f"-D{name}",
-                   "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-nostartfiles",
-                   "-Wl,-e,main", "--specs=nosys.specs"]  # fmt: skip
+        command = [
+            gcc,
+            "-mcpu=cortex-m4",
+            "-mthumb",
+            "-Os",
+            "-std=c99",
+            f"-D{name}",
+            "-ffunction-sections",
+            "-fdata-sections",
+            "-Wl,--gc-sections",
+            "-nostartfiles",
+            "-Wl,-e,main",
+            "--specs=nosys.specs",
+        ]
         command += [f"-I{path}" for path in include]
         command += [
             str(tmp_path / path) for path in ("main.c", "src/first.c", "blob/second_blob.c")
         ]
         subprocess.run([*command, "-o", str(elf)], check=True)
-        said = subprocess.run([gcc.replace("gcc", "size"), str(elf)], check=True,
-                              capture_output=True, text=True).stdout  # fmt: skip
+        said = subprocess.run(
+            [gcc.replace("gcc", "size"), str(elf)], check=True, capture_output=True, text=True
+        ).stdout
         sizes.append(int(said.splitlines()[1].split()[0]))
     assert 0 <= sizes[1] - sizes[0] - len(blob_bytes(second)) <= 100
 
@@ -282,8 +327,9 @@ def test_is_valid_cpp_without_warnings(tmp_path: Path, require_tool: Callable[[s
         path = str(tmp_path / source)
         subprocess.run([require_tool("gcc"), *WARNING_FLAGS, *flags, path], check=True)
         plain = [flag for flag in WARNING_FLAGS if not flag.startswith("-std")]
-        subprocess.run([require_tool("g++"), "-std=c++17", "-x", "c++", *plain, *flags, path],
-                       check=True)  # fmt: skip
+        subprocess.run(
+            [require_tool("g++"), "-std=c++17", "-x", "c++", *plain, *flags, path], check=True
+        )
 
 
 def test_the_difference_has_a_name() -> None:
@@ -303,9 +349,11 @@ def test_an_export_as_data(tmp_path: Path) -> None:
     for folder in ("lib", "blob"):
         assert audit(tmp_path / folder, model).passes()
         assert audit(tmp_path / folder, compact(2)).generated
-    for options, message in (({"as_data": True}, "leave --as-data out"),
-                             ({"ci": "github"}, "leave --ci out"),
-                             ({"vectors": np.zeros((1, 40))}, "leave rows")):  # fmt: skip
+    for options, message in (
+        ({"as_data": True}, "leave --as-data out"),
+        ({"ci": "github"}, "leave --ci out"),
+        ({"vectors": np.zeros((1, 40))}, "leave rows"),
+    ):
         with pytest.raises(TinykernelError, match=message):
             export(model, None, tmp_path / "no", name="first", format="blob", **options)
     assert not (tmp_path / "no").exists()

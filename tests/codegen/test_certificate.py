@@ -73,10 +73,13 @@ def test_checker_stands_alone(tmp_path, whole):
         name
         for node in ast.walk(ast.parse(CHECKER.read_text()))
         for name in (
-            [alias.name for alias in node.names] if isinstance(node, ast.Import) else
-            [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
         )
-    ]  # fmt: skip
+    ]
     assert set(names) == {"hashlib", "json", "numpy", "pathlib", "re", "sys"}
     proof, text = whole
     (tmp_path / "p.json").write_text(json.dumps(proof))
@@ -92,12 +95,23 @@ def test_checker_stands_alone(tmp_path, whole):
 def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     """Every layout of tables, local stages and linear parts; the single file is the same C."""
     more = {
-        "half turns": {"windows": "half turns", "zero_weights": False, "kept": "tail",
-                       "one_scale": True, "permutation": "orbit", "diagonal_kind": "sign"},
-        "levels": {"windows": "phases", "kept": "few", "n_blocks": 5, "permutation": "stored",
-                   "diagonal_kind": "int4"},
+        "half turns": {
+            "windows": "half turns",
+            "zero_weights": False,
+            "kept": "tail",
+            "one_scale": True,
+            "permutation": "orbit",
+            "diagonal_kind": "sign",
+        },
+        "levels": {
+            "windows": "phases",
+            "kept": "few",
+            "n_blocks": 5,
+            "permutation": "stored",
+            "diagonal_kind": "int4",
+        },
         "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},
-    }  # fmt: skip
+    }
     if name in ALL:
         model = ALL[name]()
     elif name in ONE_CLASS:
@@ -116,17 +130,25 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
 def test_wrong_files_were_tracebacks(whole, tmp_path):
     """Without arguments there is a line of usage; a file that is not what it should be has one."""
     proof, text = whole
-    files = {"p.json": json.dumps(proof).encode(), "m.c": text.encode(), "list.json": b"[]",
-             "bytes.json": b"\xff\xfe", "empty.c": b"int x;\n"}  # fmt: skip
+    files = {
+        "p.json": json.dumps(proof).encode(),
+        "m.c": text.encode(),
+        "list.json": b"[]",
+        "bytes.json": b"\xff\xfe",
+        "empty.c": b"int x;\n",
+    }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     for arguments, said in (
-        ((), "usage: "), (("p.json",), "usage: "), (("none.json", "m.c"), "refused: none.json: "),
-        (("p.json", "none.c"), "refused: none.c: "), (("m.c", "m.c"), "refused: m.c is no JSON"),
+        ((), "usage: "),
+        (("p.json",), "usage: "),
+        (("none.json", "m.c"), "refused: none.json: "),
+        (("p.json", "none.c"), "refused: none.c: "),
+        (("m.c", "m.c"), "refused: m.c is no JSON"),
         (("bytes.json", "m.c"), "refused: bytes.json: no text"),
         (("list.json", "m.c"), "refused: list.json is no proof"),
         (("p.json", "empty.c"), "refused: empty.c is no exported C"),
-    ):  # fmt: skip
+    ):
         command = [sys.executable, "-I", str(CHECKER), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode != 0
@@ -161,8 +183,17 @@ def _changed(text: str, table: str, place: int = 0) -> str:
     return text[: begin + entry.start()] + new + text[begin + entry.end() :]
 
 
-TABLES = ["tk_signs", "tk_diagonal", "tk_windows", "tk_weights", "tk_gains", "tk_biases",
-          "tk_linear", "tk_linear_gains", "tk_offsets"]  # fmt: skip
+TABLES = [
+    "tk_signs",
+    "tk_diagonal",
+    "tk_windows",
+    "tk_weights",
+    "tk_gains",
+    "tk_biases",
+    "tk_linear",
+    "tk_linear_gains",
+    "tk_offsets",
+]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -178,13 +209,26 @@ EDITS = {
     "a halving left out": ("TK_HALVE_SECOND +0x\\w+u", "TK_HALVE_SECOND 0x1u"),
     "one more halving": ("TK_HALVE_FIRST +0x\\w+u", "TK_HALVE_FIRST 0x8u"),
     "width of inputs": ("TK_INPUT_BITS +8", "TK_INPUT_BITS 16"),
-    "order of values": ("TK_PERMUTATION +0", "TK_PERMUTATION 1\n#define TK_ORBIT_MULTIPLIER 5u\n"
-                        "#define TK_ORBIT_INCREMENT 3u"),
-}  # fmt: skip
+    "order of values": (
+        "TK_PERMUTATION +0",
+        "TK_PERMUTATION 1\n#define TK_ORBIT_MULTIPLIER 5u\n#define TK_ORBIT_INCREMENT 3u",
+    ),
+}
 
 
-@pytest.mark.parametrize("edit", [*EDITS, "tk_diagonal", "tk_signs", "tk_weights", "tk_gains",
-                                  "tk_biases", "tk_linear", "tk_linear_gains"])  # fmt: skip
+@pytest.mark.parametrize(
+    "edit",
+    [
+        *EDITS,
+        "tk_diagonal",
+        "tk_signs",
+        "tk_weights",
+        "tk_gains",
+        "tk_biases",
+        "tk_linear",
+        "tk_linear_gains",
+    ],
+)
 def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole, tmp_path):
     """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""
     proof, text = whole
@@ -245,8 +289,15 @@ def test_proof_of_another_model_is_refused(checker, whole, tmp_path):
 
 def test_inspect_writes_the_proof(checker, tmp_path, capsys):
     """--proof writes the file and says what checks it; an image model of 784 inputs."""
-    model = random_model(1, n_features=784, n_blocks=2, n_classes=10, permutation="orbit",
-                         diagonal_kind="sign", zero_weights=False)  # fmt: skip
+    model = random_model(
+        1,
+        n_features=784,
+        n_blocks=2,
+        n_classes=10,
+        permutation="orbit",
+        diagonal_kind="sign",
+        zero_weights=False,
+    )
     save(model, tmp_path / "m.tkm")
     result = run("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
     assert result.exit_code == 0, result.output

@@ -80,8 +80,10 @@ def test_model_and_runtime_lie_in_one_place(library: Path) -> None:
     runtime = {path.name for path in (resources.folder("firmware") / "tinykernel/src").iterdir()}
     assert sources == runtime | {"gesture.h", "gesture.c", "gesture_field.h"}
     assert {path.name for path in (library / "examples").iterdir()} == {
-        "SelfTest", "esp_idf", "zephyr",
-    }  # fmt: skip
+        "SelfTest",
+        "esp_idf",
+        "zephyr",
+    }
     assert (library / "LICENSE").read_text().lstrip().startswith("Apache License")
 
 
@@ -144,8 +146,18 @@ def test_cmake_on_this_computer(
     folder = write_library(tmp_path / name, name)
     flags = " ".join(WARNINGS)
     build = tmp_path / "build"
-    run(["cmake", "-S", folder, "-B", build, f"-DCMAKE_C_COMPILER={require_tool(compiler)}",
-         f"-DCMAKE_C_FLAGS={flags}"], tmp_path)  # fmt: skip
+    run(
+        [
+            "cmake",
+            "-S",
+            folder,
+            "-B",
+            build,
+            f"-DCMAKE_C_COMPILER={require_tool(compiler)}",
+            f"-DCMAKE_C_FLAGS={flags}",
+        ],
+        tmp_path,
+    )
     run(["cmake", "--build", build], tmp_path)
     assert "PASS: 8 vectors" in ctest(build)
 
@@ -218,16 +230,31 @@ def test_single_source_needs_nothing_else(
     whole = write_library(tmp_path / "whole", name)
     folder = write_library(tmp_path / "single", name, "single")
     assert {path.name for path in folder.iterdir()} == {
-        f"{name}.h", f"{name}.c", f"{name}_field.h", "LICENSE", "manifest.json",
-    }  # fmt: skip
+        f"{name}.h",
+        f"{name}.c",
+        f"{name}_field.h",
+        "LICENSE",
+        "manifest.json",
+    }
     source = (folder / f"{name}.c").read_text()
     assert re.findall(r'#include "(.+)"', source) == [f"{name}.h"]
     assert source.count("SPDX-License-Identifier") == 1
     selftest = [whole / "test" / "main.c", whole / f"examples/SelfTest/{name}_selftest.c"]
     program = tmp_path / "program"
-    run([require_tool("gcc"), "-std=c99", *WARNINGS, f"-I{folder}",
-         f"-I{whole / 'examples/SelfTest'}", folder / f"{name}.c", *selftest, "-o", program],
-        tmp_path)  # fmt: skip
+    run(
+        [
+            require_tool("gcc"),
+            "-std=c99",
+            *WARNINGS,
+            f"-I{folder}",
+            f"-I{whole / 'examples/SelfTest'}",
+            folder / f"{name}.c",
+            *selftest,
+            "-o",
+            program,
+        ],
+        tmp_path,
+    )
     assert "PASS: 8 vectors" in run([program], tmp_path)
 
 
@@ -236,8 +263,14 @@ def test_arduino_sketch_on_this_computer(
 ) -> None:
     """The example compiles as Arduino compiles it, and its sketch runs the self-test."""
     boards = resources.folder("firmware") / "boards"
-    program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"), [],
-                      [boards / "host" / "start.c"])  # fmt: skip
+    program = arduino(
+        library,
+        tmp_path,
+        require_tool("gcc"),
+        require_tool("g++"),
+        [],
+        [boards / "host" / "start.c"],
+    )
     printed = run([program], tmp_path)
     assert PASS in printed
     assert "TIME: one inference takes" in printed
@@ -257,12 +290,30 @@ def test_arduino_sketch_on_a_microcontroller(
     ):
         script = script.replace(f"@{word}@", hex(value))
     (tmp_path / "board.ld").write_text(script)
-    flags = [*find_target("cortex-m4").compilers[0].flags, "-ffunction-sections", "-nostartfiles",
-             "-Wl,--gc-sections", "-T", str(tmp_path / "board.ld")]  # fmt: skip
+    flags = [
+        *find_target("cortex-m4").compilers[0].flags,
+        "-ffunction-sections",
+        "-nostartfiles",
+        "-Wl,--gc-sections",
+        "-T",
+        str(tmp_path / "board.ld"),
+    ]
     program = arduino(library, tmp_path, gcc, gxx, flags, [boards / "arm" / "start.c"])
-    printed = run([*row.qemu, "-nographic", "-monitor", "none", "-serial", "none",
-                   "-semihosting-config", "enable=on,target=native", "-kernel", program],
-                  tmp_path)  # fmt: skip
+    printed = run(
+        [
+            *row.qemu,
+            "-nographic",
+            "-monitor",
+            "none",
+            "-serial",
+            "none",
+            "-semihosting-config",
+            "enable=on,target=native",
+            "-kernel",
+            program,
+        ],
+        tmp_path,
+    )
     assert PASS in printed
 
 
@@ -272,9 +323,15 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     assert model.local is not None
     library = tmp_path / "motion"
     export(model, None, library, name="motion", format="library")
-    program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"), [],
-                      [resources.folder("firmware") / "boards" / "host" / "start.c"],
-                      library / "examples" / "Stream")  # fmt: skip
+    program = arduino(
+        library,
+        tmp_path,
+        require_tool("gcc"),
+        require_tool("g++"),
+        [],
+        [resources.folder("firmware") / "boards" / "host" / "start.c"],
+        library / "examples" / "Stream",
+    )
     printed = run([program], tmp_path).split()
     samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
     windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.local.hop)]
@@ -282,9 +339,14 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
 
 
 def arduino(
-    library: Path, folder: Path, gcc: str, gxx: str, flags: list[str], start: list[Path],
+    library: Path,
+    folder: Path,
+    gcc: str,
+    gxx: str,
+    flags: list[str],
+    start: list[Path],
     sketch: Path | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Build a sketch, SelfTest by default, as Arduino does: Arduino.h before the sketch, then all C
     of its folder and of src/ of the library; return the program."""
     sketch = sketch or library / "examples" / "SelfTest"
@@ -299,10 +361,24 @@ def arduino(
         run([gcc, *compile_only, *strict, source, "-o", objects[-1]], folder)
     plus = [gxx, *compile_only, "-std=gnu++11", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra"]
     run([*plus, OFFLINE / "arduino" / "arduino.cpp", "-o", folder / "core.o"], folder)
-    run([*plus, "-Werror", "-include", "Arduino.h", "-x", "c++", sketch / f"{sketch.name}.ino",
-         "-o", folder / "sketch.o"], folder)  # fmt: skip
-    run([gxx, *flags, *objects, folder / "core.o", folder / "sketch.o", "-o", folder / "program"],
-        folder)  # fmt: skip
+    run(
+        [
+            *plus,
+            "-Werror",
+            "-include",
+            "Arduino.h",
+            "-x",
+            "c++",
+            sketch / f"{sketch.name}.ino",
+            "-o",
+            folder / "sketch.o",
+        ],
+        folder,
+    )
+    run(
+        [gxx, *flags, *objects, folder / "core.o", folder / "sketch.o", "-o", folder / "program"],
+        folder,
+    )
     return folder / "program"
 
 
@@ -340,10 +416,26 @@ def test_esp_idf_component_is_packed(
     library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """The tool of Espressif's registry accepts the manifest and packs what belongs to it."""
-    run([require_tool("compote"), "component", "pack", "--name", "gesture", "--dest-dir",
-         tmp_path / "dist"], library)  # fmt: skip
+    run(
+        [
+            require_tool("compote"),
+            "component",
+            "pack",
+            "--name",
+            "gesture",
+            "--dest-dir",
+            tmp_path / "dist",
+        ],
+        library,
+    )
     assert list((tmp_path / "dist").glob("gesture_*.tgz"))
     (packed,) = (path for path in (tmp_path / "dist").iterdir() if path.is_dir())
-    for file in ("src/gesture.c", "src/tk_predict.h", "LICENSE", "examples/esp_idf/main/main.c",
-                 "examples/SelfTest/gesture_selftest.c", "idf_component.yml"):  # fmt: skip
+    for file in (
+        "src/gesture.c",
+        "src/tk_predict.h",
+        "LICENSE",
+        "examples/esp_idf/main/main.c",
+        "examples/SelfTest/gesture_selftest.c",
+        "idf_component.yml",
+    ):
         assert (packed / file).is_file(), file

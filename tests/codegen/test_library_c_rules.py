@@ -14,21 +14,39 @@ from tests.sessions import ROOT
 from tinykernel.codegen.projects import export
 
 # cppcheck reads no headers of the system; a Cortex-M4 besides the plain C of the other cores.
-COMMON = ["--addon=misra", "--quiet", "--language=c", "--std=c99", "--platform=unix32",
-          "-DINT_MAX=2147483647", "--suppress=missingIncludeSystem"]  # fmt: skip
+COMMON = [
+    "--addon=misra",
+    "--quiet",
+    "--language=c",
+    "--std=c99",
+    "--platform=unix32",
+    "-DINT_MAX=2147483647",
+    "--suppress=missingIncludeSystem",
+]
 CORES = {
     "plain": ["-U__GNUC__"],
-    "cortex-m4": [f"-D{name}" for name in ("__GNUC__=12", "__OPTIMIZE__", "__thumb__", "__thumb2__",
-                                           "__ARM_FEATURE_SIMD32", "__ARM_FEATURE_DSP")],
-}  # fmt: skip
+    "cortex-m4": [
+        f"-D{name}"
+        for name in (
+            "__GNUC__=12",
+            "__OPTIMIZE__",
+            "__thumb__",
+            "__thumb2__",
+            "__ARM_FEATURE_SIMD32",
+            "__ARM_FEATURE_DSP",
+        )
+    ],
+}
 
 
 def reported(source: Path, *options: str) -> set[str]:
     """Return the rules that the add-on reports for a source."""
     done = subprocess.run(
         ["cppcheck", *COMMON, *options, f"-I{source.parent}", str(source)],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert "#error" not in done.stderr, done.stderr
     return set(re.findall(r"\[misra-c2012-([\d.]+)\]", done.stderr))

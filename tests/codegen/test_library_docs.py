@@ -72,8 +72,11 @@ def test_commands_that_are_not_run_are_said_to_be_so(page: str) -> None:
     """A reader knows which commands a test has run; every page is known here."""
     assert {path.stem for path in PAGES.glob("*.md")} == set(NOT_RUN)
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
-    shown = {shlex.split(line)[0] for block in blocks(PAGES / f"{page}.md", "sh")
-             for line in block.text.splitlines()}  # fmt: skip
+    shown = {
+        shlex.split(line)[0]
+        for block in blocks(PAGES / f"{page}.md", "sh")
+        for line in block.text.splitlines()
+    }
     assert shown == NOT_RUN[page]
     _, _, checked = text.partition("## What is checked")
     assert checked
@@ -128,8 +131,15 @@ def test_arduino_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> Non
     """The sketch of the page compiles with the library as Arduino compiles it, and runs."""
     follow("arduino", tmp_path)
     boards = resources.folder("firmware") / "boards"
-    program = arduino(tmp_path / "gesture", tmp_path, require_tool("gcc"), require_tool("g++"), [],
-                      [boards / "host" / "start.c"], tmp_path / "Demo")  # fmt: skip
+    program = arduino(
+        tmp_path / "gesture",
+        tmp_path,
+        require_tool("gcc"),
+        require_tool("g++"),
+        [],
+        [boards / "host" / "start.c"],
+        tmp_path / "Demo",
+    )
     assert run([program], tmp_path).isdigit()
 
 

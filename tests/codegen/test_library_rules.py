@@ -22,11 +22,33 @@ from tinykernel.codegen.projects import export
 
 NAMES = ["gesture", "a_name_of_forty_letters_is_the_longest_o"]
 SEMVER = r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?"
-CATEGORIES = {"Display", "Communication", "Signal Input/Output", "Sensors", "Device Control",
-              "Timing", "Data Storage", "Data Processing", "Other"}  # fmt: skip
-FIELDS = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url",
-          "architectures", "depends", "dot_a_linkage", "includes", "precompiled",
-          "ldflags"}  # fmt: skip
+CATEGORIES = {
+    "Display",
+    "Communication",
+    "Signal Input/Output",
+    "Sensors",
+    "Device Control",
+    "Timing",
+    "Data Storage",
+    "Data Processing",
+    "Other",
+}
+FIELDS = {
+    "name",
+    "version",
+    "author",
+    "maintainer",
+    "sentence",
+    "paragraph",
+    "category",
+    "url",
+    "architectures",
+    "depends",
+    "dot_a_linkage",
+    "includes",
+    "precompiled",
+    "ldflags",
+}
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -197,11 +219,21 @@ MANY = 1000
 XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 PACK = {
     "package": Element(
-        required={"schemaVersion": r"1\.[0-7]\.\d+",
-                  f"{XSI}noNamespaceSchemaLocation": r"PACK\.xsd"},
-        children={"name": (1, 1), "vendor": (1, 1), "description": (1, 1), "url": (1, 1),
-                  "releases": (1, 1), "license": (0, 1), "requirements": (0, 1),
-                  "keywords": (0, 1), "components": (0, 1)},
+        required={
+            "schemaVersion": r"1\.[0-7]\.\d+",
+            f"{XSI}noNamespaceSchemaLocation": r"PACK\.xsd",
+        },
+        children={
+            "name": (1, 1),
+            "vendor": (1, 1),
+            "description": (1, 1),
+            "url": (1, 1),
+            "releases": (1, 1),
+            "license": (0, 1),
+            "requirements": (0, 1),
+            "keywords": (0, 1),
+            "components": (0, 1),
+        },
     ),
     "name": Element(RESTRICTED),
     "vendor": Element(RESTRICTED),
@@ -217,15 +249,20 @@ PACK = {
     "keyword": Element(TEXT),
     "components": Element(children={"component": (1, MANY)}),
     "component": Element(
-        required={"Cclass": COMPONENT_PART, "Cgroup": COMPONENT_PART,
-                  "Cversion": COMPONENT_VERSION},
-        optional={"Cvendor": r"[A-Za-z0-9][A-Za-z0-9\-\s]{1,31}",
-                  "Csub": r"[A-Za-z0-9][A-Za-z0-9_+():/\- .]{0,31}"},
+        required={
+            "Cclass": COMPONENT_PART,
+            "Cgroup": COMPONENT_PART,
+            "Cversion": COMPONENT_VERSION,
+        },
+        optional={
+            "Cvendor": r"[A-Za-z0-9][A-Za-z0-9\-\s]{1,31}",
+            "Csub": r"[A-Za-z0-9][A-Za-z0-9_+():/\- .]{0,31}",
+        },
         children={"description": (1, 1), "files": (1, 1)},
     ),
     "files": Element(children={"file": (1, MANY)}),
     "file": Element(required={"category": FILE_CATEGORIES, "name": TEXT}),
-}  # fmt: skip
+}
 
 
 def pack_faults(node: ElementTree.Element) -> list[str]:

@@ -101,11 +101,12 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
     fields = [
         values
         for macro, values in (
-            ("TK_SCALE(block)", model.scale), ("TK_EVEN_START", model.start),
+            ("TK_SCALE(block)", model.scale),
+            ("TK_EVEN_START", model.start),
             ("TK_WIDTH", model.width),
         )
         if macro not in macros
-    ]  # fmt: skip
+    ]
     windows = np.zeros((int(packed.n_words.sum()), 8, 0, 4), dtype=np.uint8)
     if fields:
         windows = _table(packed, "tk_windows").astype("<u4").view(np.uint8)
@@ -171,8 +172,14 @@ def test_one_literal_for_equal_scaler_values() -> None:
 
 def test_compact_format_is_a_byte_and_a_half_a_row() -> None:
     """4-bit factors, a scale a block, windows without numbers: what is left are the weights."""
-    options = {"n_features": 200, "n_blocks": 4, "n_classes": 8, "diagonal_kind": "int4",
-               "one_scale": True, "zero_weights": False}  # fmt: skip
+    options = {
+        "n_features": 200,
+        "n_blocks": 4,
+        "n_classes": 8,
+        "diagonal_kind": "int4",
+        "one_scale": True,
+        "zero_weights": False,
+    }
     packed = pack(random_model(5, windows="half turns", **options))
     sizes = packed.table_bytes()
     assert sizes["transform"] == 1024 // 2
@@ -183,8 +190,13 @@ def test_compact_format_is_a_byte_and_a_half_a_row() -> None:
 
 def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
     """Masks of many outputs for a few dropped rows would be larger than a table of widths."""
-    options = {"n_features": 20, "n_blocks": 1, "zero_weights": False, "windows": "phases",
-               "one_scale": True}  # fmt: skip
+    options = {
+        "n_features": 20,
+        "n_blocks": 1,
+        "zero_weights": False,
+        "windows": "phases",
+        "one_scale": True,
+    }
     model = random_model(5, n_classes=40, **options)
     kept = model.row_kept.copy()
     kept[0, 5] = False

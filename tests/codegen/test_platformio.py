@@ -39,9 +39,14 @@ def pio(
 
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [program, *arguments], cwd=folder, env=environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=900,
-        )  # fmt: skip
+            [program, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=900,
+        )
 
     return run
 
@@ -69,11 +74,21 @@ def offline_project(folder: Path, target: str, framework: str, family: str, mach
     emulated(folder, family, machine)
     row = MACHINES[machine]
     ini = folder / "platformio.ini"
-    text = re.sub(r"(?m)^platform = .*$", "platform = symlink://./platform_offline",
-                  ini.read_text(), count=1)  # fmt: skip
-    command = [*row.qemu, "-nographic", "-monitor", "none", "-serial", "none",
-               "-semihosting-config", "enable=on,target=native", "-kernel",
-               "${platformio.build_dir}/${this.__env__}/firmware.elf"]  # fmt: skip
+    text = re.sub(
+        r"(?m)^platform = .*$", "platform = symlink://./platform_offline", ini.read_text(), count=1
+    )
+    command = [
+        *row.qemu,
+        "-nographic",
+        "-monitor",
+        "none",
+        "-serial",
+        "none",
+        "-semihosting-config",
+        "enable=on,target=native",
+        "-kernel",
+        "${platformio.build_dir}/${this.__env__}/firmware.elf",
+    ]
     lines = "".join(f"\n    {word}" for word in command)
     marker = "test_build_src = yes\n"
     assert marker in text
@@ -82,9 +97,14 @@ def offline_project(folder: Path, target: str, framework: str, family: str, mach
 
 @pytest.mark.parametrize(("target", "framework", "family", "machine"), PROJECTS)
 def test_built_and_tested_by_platformio(
-    target: str, framework: str, family: str, machine: str, tmp_path: Path,
-    pio: Callable[..., subprocess.CompletedProcess[str]], require_tool: Callable[[str], Any],
-) -> None:  # fmt: skip
+    target: str,
+    framework: str,
+    family: str,
+    machine: str,
+    tmp_path: Path,
+    pio: Callable[..., subprocess.CompletedProcess[str]],
+    require_tool: Callable[[str], Any],
+) -> None:
     """`pio run` builds the project and `pio test` passes; with a wrong table it fails."""
     gcc = "arm-none-eabi" if family == "arm" else "riscv64-unknown-elf"
     require_tool(f"{gcc}-gcc")

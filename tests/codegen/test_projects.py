@@ -52,11 +52,21 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     """Every target and framework has an entry point, a board file and what its build needs."""
     files = render_project(model, target, framework=framework, name="gesture")
     language = "cpp" if framework == "arduino" else "c"
-    wanted = {f"src/main.{language}", f"src/tk_board.{language}", "src/tk_selftest.c",
-              "src/gesture_selftest.c", "include/gesture_selftest.h", "include/gesture_vectors.h",
-              "README.md", "platformio.ini", "lib/gesture/library.json",
-              "lib/gesture/src/gesture.h", "lib/gesture/src/gesture.c",
-              "test/test_custom_runner.py", "test/test_selftest/test_selftest.c"}  # fmt: skip
+    wanted = {
+        f"src/main.{language}",
+        f"src/tk_board.{language}",
+        "src/tk_selftest.c",
+        "src/gesture_selftest.c",
+        "include/gesture_selftest.h",
+        "include/gesture_vectors.h",
+        "README.md",
+        "platformio.ini",
+        "lib/gesture/library.json",
+        "lib/gesture/src/gesture.h",
+        "lib/gesture/src/gesture.c",
+        "test/test_custom_runner.py",
+        "test/test_selftest/test_selftest.c",
+    }
     wanted |= {"CMakeLists.txt", "src/CMakeLists.txt"} if framework == "espidf" else set()
     wanted |= {"zephyr/CMakeLists.txt", "zephyr/prj.conf"} if framework == "zephyr" else set()
     assert wanted <= set(files)
@@ -137,8 +147,13 @@ def test_host_project_prints_pass(
     folder = tmp_path / "project"
     export(model, "host", folder, name="gesture")
     headers = ["-Iinclude", "-Ilib/gesture/src"]
-    sources = ["lib/gesture/src/gesture.c", "src/main.c", "src/tk_board.c", "src/tk_selftest.c",
-               "src/gesture_selftest.c"]  # fmt: skip
+    sources = [
+        "lib/gesture/src/gesture.c",
+        "src/main.c",
+        "src/tk_board.c",
+        "src/tk_selftest.c",
+        "src/gesture_selftest.c",
+    ]
     build = [
         require_tool("gcc"),
         "-Os",
@@ -196,9 +211,12 @@ def test_compiles_without_warnings(
 @pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])
 @pytest.mark.parametrize("defines", [[], ["-DTK_SEMIHOSTING"]])
 def test_bare_board_file_compiles(
-    model: IntegerModel, cpu: str, defines: list[str], tmp_path: Path,
+    model: IntegerModel,
+    cpu: str,
+    defines: list[str],
+    tmp_path: Path,
     require_tool: Callable[[str], Any],
-) -> None:  # fmt: skip
+) -> None:
     """The board file for CMSIS must build for cores with and without a cycle counter."""
     export(model, cpu, tmp_path / "project", framework="cmsis", name="gesture")
     gcc = require_tool("arm-none-eabi-gcc")

@@ -29,11 +29,14 @@ def test_the_same_bytes_every_time(checkout: Path) -> None:
     )
     digests = {
         subprocess.run(
-            [sys.executable, "-c", script], cwd=checkout, check=True, capture_output=True,
+            [sys.executable, "-c", script],
+            cwd=checkout,
+            check=True,
+            capture_output=True,
             env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
         ).stdout
         for seed in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(digests) == 1
 
 
@@ -88,9 +91,16 @@ def test_another_format_does_not_compile(
         ("", "older"),
     ):
         source.write_text(text.replace(line, number))
-        command = [gcc, "-std=c99", f"-I{tmp_path / 'include'}",
-                   f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(source),
-                   "-o", str(tmp_path / "object.o")]  # fmt: skip
+        command = [
+            gcc,
+            "-std=c99",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            "-c",
+            str(source),
+            "-o",
+            str(tmp_path / "object.o"),
+        ]
         finished = subprocess.run(command, capture_output=True, text=True)
         assert finished.returncode != 0
         assert message in finished.stderr

@@ -22,9 +22,14 @@ TOOLS = {
 }
 # All that is deepest: float inputs, scaled in integers where there is no FPU, and bits that wait.
 MODEL: dict[str, Any] = {
-    "n_features": 61, "raw_dtype": "float32", "kept": "few", "n_blocks": 5, "n_classes": 5,
-    "permutation": "stored", "phase_shift": 12,
-}  # fmt: skip
+    "n_features": 61,
+    "raw_dtype": "float32",
+    "kept": "few",
+    "n_blocks": 5,
+    "n_classes": 5,
+    "permutation": "stored",
+    "phase_shift": 12,
+}
 
 
 @pytest.mark.parametrize("core", TOOLS)

@@ -21,8 +21,7 @@ from tinykernel.errors import TinykernelError
 def log(path: Path, *, step: int = 20, header: str = "time_ms,ax,ay,label") -> Path:
     """Write a table whose label changes in the middle."""
     noise = np.random.default_rng(len(path.name)).integers(-900, 900, (100, 2))
-    lines = [f"{i * step},{a},{b},{'up' if i < 50 else 'down'}" for i, (a, b) in
-             enumerate(noise)]  # fmt: skip
+    lines = [f"{i * step},{a},{b},{'up' if i < 50 else 'down'}" for i, (a, b) in enumerate(noise)]
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join([header, *lines]) + "\n")
     return path
@@ -191,9 +190,14 @@ def test_sounds_take_their_label_from_the_folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("cells", "dtype"),
-    [("-3", np.int16), ("2.0", np.int16), ("70000", np.int32), ("2.5", np.float32),
-     ("5000000000", np.float32)],
-)  # fmt: skip
+    [
+        ("-3", np.int16),
+        ("2.0", np.int16),
+        ("70000", np.int32),
+        ("2.5", np.float32),
+        ("5000000000", np.float32),
+    ],
+)
 def test_smallest_type(tmp_path, cells, dtype):
     """Whole numbers become the smallest integers that hold them, all else float32."""
     file = tmp_path / "a.csv"
@@ -306,13 +310,32 @@ def test_suspicious_inputs_of_plain_tables():
     rng = np.random.default_rng(0)
     n = 500
     several = np.tile(np.arange(100) * 20, 5)  # the times of five sessions, one below the other
-    X = np.column_stack([
-        np.arange(n) * 0.02, -np.arange(n), several, rng.permutation(n),
-        rng.permutation(n) * 977, rng.normal(size=n), rng.integers(-32768, 32768, n),
-        np.sort(rng.integers(0, 50, n)), np.full(n, 3), rng.integers(0, 2, n),
-    ])  # fmt: skip
-    names = ["a", "countdown", "time_ms", "shuffled", "userId", "float", "int16", "sorted", "time",
-             "t"]  # fmt: skip
+    X = np.column_stack(
+        [
+            np.arange(n) * 0.02,
+            -np.arange(n),
+            several,
+            rng.permutation(n),
+            rng.permutation(n) * 977,
+            rng.normal(size=n),
+            rng.integers(-32768, 32768, n),
+            np.sort(rng.integers(0, 50, n)),
+            np.full(n, 3),
+            rng.integers(0, 2, n),
+        ]
+    )
+    names = [
+        "a",
+        "countdown",
+        "time_ms",
+        "shuffled",
+        "userId",
+        "float",
+        "int16",
+        "sorted",
+        "time",
+        "t",
+    ]
     assert list(suspicious_inputs(X, names)) == names[:5]
     assert not suspicious_inputs(X[:5], names)
 
@@ -323,13 +346,30 @@ def test_suspicious_inputs_of_plain_tables():
 def made(groups: list[str], y: list[int]) -> Windows:
     n = len(y)
     zeros = np.zeros(n, np.int64)
-    return Windows(np.zeros((n, 4, 1), np.int16), np.array(y), np.array(groups), ("f",), zeros,
-                   zeros, np.arange(n), None, None, ("a",), None, 2, {}, None, "f")  # fmt: skip
+    return Windows(
+        np.zeros((n, 4, 1), np.int16),
+        np.array(y),
+        np.array(groups),
+        ("f",),
+        zeros,
+        zeros,
+        np.arange(n),
+        None,
+        None,
+        ("a",),
+        None,
+        2,
+        {},
+        None,
+        "f",
+    )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), min_size=1, max_size=40),
-       st.integers(0, 3))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), min_size=1, max_size=40),
+    st.integers(0, 3),
+)
 def test_split_is_by_recording_and_keeps_every_class(rows, seed):
     """Whole recordings are held out, training sees all classes; else no such split exists."""
     rows = sorted(rows)
@@ -362,16 +402,18 @@ def test_one_recording_is_not_split(tmp_path):
     assert "0 is in a only" in refused(alone, call=split_recordings)
 
 
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 1)), max_size=30),
-       st.integers(1, 6))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 1)), max_size=30), st.integers(1, 6)
+)
 def test_smoothed_is_the_majority_of_the_last(said, last):
     """The commonest of the last k, the latest of equals, nothing from before a gap."""
     labels = [label for label, _ in said]
     segments = np.cumsum([jump for _, jump in said])
     result = smoothed(labels, last, segments).tolist() if said else []
     for i, found in enumerate(result):
-        recent = [labels[j] for j in range(max(0, i - last + 1), i + 1) if
-                  segments[j] == segments[i]]  # fmt: skip
+        recent = [
+            labels[j] for j in range(max(0, i - last + 1), i + 1) if segments[j] == segments[i]
+        ]
         most = max(map(recent.count, recent))
         assert found == next(s for s in reversed(recent) if recent.count(s) == most)
 

@@ -93,8 +93,9 @@ def test_groups_that_are_alike_count_as_fewer_rows(rows) -> None:
     model, X, y = rows
     by_row = calibrate(model, X, y)
     group = np.arange(300)
-    by_group = calibrate(model, np.repeat(X[:300], 10, 0), np.repeat(y[:300], 10),
-                         groups=np.repeat(group, 10))  # fmt: skip
+    by_group = calibrate(
+        model, np.repeat(X[:300], 10, 0), np.repeat(y[:300], 10), groups=np.repeat(group, 10)
+    )
     assert by_group.independent < 400 < by_row.independent
     assert by_group.bound > by_row.bound
     levels = conformal_levels(np.repeat(group, 10), 3000)
@@ -145,7 +146,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
         ({"y": np.array(["a"] * 3000)}, "class 'b' has no row"),
         ({"y": np.array(["z"] * 3000)}, "'z' is no class"),
     ],
-)  # fmt: skip
+)
 def test_what_rows_cannot_promise(rows, change: dict[str, Any], words: str) -> None:
     """One line says what is wrong and how many rows are needed."""
     model, X, y = rows
@@ -184,8 +185,12 @@ def test_wrong_decision_parts_are_refused(rows) -> None:
     """Damaged fields do not make a model."""
     model, X, y = rows
     found = calibrate(model, X, y).model
-    for change in ({"shift": 32}, {"temperature": 0.0}, {"table": found.decision.table[::-1]},
-                   {"set_levels": found.decision.set_levels * 2}):  # fmt: skip
+    for change in (
+        {"shift": 32},
+        {"temperature": 0.0},
+        {"table": found.decision.table[::-1]},
+        {"set_levels": found.decision.set_levels * 2},
+    ):
         with pytest.raises(TinykernelError, match=r"^decision: "):
             dataclasses.replace(found.decision, **change)
     two = Decision(**{**vars(found.decision), "thresholds": np.zeros(2, np.uint32)})

@@ -50,8 +50,10 @@ def test_every_flipped_bit_is_found() -> None:
     X = random_raw(MODEL, 1, 50)
     adaptation = Adaptation(MODEL)
     adaptation.adapt(X, np.arange(50) % 3)
-    for read, data in ((Counters.from_bytes, counted(MODEL, X).to_bytes()),
-                       (Adaptation.from_bytes, adaptation.to_bytes())):  # fmt: skip
+    for read, data in (
+        (Counters.from_bytes, counted(MODEL, X).to_bytes()),
+        (Adaptation.from_bytes, adaptation.to_bytes()),
+    ):
         assert read(MODEL, data).to_bytes() == data
         for bit in range(8 * len(data)):
             wrong = bytearray(data)
@@ -102,8 +104,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     y = np.array(MODEL.classes)[MODEL.scores(X).argmax(axis=1)]
     np.savez(folder / "rows.npz", X=X, y=y)
     save(MODEL, folder / "m.tkm")
-    result = run("calibrate", folder / "m.tkm", folder / "rows.npz", "--coverage", "90%",
-                 "-o", folder / "sure.tkm")  # fmt: skip
+    result = run(
+        "calibrate",
+        folder / "m.tkm",
+        folder / "rows.npz",
+        "--coverage",
+        "90%",
+        "-o",
+        folder / "sure.tkm",
+    )
     assert result.exit_code == 0, result.output
     sure = calibrate(MODEL, X, y, coverage=0.9).model
     rng = np.random.default_rng(1)
@@ -111,8 +120,11 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scores = sure.scores(X)
     margin = margins(scores)[1]
     for at in rng.permutation(900)[:400]:
-        same.update(int(sure.decide(X[at : at + 1])[0]), int(margin[at]), int(
-            saturated(sure, X[at : at + 1])[0]))  # fmt: skip
+        same.update(
+            int(sure.decide(X[at : at + 1])[0]),
+            int(margin[at]),
+            int(saturated(sure, X[at : at + 1])[0]),
+        )
     (folder / "same.bin").write_bytes(same.to_bytes())
     stuck = Counters(sure)
     for _ in range(400):
@@ -126,8 +138,15 @@ def test_drift_on_the_command_line(work: Path) -> None:
     result = run("drift", work / "sure.tkm", work / "same.bin", "--independent")
     assert result.exit_code == 0, result.output
     assert "no difference beyond chance" in result.stdout
-    result = run("drift", work / "sure.tkm", work / "stuck.bin", "--independent", "--json",
-                 "--data", work / "rows.npz")  # fmt: skip
+    result = run(
+        "drift",
+        work / "sure.tkm",
+        work / "stuck.bin",
+        "--independent",
+        "--json",
+        "--data",
+        work / "rows.npz",
+    )
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert found["differs"] == ["labels", "margin", "saturated"]

@@ -38,8 +38,10 @@ def test_novelty_is_the_specification(bits: int) -> None:
     bias, gain, steps = decision.margin_line
     Q, margin = found.quantize_inputs(X), margins(found.scores(X))[1]
     for row, (inputs, own) in enumerate(zip(Q.tolist(), margin.tolist(), strict=True)):
-        b = [0 if sign == 0 else q >> (bits - 8)
-             for q, sign in zip(inputs, model.sign.tolist(), strict=True)]  # fmt: skip
+        b = [
+            0 if sign == 0 else q >> (bits - 8)
+            for q, sign in zip(inputs, model.sign.tolist(), strict=True)
+        ]
         distance = min(
             sum((x - (16 * level + 8)) ** 2 for x, level in zip(b, levels, strict=True))
             for levels in decision.prototypes.tolist()
@@ -82,12 +84,12 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     """Small counts are all in one level of 4 bits: their distances hid every novel row."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.uint8)
-    classifier = TernaryKernelClassifier(image_shape=(8, 8), n_kernels=24, effort="quick",
-                                         epochs=3, random_state=0)  # fmt: skip
+    classifier = TernaryKernelClassifier(
+        image_shape=(8, 8), n_kernels=24, effort="quick", epochs=3, random_state=0
+    )
     model = classifier.fit(X[:800], y[:800]).quantize()
     assert not np.any(np.diff(fit_prototypes(model, X[:800], y[:800]), axis=0))
-    found = calibrate(model, X[800:1400], y[800:1400], false_alarms=0.02,
-                      known=(X[:800], y[:800]))  # fmt: skip
+    found = calibrate(model, X[800:1400], y[800:1400], false_alarms=0.02, known=(X[:800], y[:800]))
     assert found.model.decision is not None
     assert found.model.decision.prototypes is None
     assert "novelty is that of the scores, without prototypes" in found.remarks[0]
@@ -98,8 +100,12 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
 
 def test_a_threshold_above_the_worth_of_every_margin_is_told() -> None:
     """From the bias on no margin counts."""
-    fit = FittedNovelty(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.bool_),
-                        np.zeros((1, 1), dtype=np.int8), (100, 1, 0))  # fmt: skip
+    fit = FittedNovelty(
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=np.bool_),
+        np.zeros((1, 1), dtype=np.int8),
+        (100, 1, 0),
+    )
     assert fit.remarks(99) == ()
     assert "margins never count: one of 0 is worth 100" in fit.remarks(100)[0]
 
@@ -114,8 +120,13 @@ def test_bad_decisions_are_refused(tmp_path: Path) -> None:
     assert load(tmp_path / "m.tkm") == found
     decision = found.decision
     assert decision is not None
-    for wrong in ({"margin_line": None}, {"novelty_threshold": None}, {"prototypes": None},
-                  {"margin_line": (1, 0, 0)}, {"margin_line": (1, 1, 32)}):  # fmt: skip
+    for wrong in (
+        {"margin_line": None},
+        {"novelty_threshold": None},
+        {"prototypes": None},
+        {"margin_line": (1, 0, 0)},
+        {"margin_line": (1, 1, 32)},
+    ):
         with pytest.raises(TinykernelError, match="holds what it must not"):
             replace(decision, **wrong)
     with pytest.raises(TinykernelError, match="a level of a prototype"):

@@ -32,11 +32,21 @@ IMAGES: dict[str, Callable[[], IntegerModel]] = {
         random_stage(1, height=28, width=28, size=(5, 5), padding=2, cells=(4, 4)), 1, n_classes=10
     ),
     "averaged, odd size, dilated": lambda: local_model(
-        random_stage(2, height=29, width=27, average=2, size=(3, 5), padding=2, cells=(3, 4),
-                     dilations=(1, 2)), 2
+        random_stage(
+            2,
+            height=29,
+            width=27,
+            average=2,
+            size=(3, 5),
+            padding=2,
+            cells=(3, 4),
+            dilations=(1, 2),
+        ),
+        2,
     ),
     "channels mixed": lambda: local_model(
-        random_stage(3, height=16, width=15, channels=3, terms=2, padding=2, dilations=(1, 2)), 3,
+        random_stage(3, height=16, width=15, channels=3, terms=2, padding=2, dilations=(1, 2)),
+        3,
         weight_bits=2,
     ),
     "16-bit lanes": lambda: local_model(
@@ -53,7 +63,7 @@ IMAGES: dict[str, Callable[[], IntegerModel]] = {
     ),
     "components": lambda: local_model(random_stage(8), 8, components=True),
     "components only": lambda: local_model(random_stage(9), 9, weight_bits=0),
-}  # fmt: skip
+}
 SIGNALS: dict[str, Callable[[], IntegerModel]] = {
     "averaged": lambda: local_model(random_signal_stage(1), 1),
     "cells, odd hop": lambda: local_model(random_signal_stage(2, cells=(3, 1), hop=22), 2),

@@ -67,8 +67,7 @@ def test_every_table_counts(require_tool: Callable[[str], str], tmp_path: Path, 
     ]
     main = tmp_path / "main.c"
     main.write_text(FLIPS.format(calls="\n".join(calls)))
-    build(Platform(host_toolchain([gcc])), [main], tmp_path, include=include,
-          flags=["-O2"]).run()  # fmt: skip
+    build(Platform(host_toolchain([gcc])), [main], tmp_path, include=include, flags=["-O2"]).run()
 
 
 def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) -> None:
@@ -83,8 +82,12 @@ def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) ->
         return subprocess.run([str(program.path)]).returncode
 
     assert status() == 0
-    changed, n = re.subn(r"(tk_weights\[.*\n    0x)(.)", lambda m: m[1] + f"{int(m[2], 16) ^ 1:x}",
-                         c.read_text(), count=1)  # fmt: skip
+    changed, n = re.subn(
+        r"(tk_weights\[.*\n    0x)(.)",
+        lambda m: m[1] + f"{int(m[2], 16) ^ 1:x}",
+        c.read_text(),
+        count=1,
+    )
     assert n == 1
     c.write_text(changed)
     assert status() == 1
@@ -93,8 +96,10 @@ def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) ->
 @pytest.mark.parametrize("core", ["cortex-m4", "atmega328p"])
 def test_on_cores(require_tool: Callable[[str], str], tmp_path: Path, core: str) -> None:
     """The bytes in flash of a chip are those of Python, in an address space of its own, too."""
-    tools = {"cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
-             "atmega328p": ("avr-gcc", "simavr")}[core]  # fmt: skip
+    tools = {
+        "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
+        "atmega328p": ("avr-gcc", "simavr"),
+    }[core]
     for tool in tools:
         require_tool(tool)
     platform = find_platforms(find_target(core), tools[1].partition("-")[0])[0]

@@ -26,8 +26,14 @@ COMPILERS = [
     ("clang++", *CPP),
     ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m0plus", "-mthumb"),
     ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m33", "-mthumb"),
-    ("arm-none-eabi-gcc", "-std=gnu11", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard",
-     "-mfpu=fpv4-sp-d16"),
+    (
+        "arm-none-eabi-gcc",
+        "-std=gnu11",
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-mfloat-abi=hard",
+        "-mfpu=fpv4-sp-d16",
+    ),
     ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m0", "-mthumb", "-ffreestanding"),
     ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
     ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
@@ -35,29 +41,49 @@ COMPILERS = [
     ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),
     ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),
     ("clang", "-std=c99", "--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-ffreestanding"),
-]  # fmt: skip
+]
 MODELS: dict[str, dict[str, Any]] = {
     "int8 diagonal": {"n_features": 70},
     "sign diagonal": {
-        "n_features": 1, "n_classes": 2, "raw_dtype": "float32", "diagonal_kind": "sign",
-        "permutation": "orbit", "zero_weights": False, "one_scale": True, "phase_shift": 0,
+        "n_features": 1,
+        "n_classes": 2,
+        "raw_dtype": "float32",
+        "diagonal_kind": "sign",
+        "permutation": "orbit",
+        "zero_weights": False,
+        "one_scale": True,
+        "phase_shift": 0,
     },
     "bitmap": {
-        "n_features": 33, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
-        "kept": "few", "n_blocks": 6, "n_classes": 20, "phase_shift": 25,
+        "n_features": 33,
+        "bits": 16,
+        "raw_dtype": "int32",
+        "permutation": "stored",
+        "kept": "few",
+        "n_blocks": 6,
+        "n_classes": 20,
+        "phase_shift": 25,
     },
     "compact": {
-        "n_features": 70, "diagonal_kind": "int4", "one_scale": True, "windows": "half turns",
-        "zero_weights": False, "kept": "tail",
+        "n_features": 70,
+        "diagonal_kind": "int4",
+        "one_scale": True,
+        "windows": "half turns",
+        "zero_weights": False,
+        "kept": "tail",
     },
     "phases": {
-        "n_features": 20, "diagonal_kind": "int4", "one_scale": True, "windows": "phases",
-        "kept": "tail", "n_blocks": 3,
+        "n_features": 20,
+        "diagonal_kind": "int4",
+        "one_scale": True,
+        "windows": "phases",
+        "kept": "tail",
+        "n_blocks": 3,
     },
     "shared windows": {"n_features": 70, "windows": "constant", "kept": "tail"},
     "decisions": {"n_features": 20, "n_classes": 5},
     "decisions of two classes": {"n_features": 20, "n_classes": 2},
-}  # fmt: skip
+}
 USE_VECTORS = """
 #include "gesture_vectors.h"
 int use(int i);
@@ -89,30 +115,53 @@ def test_no_warning(
     _project(tmp_path, kind)
     for source in ("gesture.c", "vectors.c"):
         finished = subprocess.run(
-            [program, *compiler[1:], *WARNINGS, "-Os", f"-I{tmp_path / 'include'}",
-             f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / source),
-             "-o", str(tmp_path / "object.o")],
-            capture_output=True, text=True,
-        )  # fmt: skip
+            [
+                program,
+                *compiler[1:],
+                *WARNINGS,
+                "-Os",
+                f"-I{tmp_path / 'include'}",
+                f"-I{tmp_path / 'lib/tinykernel/src'}",
+                "-c",
+                str(tmp_path / "src" / source),
+                "-o",
+                str(tmp_path / "object.o"),
+            ],
+            capture_output=True,
+            text=True,
+        )
         assert finished.returncode == 0, finished.stderr
         assert finished.stderr == ""
 
 
 @pytest.mark.parametrize(
     ("compiler", "flag"),
-    [("gcc", "-ffast-math"), ("gcc", "-funsafe-math-optimizations"), ("gcc", "-ffinite-math-only"),
-     ("clang", "-Ofast"), ("clang", "-ffinite-math-only")],
-)  # fmt: skip
+    [
+        ("gcc", "-ffast-math"),
+        ("gcc", "-funsafe-math-optimizations"),
+        ("gcc", "-ffinite-math-only"),
+        ("clang", "-Ofast"),
+        ("clang", "-ffinite-math-only"),
+    ],
+)
 def test_arithmetic_of_other_rules_is_refused(
     require_tool: Callable[[str], str], tmp_path: Path, compiler: str, flag: str
 ) -> None:
     """Options that lose NaN or reorder float operations stop the build, and say which it is."""
     _project(tmp_path, "sign diagonal")
     finished = subprocess.run(
-        [require_tool(compiler), "-std=c99", flag, f"-I{tmp_path / 'include'}", "-fsyntax-only",
-         f"-I{tmp_path / 'lib/tinykernel/src'}", str(tmp_path / "src" / "gesture.c")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            require_tool(compiler),
+            "-std=c99",
+            flag,
+            f"-I{tmp_path / 'include'}",
+            "-fsyntax-only",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            str(tmp_path / "src" / "gesture.c"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 1
     assert "compile the model without -ffast-math" in finished.stderr
 
@@ -122,11 +171,21 @@ def test_tables_and_code_are_constant(require_tool: Callable[[str], str], tmp_pa
     model = random_model(1, n_features=4096, n_blocks=1, n_classes=200, bits=16, raw_dtype="int16")
     write_sources(tmp_path, render_sources(model, "gesture"))
     finished = subprocess.run(
-        [require_tool("gcc"), "-std=c99", "-Os", f"-I{tmp_path / 'include'}",
-         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
-         "-o", str(tmp_path / "object.o"), "-fstack-usage"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            require_tool("gcc"),
+            "-std=c99",
+            "-Os",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            "-c",
+            str(tmp_path / "src" / "gesture.c"),
+            "-o",
+            str(tmp_path / "object.o"),
+            "-fstack-usage",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr
     with (tmp_path / "object.o").open("rb") as stream:
         sizes = {part.name: part["sh_size"] for part in ELFFile(stream).iter_sections()}
@@ -141,14 +200,24 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     cppcheck = require_tool("cppcheck")
     _project(tmp_path, kind)
     finished = subprocess.run(
-        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
-         "--platform=unix32", "-DINT_MAX=2147483647",
-         "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
+        [
+            cppcheck,
+            "--quiet",
+            "--language=c",
+            "--std=c99",
+            "--error-exitcode=1",
+            "--platform=unix32",
+            "-DINT_MAX=2147483647",
+            "--enable=warning,style,performance,portability",
+            "--suppress=missingIncludeSystem",
             "--inline-suppr",
-         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
-         str(tmp_path / "src" / "gesture.c")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            str(tmp_path / "src" / "gesture.c"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr
 
 
@@ -158,21 +227,42 @@ def test_gcc_analyzer(require_tool: Callable[[str], str], tmp_path: Path, kind: 
     gcc = require_tool("gcc")
     _project(tmp_path, kind)
     finished = subprocess.run(
-        [gcc, "-std=c99", "-O2", "-fanalyzer", *WARNINGS, f"-I{tmp_path / 'include'}",
-         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
-         "-o", str(tmp_path / "object.o")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            gcc,
+            "-std=c99",
+            "-O2",
+            "-fanalyzer",
+            *WARNINGS,
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            "-c",
+            str(tmp_path / "src" / "gesture.c"),
+            "-o",
+            str(tmp_path / "object.o"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr
 
 
 def _tidied(program: str, tmp_path: Path, checks: str) -> str:
     finished = subprocess.run(
-        [program, "--quiet", "--header-filter=.*", f"--checks={checks}", "--warnings-as-errors=*",
-         str(tmp_path / "src" / "gesture.c"), "--", "-std=c99", f"-I{tmp_path / 'include'}",
-         f"-I{tmp_path / 'lib/tinykernel/src'}"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            program,
+            "--quiet",
+            "--header-filter=.*",
+            f"--checks={checks}",
+            "--warnings-as-errors=*",
+            str(tmp_path / "src" / "gesture.c"),
+            "--",
+            "-std=c99",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     return finished.stdout if finished.returncode else ""
 
 
@@ -201,11 +291,22 @@ def test_stack_is_small(
     model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
     write_sources(tmp_path, render_sources(model, "gesture"))
     subprocess.run(
-        [gcc, f"-mcpu={cpu}", "-mthumb", optimisation, "-std=c99", "-fstack-usage",
-         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
-         "-c", str(tmp_path / "src/gesture.c"), "-o", str(tmp_path / "object.o")],
+        [
+            gcc,
+            f"-mcpu={cpu}",
+            "-mthumb",
+            optimisation,
+            "-std=c99",
+            "-fstack-usage",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            "-c",
+            str(tmp_path / "src/gesture.c"),
+            "-o",
+            str(tmp_path / "object.o"),
+        ],
         check=True,
-    )  # fmt: skip
+    )
     lines = (tmp_path / "object.su").read_text().splitlines()
     usage = {line.split("\t")[0].rsplit(":")[-1]: int(line.split("\t")[1]) for line in lines}
     kernels = [size for name, size in usage.items() if name.startswith("tk_") and name != "tk_run"]

@@ -42,10 +42,15 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
     shift = max(0, int(margin.max()).bit_length() - 7)
     none = np.zeros(1)
     decision = Decision(
-        np.array(thresholds, np.uint32), np.linspace(3, 255, 64).astype(np.uint8), shift, 1.0,
-        none.astype(np.uint32), none + 0.5, "a promise with */ in it",
+        np.array(thresholds, np.uint32),
+        np.linspace(3, 255, 64).astype(np.uint8),
+        shift,
+        1.0,
+        none.astype(np.uint32),
+        none + 0.5,
+        "a promise with */ in it",
         int(np.median(novelties(scores))),
-    )  # fmt: skip
+    )
     if per_class:
         inputs = model.quantize_inputs(X)
         prototypes = as_levels(coarse(inputs, model.sign)[:3])
@@ -170,8 +175,11 @@ def test_without_a_decision_part_the_c_is_as_before(
     require_tool("gcc")
     model = random_model(1)
     plain = render_sources(model, "plain")
-    for text in (plain["src/plain.c"], plain["include/plain.h"],
-                 render_single(plain, "plain")["single/plain.c"]):  # fmt: skip
+    for text in (
+        plain["src/plain.c"],
+        plain["include/plain.h"],
+        render_single(plain, "plain")["single/plain.c"],
+    ):
         assert b"decide" not in text
         assert b"onfidence" not in text
     X = random_raw(model, 1, 10)

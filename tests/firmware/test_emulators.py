@@ -34,26 +34,52 @@ CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33", "esp32c3", "esp826
 MODELS: dict[str, dict[str, Any]] = {
     "int8 diagonal": {"n_features": 100, "n_blocks": 3, "n_classes": 10, "phase_shift": 12},
     "sign diagonal": {
-        "n_features": 61, "diagonal_kind": "sign", "permutation": "orbit", "one_scale": True,
-        "n_classes": 2, "zero_weights": False, "raw_dtype": "float32", "phase_shift": 17,
+        "n_features": 61,
+        "diagonal_kind": "sign",
+        "permutation": "orbit",
+        "one_scale": True,
+        "n_classes": 2,
+        "zero_weights": False,
+        "raw_dtype": "float32",
+        "phase_shift": 17,
     },
     "int16 inputs": {
-        "n_features": 40, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
-        "kept": "few", "phase_shift": 3, "n_classes": 26,
+        "n_features": 40,
+        "bits": 16,
+        "raw_dtype": "int32",
+        "permutation": "stored",
+        "kept": "few",
+        "phase_shift": 3,
+        "n_classes": 26,
     },
     "compact": {
-        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
-        "zero_weights": False, "kept": "tail", "n_blocks": 3, "n_classes": 10,
+        "n_features": 100,
+        "diagonal_kind": "int4",
+        "windows": "half turns",
+        "one_scale": True,
+        "zero_weights": False,
+        "kept": "tail",
+        "n_blocks": 3,
+        "n_classes": 10,
     },
     "phases": {
-        "n_features": 40, "windows": "phases", "one_scale": True, "kept": "tail",
-        "zero_weights": False, "n_blocks": 3, "n_classes": 5, "diagonal_kind": "int4",
+        "n_features": 40,
+        "windows": "phases",
+        "one_scale": True,
+        "kept": "tail",
+        "zero_weights": False,
+        "n_blocks": 3,
+        "n_classes": 5,
+        "diagonal_kind": "int4",
     },
     "tail dropped": {
-        "n_features": 300, "kept": "tail", "raw_dtype": "int16", "shared_scaler": True,
+        "n_features": 300,
+        "kept": "tail",
+        "raw_dtype": "int16",
+        "shared_scaler": True,
         "phase_shift": 16,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -116,14 +142,29 @@ def test_local_stages_on_a_core_whose_int_has_16_bits(
     require_tool("simavr")
     if kind == "image":
         stage = random_stage(
-            1, height=8, width=8, raw_dtype="int16", average=1, size=(3, 3), padding=1,
-            n_kernels=8, cells=(2, 4), level_bits=3,
-        )  # fmt: skip
+            1,
+            height=8,
+            width=8,
+            raw_dtype="int16",
+            average=1,
+            size=(3, 3),
+            padding=1,
+            n_kernels=8,
+            cells=(2, 4),
+            level_bits=3,
+        )
     else:
         stage = random_signal_stage(
-            1, height=32, channels=2, raw_dtype="float32", average=2, n_kernels=12, hop=16,
-            cells=(2, 1), dilations=(1,),
-        )  # fmt: skip
+            1,
+            height=32,
+            channels=2,
+            raw_dtype="float32",
+            average=2,
+            n_kernels=12,
+            hop=16,
+            cells=(2, 1),
+            dilations=(1,),
+        )
     model = local_model(stage, 1, weight_bits=4, n_classes=3)
     raw = random_raw(model, 1, 5)
     platform = find_platforms(find_target("atmega328p"), "simavr")[0]

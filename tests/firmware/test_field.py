@@ -115,24 +115,42 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
 
 
 def sequence_in_c(
-    model: IntegerModel, X: np.ndarray, labels: np.ndarray, platform: Platform, folder: Path,
+    model: IntegerModel,
+    X: np.ndarray,
+    labels: np.ndarray,
+    platform: Platform,
+    folder: Path,
     flags: tuple[str, ...],
-) -> tuple[np.ndarray, bytes, bytes]:  # fmt: skip
+) -> tuple[np.ndarray, bytes, bytes]:
     """Return what every step gave, and the counters and offsets at the end."""
     include = write_sources(folder, render_sources(model, "gesture"))
-    text = PROGRAM.replace("QUANTIZED", "" if model.local else
-                           "static gesture_quantized_t quantized[GESTURE_FEATURES];")  # fmt: skip
-    text = text.replace("SATURATED", "gesture_saturated(row.values)" if model.local else
-                        "(gesture_quantize(row.values, quantized), "
-                        "gesture_saturated(quantized))")  # fmt: skip
+    text = PROGRAM.replace(
+        "QUANTIZED",
+        "" if model.local else "static gesture_quantized_t quantized[GESTURE_FEATURES];",
+    )
+    text = text.replace(
+        "SATURATED",
+        "gesture_saturated(row.values)"
+        if model.local
+        else "(gesture_quantize(row.values, quantized), gesture_saturated(quantized))",
+    )
     (folder / "main.c").write_text(text)
     program = build(
-        platform, [folder / "main.c", folder / "src" / "gesture.c"], folder, include=include,
+        platform,
+        [folder / "main.c", folder / "src" / "gesture.c"],
+        folder,
+        include=include,
         flags=[*WARNING_FLAGS, *flags],
-    )  # fmt: skip
+    )
     size = -(-X.itemsize * X.shape[1] // 4) * 4
-    kind = np.dtype({"names": ["label", "values"], "formats": ["<i4", (X.dtype, X.shape[1])],
-                     "offsets": [0, 4], "itemsize": 4 + size})  # fmt: skip
+    kind = np.dtype(
+        {
+            "names": ["label", "values"],
+            "formats": ["<i4", (X.dtype, X.shape[1])],
+            "offsets": [0, 4],
+            "itemsize": 4 + size,
+        }
+    )
     rows = np.zeros(len(X), kind)
     rows["label"], rows["values"] = labels, X
     (folder / "in.bin").write_bytes(rows.tobytes())
@@ -216,9 +234,10 @@ def test_the_bound_is_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    "compiler", [("gcc", "-std=c99"), ("clang", "-std=c99"), ("g++", "-xc++", "-std=c++17")],
+    "compiler",
+    [("gcc", "-std=c99"), ("clang", "-std=c99"), ("g++", "-xc++", "-std=c++17")],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_the_header_alone_costs_nothing(
     require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...]
 ) -> None:
@@ -227,9 +246,23 @@ def test_the_header_alone_costs_nothing(
     write_sources(tmp_path, render_sources(SIGNALS["components"](), "gesture"))
     (tmp_path / "main.c").write_text('#include "gesture_field.h"\nint x;\n')
     done = subprocess.run(
-        [*program, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-Os",
-         f"-I{tmp_path / 'include'}", "-S", str(tmp_path / "main.c"), "-o", "-"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            *program,
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wconversion",
+            "-Wshadow",
+            "-Werror",
+            "-Os",
+            f"-I{tmp_path / 'include'}",
+            "-S",
+            str(tmp_path / "main.c"),
+            "-o",
+            "-",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert "gesture" not in done.stdout

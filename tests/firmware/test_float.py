@@ -115,11 +115,27 @@ def test_levels_of_floats_equal_those_of_python(
     (tmp_path / "levels.c").write_text(_PROGRAM)
     include = resources.folder("firmware") / "tinykernel" / "src"
     subprocess.run(
-        [gcc, "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror",
-         "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all", *VARIANTS[variant],
-         f"-I{include}", "levels.c", "-o", "levels"],
-        cwd=tmp_path, check=True,
-    )  # fmt: skip
+        [
+            gcc,
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wconversion",
+            "-Wshadow",
+            "-Werror",
+            "-O1",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover=all",
+            *VARIANTS[variant],
+            f"-I{include}",
+            "levels.c",
+            "-o",
+            "levels",
+        ],
+        cwd=tmp_path,
+        check=True,
+    )
     rows = hard_rows(np.random.default_rng(0), 400_000)
     expected = levels(rows)
     # Most rows would saturate if they were drawn without thought, and say nothing.

@@ -26,34 +26,67 @@ EDGES: dict[str, dict[str, Any]] = {
     "d = 32": {"n_features": 32, "raw_dtype": "int8", "diagonal_kind": "sign"},
     "100 classes": {"n_features": 33, "n_classes": 100, "kept": "few"},
     "odd features, 16 bits": {
-        "n_features": 63, "bits": 16, "raw_dtype": "int32", "permutation": "stored",
-        "phase_shift": 16, "n_classes": 2, "zero_weights": False,
+        "n_features": 63,
+        "bits": 16,
+        "raw_dtype": "int32",
+        "permutation": "stored",
+        "phase_shift": 16,
+        "n_classes": 2,
+        "zero_weights": False,
     },
     "orbit, one scale a block": {
-        "n_features": 70, "bits": 16, "raw_dtype": "uint16", "permutation": "orbit",
-        "one_scale": True, "kept": "some", "n_blocks": 4, "phase_shift": 31,
+        "n_features": 70,
+        "bits": 16,
+        "raw_dtype": "uint16",
+        "permutation": "orbit",
+        "one_scale": True,
+        "kept": "some",
+        "n_blocks": 4,
+        "phase_shift": 31,
     },
     "compact": {
-        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
-        "zero_weights": False, "kept": "tail", "n_blocks": 3,
+        "n_features": 100,
+        "diagonal_kind": "int4",
+        "windows": "half turns",
+        "one_scale": True,
+        "zero_weights": False,
+        "kept": "tail",
+        "n_blocks": 3,
     },
     "compact, rows dropped": {
-        "n_features": 100, "diagonal_kind": "int4", "windows": "half turns", "one_scale": True,
-        "zero_weights": False, "kept": "some", "n_classes": 2,
+        "n_features": 100,
+        "diagonal_kind": "int4",
+        "windows": "half turns",
+        "one_scale": True,
+        "zero_weights": False,
+        "kept": "some",
+        "n_classes": 2,
     },
     "compact, few rows": {
-        "n_features": 120, "diagonal_kind": "int4", "windows": "half turns", "kept": "few",
-        "zero_weights": False, "n_blocks": 6, "n_classes": 12,
+        "n_features": 120,
+        "diagonal_kind": "int4",
+        "windows": "half turns",
+        "kept": "few",
+        "zero_weights": False,
+        "n_blocks": 6,
+        "n_classes": 12,
     },
     "phases": {
-        "n_features": 50, "windows": "phases", "one_scale": True, "kept": "some",
-        "zero_weights": False, "phase_shift": 14,
+        "n_features": 50,
+        "windows": "phases",
+        "one_scale": True,
+        "kept": "some",
+        "zero_weights": False,
+        "phase_shift": 14,
     },
     "d = 2048, shared scaler": {
-        "n_features": 1500, "n_blocks": 1, "shared_scaler": True, "raw_dtype": "int16",
+        "n_features": 1500,
+        "n_blocks": 1,
+        "shared_scaler": True,
+        "raw_dtype": "int16",
         "phase_shift": 0,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", EDGES)
@@ -174,11 +207,25 @@ def test_two_models_in_one_program(
         write_sources(tmp_path, render_sources(model, name) | render_vectors(model, name, X))
     (tmp_path / "main.c").write_text(TWO_MODELS)
     finished = subprocess.run(
-        [*program, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1",
-         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
-         str(tmp_path / "main.c"), str(tmp_path / "src/first.c"), str(tmp_path / "src/second.c"),
-         "-o", str(tmp_path / "two")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            *program,
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wconversion",
+            "-Wshadow",
+            "-Werror",
+            "-O1",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            str(tmp_path / "main.c"),
+            str(tmp_path / "src/first.c"),
+            str(tmp_path / "src/second.c"),
+            "-o",
+            str(tmp_path / "two"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr
     assert subprocess.run([str(tmp_path / "two")]).returncode == 0

@@ -54,8 +54,9 @@ def _extremes(model: IntegerModel) -> np.ndarray[Any, Any]:
     return rows
 
 
-@pytest.mark.parametrize("kind", [*(f"image, {name}" for name in IMAGES),
-                                  *(f"signal, {name}" for name in SIGNALS)])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", [*(f"image, {name}" for name in IMAGES), *(f"signal, {name}" for name in SIGNALS)]
+)
 def test_extreme_levels(require_tool: Callable[[str], str], kind: str) -> None:
     """Levels that are all 0 or at the top reach the ends of a lane and do not leave it."""
     require_tool("gcc")
@@ -168,9 +169,17 @@ def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path) -
     project = tmp_path / "project"
     sources = [str(path) for path in (*project.glob("src/*.c"), *project.glob("lib/*/src/*.c"))]
     subprocess.run(
-        [gcc, "-std=c99", *WARNINGS, *(f"-I{folder}" for folder in sorted(folders)), *sources,
-         "-o", str(tmp_path / "program")], check=True,
-    )  # fmt: skip
+        [
+            gcc,
+            "-std=c99",
+            *WARNINGS,
+            *(f"-I{folder}" for folder in sorted(folders)),
+            *sources,
+            "-o",
+            str(tmp_path / "program"),
+        ],
+        check=True,
+    )
     text = subprocess.run([str(tmp_path / "program")], capture_output=True, text=True).stdout
     rows = entry_rows(model, generated_inputs(model))
     labels = expected_values(model, rows)["stream"][:, -1]
@@ -185,9 +194,15 @@ def test_cells_that_no_kernel_serves_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["linear, 2 bits, components", "image, averaged, odd size, dilated",
-             "image, components only", "signal, components", "signal, averaged"]
-)  # fmt: skip
+    "kind",
+    [
+        "linear, 2 bits, components",
+        "image, averaged, odd size, dilated",
+        "image, components only",
+        "signal, components",
+        "signal, averaged",
+    ],
+)
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_no_warning(
     require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...], kind: str
@@ -196,11 +211,21 @@ def test_no_warning(
     program = require_tool(compiler[0])
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
     finished = subprocess.run(
-        [program, *compiler[1:], *WARNINGS, "-Os", f"-I{tmp_path / 'include'}",
-         f"-I{tmp_path / 'lib/tinykernel/src'}", "-c", str(tmp_path / "src" / "gesture.c"),
-         "-o", str(tmp_path / "object.o")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            program,
+            *compiler[1:],
+            *WARNINGS,
+            "-Os",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            "-c",
+            str(tmp_path / "src" / "gesture.c"),
+            "-o",
+            str(tmp_path / "object.o"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""
 
@@ -211,11 +236,22 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     cppcheck = require_tool("cppcheck")
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
     finished = subprocess.run(
-        [cppcheck, "--quiet", "--language=c", "--std=c99", "--error-exitcode=1",
-         "--platform=unix32", "-DINT_MAX=2147483647", "--inline-suppr",
-         "--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem",
-         f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'lib/tinykernel/src'}",
-         str(tmp_path / "src" / "gesture.c")],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            cppcheck,
+            "--quiet",
+            "--language=c",
+            "--std=c99",
+            "--error-exitcode=1",
+            "--platform=unix32",
+            "-DINT_MAX=2147483647",
+            "--inline-suppr",
+            "--enable=warning,style,performance,portability",
+            "--suppress=missingIncludeSystem",
+            f"-I{tmp_path / 'include'}",
+            f"-I{tmp_path / 'lib/tinykernel/src'}",
+            str(tmp_path / "src" / "gesture.c"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert finished.returncode == 0, finished.stderr

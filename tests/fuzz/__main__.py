@@ -33,8 +33,15 @@ FULL = (
 )
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
-_COUNTS = ("kernel inputs", "guided inputs", "saved states", "mutated files", "data files",
-           "models", *_FINDINGS)  # fmt: skip
+_COUNTS = (
+    "kernel inputs",
+    "guided inputs",
+    "saved states",
+    "mutated files",
+    "data files",
+    "models",
+    *_FINDINGS,
+)
 
 
 class Task(NamedTuple):
@@ -70,9 +77,13 @@ def start(task: Task) -> dict[str, Any]:
     environment = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1", **os.environ}
     try:
         done = subprocess.run(
-            task.command(), cwd=ROOT, env=environment, capture_output=True, text=True,
+            task.command(),
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
             timeout=_SECONDS,
-        )  # fmt: skip
+        )
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
         stderr = getattr(locals().get("done"), "stderr", "") or str(error)
@@ -83,8 +94,9 @@ def start(task: Task) -> dict[str, Any]:
 def summary(counts: Counter[str], memory: int, seconds: float) -> str:
     """Return the last line."""
     parts = [f"{counts[name]} {name}" for name in _COUNTS]
-    return "; ".join([*parts, f"largest memory of a load {memory >> 20} MiB",
-                      f"longest load {seconds:.2f} s"])  # fmt: skip
+    return "; ".join(
+        [*parts, f"largest memory of a load {memory >> 20} MiB", f"longest load {seconds:.2f} s"]
+    )
 
 
 def run_all(work: list[Task], workers: int) -> int:
@@ -111,8 +123,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", choices=names, action="append", help="a part; repeat it")
-    parser.add_argument("--batch", nargs=3, metavar=("PART", "SEED", "SIZE"),
-                        help="one batch, in this process")  # fmt: skip
+    parser.add_argument(
+        "--batch", nargs=3, metavar=("PART", "SEED", "SIZE"), help="one batch, in this process"
+    )
     given = parser.parse_args()
     if given.batch:
         part, seed, size = given.batch

@@ -65,8 +65,14 @@ class Batch:
         return result
 
     def to_json(self) -> str:
-        return json.dumps({"counts": self.counts, "notes": self.notes, "memory": self.memory,
-                           "seconds": self.seconds})  # fmt: skip
+        return json.dumps(
+            {
+                "counts": self.counts,
+                "notes": self.notes,
+                "memory": self.memory,
+                "seconds": self.seconds,
+            }
+        )
 
 
 def _peak() -> int:

@@ -33,12 +33,24 @@ def run(batch: Batch, size: int) -> None:
         for index, data in enumerate(_seeds(reader)):
             (corpus / str(index)).write_bytes(data)
         done = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.coverage", reader, str(corpus), f"-runs={size}",
-             f"-seed={batch.seed + 1}", "-max_len=20000", "-timeout=20", "-rss_limit_mb=6000",
-             f"-artifact_prefix={folder}/crash-"],
-            cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tests.fuzz.coverage",
+                reader,
+                str(corpus),
+                f"-runs={size}",
+                f"-seed={batch.seed + 1}",
+                "-max_len=20000",
+                "-timeout=20",
+                "-rss_limit_mb=6000",
+                f"-artifact_prefix={folder}/crash-",
+            ],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+        )
         kind = "mutated files" if reader in ("tkm", "pkl", "content") else "data files"
         batch.counts[kind] += size
         if done.returncode:
@@ -60,8 +72,11 @@ def _seeds(reader: str) -> list[bytes]:
     if reader == "pkl":
         return [pickle.dumps(_Pickled(content), protocol=4) for content in models.seeds()]
     wanted = ".csv" if reader == "track" else f".{reader}"
-    return [content for name, content, is_recording in data.seeds()
-            if name.endswith(wanted) and is_recording == (reader in ("track", "wav"))]  # fmt: skip
+    return [
+        content
+        for name, content, is_recording in data.seeds()
+        if name.endswith(wanted) and is_recording == (reader in ("track", "wav"))
+    ]
 
 
 def _target(reader: str, folder: Path) -> Callable[[bytes], None]:
@@ -82,9 +97,11 @@ def _target(reader: str, folder: Path) -> Callable[[bytes], None]:
             content = models.mutate_content(models.seeds()[seed % len(models.seeds())], rng)
         path.write_bytes(content)
         try:
-            result: Any = load(path) if suffix in ("tkm", "pkl") else data.read(
-                path, reader in ("track", "wav")
-            )  # fmt: skip
+            result: Any = (
+                load(path)
+                if suffix in ("tkm", "pkl")
+                else data.read(path, reader in ("track", "wav"))
+            )
             del result
         except TinykernelError:
             pass
@@ -100,8 +117,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     limit_memory()
     reader = sys.argv[1]
-    with atheris.instrument_imports(include=["tinykernel.modelfile",
-                                             "tinykernel.data"]):  # fmt: skip
+    with atheris.instrument_imports(include=["tinykernel.modelfile", "tinykernel.data"]):
         import tinykernel.data
         import tinykernel.data.signals
         import tinykernel.modelfile  # noqa: F401

@@ -20,8 +20,25 @@ from tests.fuzz.mutate import mutate_array, mutate_bytes
 from tinykernel.data import load_data
 from tinykernel.data.signals import load_recordings
 
-_CELLS = ("", "nan", "inf", "1e999", '"', '"a', "a b", "1,5", "-", "\u00e4", "\x1b[31m", "0x10",
-          "2026-01-01T00:00:00", "99999999999999999999", "True", " 1 ", "\u0661")  # fmt: skip
+_CELLS = (
+    "",
+    "nan",
+    "inf",
+    "1e999",
+    '"',
+    '"a',
+    "a b",
+    "1,5",
+    "-",
+    "\u00e4",
+    "\x1b[31m",
+    "0x10",
+    "2026-01-01T00:00:00",
+    "99999999999999999999",
+    "True",
+    " 1 ",
+    "\u0661",
+)
 
 
 def _npz(**arrays: Any) -> bytes:
@@ -133,10 +150,17 @@ def _other_cells(data: bytes, rng: np.random.Generator) -> bytes:
 
 def _other_columns(rng: np.random.Generator) -> bytes:
     kinds: list[Any] = [
-        [1.5, None, 2.0, float("nan")], [1, 2, 3, 2**62], [b"a", b"\xff", b"b", b"a"],
-        [[1], [2], [], [3]], [{"x": 1}] * 4, ["a", "b", None, "a"], [True, False, True, None],
-        [None] * 4, [datetime.date(2026, 1, 1)] * 4, ["1", "2", "x", "4"],
-    ]  # fmt: skip
+        [1.5, None, 2.0, float("nan")],
+        [1, 2, 3, 2**62],
+        [b"a", b"\xff", b"b", b"a"],
+        [[1], [2], [], [3]],
+        [{"x": 1}] * 4,
+        ["a", "b", None, "a"],
+        [True, False, True, None],
+        [None] * 4,
+        [datetime.date(2026, 1, 1)] * 4,
+        ["1", "2", "x", "4"],
+    ]
     names = ("a", "b", "label", "label ", "", "a")
     chosen = {names[rng.integers(len(names))]: kinds[rng.integers(len(kinds))] for _ in range(4)}
     return _parquet(chosen)
@@ -151,9 +175,18 @@ def check_rows(X: Any, y: Any) -> None:
 def read(path: Path, is_recording: bool) -> None:
     """Read a file as train does, with and without its options."""
     if is_recording:
-        how = {"window": "0.5s", "hop": None, "rate": None,
-               "time": None, "label": None, "groups": None, "drop": (), "inputs": None,
-               "mixed": "drop", "missing": "error"}  # fmt: skip
+        how = {
+            "window": "0.5s",
+            "hop": None,
+            "rate": None,
+            "time": None,
+            "label": None,
+            "groups": None,
+            "drop": (),
+            "inputs": None,
+            "mixed": "drop",
+            "missing": "error",
+        }
         dataset, _, _ = load_recordings(str(path), test_size=0.2, seed=0, **how)
     else:
         dataset = load_data(path)

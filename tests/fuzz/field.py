@@ -35,15 +35,21 @@ def used(model: IntegerModel, seed: int) -> tuple[Counters, Adaptation]:
 def states(model: IntegerModel) -> list[bytes]:
     """Return counters and offsets as `guided.c` takes them: as they are, and to be checked anew."""
     counters, adaptation = used(model, 1)
-    return [bytes([kind + flag]) + state.to_bytes() for flag in (0, 128)
-            for kind, state in ((0, counters), (1, adaptation))]  # fmt: skip
+    return [
+        bytes([kind + flag]) + state.to_bytes()
+        for flag in (0, 128)
+        for kind, state in ((0, counters), (1, adaptation))
+    ]
 
 
 @cache
 def models() -> list[IntegerModel]:
     """Return models of few and many classes, in which offsets have much or little room."""
-    return [make_model(1, "uint8"), random_model(2, n_classes=2),
-            random_model(3, n_classes=12, bits=16, raw_dtype="int32")]  # fmt: skip
+    return [
+        make_model(1, "uint8"),
+        random_model(2, n_classes=2),
+        random_model(3, n_classes=12, bits=16, raw_dtype="int32"),
+    ]
 
 
 def mutated(data: bytes, is_counters: bool, rng: np.random.Generator) -> bytes:

@@ -32,12 +32,15 @@ def has_libfuzzer() -> bool:
     """Say whether a program for libFuzzer can be built."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.c")
-        source.write_text("int LLVMFuzzerTestOneInput(const char *d, unsigned long n);\n"
-                          "int LLVMFuzzerTestOneInput(const char *d, unsigned long n)\n"
-                          "{ (void)d; (void)n; return 0; }\n")  # fmt: skip
-        return shutil.which("clang") is not None and _clang(
-            ["-fsanitize=fuzzer", source, "-o", f"{folder}/empty"]
-        ).returncode == 0  # fmt: skip
+        source.write_text(
+            "int LLVMFuzzerTestOneInput(const char *d, unsigned long n);\n"
+            "int LLVMFuzzerTestOneInput(const char *d, unsigned long n)\n"
+            "{ (void)d; (void)n; return 0; }\n"
+        )
+        return (
+            shutil.which("clang") is not None
+            and _clang(["-fsanitize=fuzzer", source, "-o", f"{folder}/empty"]).returncode == 0
+        )
 
 
 def _clang(arguments: list[object]) -> subprocess.CompletedProcess[str]:
@@ -53,11 +56,29 @@ def build(model: IntegerModel, variant: tuple[str, ...], folder: Path) -> Path:
     if model.local is not None and model.local.hop:
         names.append("-DSTREAM_ENTRIES=1")
     flags = [*_FLAGS, *names, *(f"-I{one}" for one in include)]
-    done = _clang([*flags, *variant, "-fsanitize=fuzzer-no-link", "-c",
-                   folder / "plain/src/plain.c", "-o", folder / "plain.o"])  # fmt: skip
+    done = _clang(
+        [
+            *flags,
+            *variant,
+            "-fsanitize=fuzzer-no-link",
+            "-c",
+            folder / "plain/src/plain.c",
+            "-o",
+            folder / "plain.o",
+        ]
+    )
     if done.returncode == 0:
-        done = _clang([*flags, "-fsanitize=fuzzer", _HARNESS, folder / "fast/src/fast.c",
-                       folder / "plain.o", "-o", folder / "program"])  # fmt: skip
+        done = _clang(
+            [
+                *flags,
+                "-fsanitize=fuzzer",
+                _HARNESS,
+                folder / "fast/src/fast.c",
+                folder / "plain.o",
+                "-o",
+                folder / "program",
+            ]
+        )
     if done.returncode:
         raise RuntimeError(done.stderr)
     return folder / "program"
@@ -81,20 +102,31 @@ def run(batch: Batch, size: int) -> None:
             for i, data in enumerate(seeds):
                 (folder / "corpus" / str(i)).write_bytes(data)
             done = subprocess.run(
-                [str(program), f"-runs={_RUNS}", f"-seed={batch.seed + 1}", "-timeout=20",
-                 f"-max_len={max(map(len, seeds)) + 64}", f"-artifact_prefix={folder}/crash-",
-                 str(folder / "corpus")],
-                cwd=folder, capture_output=True, text=True, errors="replace",
-            )  # fmt: skip
+                [
+                    str(program),
+                    f"-runs={_RUNS}",
+                    f"-seed={batch.seed + 1}",
+                    "-timeout=20",
+                    f"-max_len={max(map(len, seeds)) + 64}",
+                    f"-artifact_prefix={folder}/crash-",
+                    str(folder / "corpus"),
+                ],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
             found = re.search(r"Done (\d+) runs", done.stderr)
             batch.counts["guided inputs"] += int(found[1]) if found else 0
             if done.returncode:
                 crashes = sorted(folder.glob("crash-*"))
                 kind = "differences" if "deadly signal" in done.stderr else "sanitizer reports"
                 batch.find(
-                    kind, f"model {index}, {' '.join(variant)}: {done.stderr[-1500:]}",
-                    crashes[0].read_bytes() if crashes else None, ".bin",
-                )  # fmt: skip
+                    kind,
+                    f"model {index}, {' '.join(variant)}: {done.stderr[-1500:]}",
+                    crashes[0].read_bytes() if crashes else None,
+                    ".bin",
+                )
 
 
 __all__ = ["build", "has_libfuzzer", "run"]

@@ -30,12 +30,19 @@ from tinykernel.parity import compare, entry_rows, expected_values
 #: Wrapping is how phases work, so that unsigned overflow and shifts out of the top are meant.
 SANITIZERS = {
     "gcc": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-    "clang": ["-fsanitize=address,undefined,integer,implicit-conversion",
-              "-fno-sanitize=unsigned-integer-overflow,unsigned-shift-base",
-              "-fno-sanitize-recover=all"],
-}  # fmt: skip
-VARIANTS = ((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",),
-            ("-DTK_FORCE_SOFT_FLOAT=1",))  # fmt: skip
+    "clang": [
+        "-fsanitize=address,undefined,integer,implicit-conversion",
+        "-fno-sanitize=unsigned-integer-overflow,unsigned-shift-base",
+        "-fno-sanitize-recover=all",
+    ],
+}
+VARIANTS = (
+    (),
+    ("-DTK_FORCE_PORTABLE=1",),
+    ("-DTK_FORCE_RADIX=2",),
+    ("-DTK_FORCE_RADIX=4",),
+    ("-DTK_FORCE_SOFT_FLOAT=1",),
+)
 _RAW = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 _ROWS = 2000
 
@@ -46,30 +53,45 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
     if kind < 0.2:
         average = int(rng.integers(1, 3))  # of which windows and hops are multiples
         stage = random_signal_stage(
-            seed, average=average, height=average * int(rng.integers(34 // average, 90 // average)),
-            hop=average * int(rng.integers(1, 17)), channels=int(rng.integers(1, 4)),
-            raw_dtype=str(rng.choice(_RAW)), n_kernels=int(rng.integers(1, 12)),
-        )  # fmt: skip
+            seed,
+            average=average,
+            height=average * int(rng.integers(34 // average, 90 // average)),
+            hop=average * int(rng.integers(1, 17)),
+            channels=int(rng.integers(1, 4)),
+            raw_dtype=str(rng.choice(_RAW)),
+            n_kernels=int(rng.integers(1, 12)),
+        )
         return local_model(stage, seed, components=bool(rng.integers(2)))
     if kind < 0.35:
         side = int(rng.integers(8, 30))
         stage = random_stage(
-            seed, height=side, width=int(rng.integers(8, 40)), channels=int(rng.integers(1, 3)),
-            raw_dtype=str(rng.choice(_RAW)), n_kernels=int(rng.integers(1, 8)), cells=(2, 2),
-        )  # fmt: skip
+            seed,
+            height=side,
+            width=int(rng.integers(8, 40)),
+            channels=int(rng.integers(1, 3)),
+            raw_dtype=str(rng.choice(_RAW)),
+            n_kernels=int(rng.integers(1, 8)),
+            cells=(2, 2),
+        )
         return local_model(stage, seed, components=bool(rng.integers(2)))
     model = random_model(
-        seed, n_features=int(rng.choice([1, 2, 31, 32, 33, 64, 100, 129, 300])),
-        n_blocks=int(rng.integers(1, 5)), n_classes=int(rng.choice([2, 2, 3, 5, 12])),
-        bits=int(rng.choice([8, 16])), raw_dtype=str(rng.choice(_RAW)),
+        seed,
+        n_features=int(rng.choice([1, 2, 31, 32, 33, 64, 100, 129, 300])),
+        n_blocks=int(rng.integers(1, 5)),
+        n_classes=int(rng.choice([2, 2, 3, 5, 12])),
+        bits=int(rng.choice([8, 16])),
+        raw_dtype=str(rng.choice(_RAW)),
         diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
         permutation=str(rng.choice(["identity", "orbit", "stored"])),
         kept=str(rng.choice(["all", "tail", "some", "few"])),
-        zero_weights=bool(rng.integers(2)), one_scale=bool(rng.integers(2)),
-        shared_scaler=bool(rng.integers(2)), phase_shift=int(rng.integers(0, 32)),
-        windows=str(rng.choice(["rows", "phases", "one width", "two starts", "half turns",
-                                "constant"])),
-    )  # fmt: skip
+        zero_weights=bool(rng.integers(2)),
+        one_scale=bool(rng.integers(2)),
+        shared_scaler=bool(rng.integers(2)),
+        phase_shift=int(rng.integers(0, 32)),
+        windows=str(
+            rng.choice(["rows", "phases", "one width", "two starts", "half turns", "constant"])
+        ),
+    )
     if kind > 0.7:
         model = with_linear(model, seed, int(rng.choice([1, 2, 4, 8])), bool(rng.integers(2)))
     return model
@@ -104,13 +126,21 @@ def run(batch: Batch, size: int) -> None:
 
 
 def _check(
-    batch: Batch, model: IntegerModel, rows: dict[str, Any], compilers: list[str], index: int,
+    batch: Batch,
+    model: IntegerModel,
+    rows: dict[str, Any],
+    compilers: list[str],
+    index: int,
     rng: np.random.Generator,
-) -> None:  # fmt: skip
+) -> None:
     expected = _expected(model, rows)
     for name in compilers:
-        flags = ["-g", str(rng.choice(["-O1", "-O2"])), *SANITIZERS[name],
-                 *VARIANTS[rng.integers(len(VARIANTS))]]  # fmt: skip
+        flags = [
+            "-g",
+            str(rng.choice(["-O1", "-O2"])),
+            *SANITIZERS[name],
+            *VARIANTS[rng.integers(len(VARIANTS))],
+        ]
         with tempfile.TemporaryDirectory() as folder:
             try:
                 program = build_model(model, Platform(host_toolchain([name])), Path(folder), flags)

@@ -22,9 +22,12 @@ from tinykernel.training.layouts import LAYOUTS
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (
-    range(200), ("a", 'q"', "*/", "%s", "\\", "??/", "\u00e4", "new\nline", "int"),
-    (-1.0, 2.0, 5.0), (False, True), (3, -7, 2**40),
-)  # fmt: skip
+    range(200),
+    ("a", 'q"', "*/", "%s", "\\", "??/", "\u00e4", "new\nline", "int"),
+    (-1.0, 2.0, 5.0),
+    (False, True),
+    (3, -7, 2**40),
+)
 
 
 def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
@@ -35,16 +38,21 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
     kind, shape = rng.random(), (int(rng.choice([1, 2, 7, 31, 32, 40, 100])),)
     if kind < 0.15:
         shape = (int(rng.integers(34, 70)), int(rng.integers(1, 4)))
-        options = {"window_shape": shape, "hop": int(rng.choice([0, 2, 8])),
-                   "n_kernels": int(rng.choice([84, 168]))}  # fmt: skip
+        options = {
+            "window_shape": shape,
+            "hop": int(rng.choice([0, 2, 8])),
+            "n_kernels": int(rng.choice([84, 168])),
+        }
     elif kind < 0.3:
         shape = (int(rng.integers(8, 20)), int(rng.integers(8, 20)))
         options = {"image_shape": shape, "n_kernels": int(rng.integers(2, 12))}
     else:
         linear = str(rng.choice(["off", "2", "4", "8"]))
-        options = {"layout": str(rng.choice(list(LAYOUTS))),
-                   "n_components": int(rng.choice([32, 64, 96])),
-                   "linear": linear if linear == "off" else int(linear)}  # fmt: skip
+        options = {
+            "layout": str(rng.choice(list(LAYOUTS))),
+            "n_components": int(rng.choice([32, 64, 96])),
+            "linear": linear if linear == "off" else int(linear),
+        }
         if linear != "off" and rng.random() < 0.3:
             options |= {"n_components": 0, "layout": None}
     y = np.arange(n) % n_classes
@@ -68,8 +76,10 @@ def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     """Take one model all the way."""
     X, y, options = any_rows(rng)
     if "layout" in options:
-        options |= {"input_bits": int(rng.choice([8, 16])),
-                    "scaler_scope": str(rng.choice(["auto", "global", "feature"]))}  # fmt: skip
+        options |= {
+            "input_bits": int(rng.choice([8, 16])),
+            "scaler_scope": str(rng.choice(["auto", "global", "feature"])),
+        }
     classifier = TernaryKernelClassifier(
         epochs=int(rng.integers(1, 4)),
         effort="quick",

@@ -31,8 +31,10 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
         require_tool(tool)
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", "--scale", "0.002", "--workers", "1"],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     last = done.stdout.splitlines()[-1]
     assert done.returncode == 0, done.stdout
     counts = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z ]+);", last)}

@@ -13,19 +13,36 @@ from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.bench import bench, parse_clock
+from tinykernel.measure.bench import bench
+from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import function_ranges
 
 LOOPS = {
-    "mps2-an385": ("cortex-m3", "arm-none-eabi-gcc", "qemu-system-arm",
-                   "movw r0, #1000\\n1: subs r0, #1\\n bne 1b\\n bx lr"),
-    "virt-rv32": ("esp32c3", "riscv64-unknown-elf-gcc", "qemu-system-riscv32",
-                  "li a0, 1000\\n1: addi a0, a0, -1\\n bnez a0, 1b\\n ret"),
-    "atmega328p": ("atmega328p", "avr-gcc", "simavr",
-                   "ldi r24, 200\\n1: .rept 8\\n nop\\n .endr\\n dec r24\\n brne 1b\\n ret"),
-    "sim-lx106": ("esp8266", "xtensa-lx106-elf-gcc", "qemu-system-xtensa",
-                  "movi a2, 1000\\n1: addi a2, a2, -1\\n bnez a2, 1b\\n ret"),
-}  # fmt: skip
+    "mps2-an385": (
+        "cortex-m3",
+        "arm-none-eabi-gcc",
+        "qemu-system-arm",
+        "movw r0, #1000\\n1: subs r0, #1\\n bne 1b\\n bx lr",
+    ),
+    "virt-rv32": (
+        "esp32c3",
+        "riscv64-unknown-elf-gcc",
+        "qemu-system-riscv32",
+        "li a0, 1000\\n1: addi a0, a0, -1\\n bnez a0, 1b\\n ret",
+    ),
+    "atmega328p": (
+        "atmega328p",
+        "avr-gcc",
+        "simavr",
+        "ldi r24, 200\\n1: .rept 8\\n nop\\n .endr\\n dec r24\\n brne 1b\\n ret",
+    ),
+    "sim-lx106": (
+        "esp8266",
+        "xtensa-lx106-elf-gcc",
+        "qemu-system-xtensa",
+        "movi a2, 1000\\n1: addi a2, a2, -1\\n bnez a2, 1b\\n ret",
+    ),
+}
 
 
 @pytest.mark.parametrize("machine", list(LOOPS))

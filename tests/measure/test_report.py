@@ -16,7 +16,8 @@ from tests.random_models import local_model, one_class, random_model, random_sig
 from tinykernel.codegen.packing import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.report import parse_size, report
+from tinykernel.measure.limits import parse_size
+from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
 
 # A GCC and the targets whose code it builds. ESP32 and ESP32-S3 are measured with that of the
@@ -52,9 +53,15 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
     """
     require_tool(COMPILER[target])
     model = random_model(
-        7, n_features=200, n_blocks=4, n_classes=6, raw_dtype=raw, diagonal_kind="sign",
-        permutation="orbit", shared_scaler=raw != "float32",
-    )  # fmt: skip
+        7,
+        n_features=200,
+        n_blocks=4,
+        n_classes=6,
+        raw_dtype=raw,
+        diagonal_kind="sign",
+        permutation="orbit",
+        shared_scaler=raw != "float32",
+    )
     linked, estimate = report(model, target, "1MB"), report(model, target, compiler="none")
     assert linked.source == "linked"
     assert linked.compiler.startswith(COMPILER[target])

@@ -16,10 +16,22 @@ from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, Machine
 from tinykernel.measure.footprint import size_script
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
 
-TARGETS = ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "esp32c3", "esp8266",
-           "atmega328p"]  # fmt: skip
-COMPILERS = {"cortex": "arm-none-eabi-gcc", "esp32c3": "riscv64-unknown-elf-gcc",
-             "esp8266": "xtensa-lx106-elf-gcc", "atmega328p": "avr-gcc"}  # fmt: skip
+TARGETS = [
+    "cortex-m0",
+    "cortex-m3",
+    "cortex-m4",
+    "cortex-m7",
+    "cortex-m33",
+    "esp32c3",
+    "esp8266",
+    "atmega328p",
+]
+COMPILERS = {
+    "cortex": "arm-none-eabi-gcc",
+    "esp32c3": "riscv64-unknown-elf-gcc",
+    "esp8266": "xtensa-lx106-elf-gcc",
+    "atmega328p": "avr-gcc",
+}
 
 # Frames of every kind: none, a few registers, more than one immediate operand can hold.
 PROGRAM = """
@@ -110,10 +122,13 @@ def test_zig_code_is_read_as_well(
     [
         ("int f(int n) { return n < 2 ? n : f(n - 1) * sink + f(n - 2); }", "recursive"),
         ("int (*volatile p)(int); int f(int n) { return p(n) + 1; }", "through a pointer"),
-        ("void g(char *); void g(char *x) { sink = x[0]; }\n"
-         "int f(int n) { volatile char b[n]; b[0] = 1; return b[n - 1] + sink; }", "variable size"),
+        (
+            "void g(char *); void g(char *x) { sink = x[0]; }\n"
+            "int f(int n) { volatile char b[n]; b[0] = 1; return b[n - 1] + sink; }",
+            "variable size",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266", "atmega328p"])
 def test_unbounded_stack_is_refused(
     target: str, body: str, message: str, tmp_path: Path, require_tool: Callable[[str], Any]

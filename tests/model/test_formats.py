@@ -106,9 +106,11 @@ def test_quantized_zero_stands_for_zero() -> None:
         for raw_dtype, reach in (("float32", 100.0), ("int16", 2.0 ** (bits - 1))):
             machine = make_machine(3, raw_dtype=raw_dtype, bits=bits)
             machine = dataclasses.replace(
-                machine, input_offset=0 * machine.input_offset,
-                input_scale=np.full(20, 1 / reach), input_high=np.full(20, top),
-            )  # fmt: skip
+                machine,
+                input_offset=0 * machine.input_offset,
+                input_scale=np.full(20, 1 / reach),
+                input_high=np.full(20, top),
+            )
             inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
             assert inputs.step == 2.0 ** (1 - bits)
             assert np.abs(inputs.centre).max() < 1e-7  # the offset is a float32
@@ -118,9 +120,11 @@ def test_whole_levels_a_unit_stand_for_zero() -> None:
     """Integers 0..16 as 15 levels each: scale 15 / 128 loses nothing and leaves no offset."""
     machine = make_machine(4, raw_dtype="uint8")
     machine = dataclasses.replace(
-        machine, input_offset=np.full(20, 128 / 15), input_scale=np.full(20, 15 / 128),
+        machine,
+        input_offset=np.full(20, 128 / 15),
+        input_scale=np.full(20, 15 / 128),
         input_high=np.full(20, (15 * 16 - 128) / 128),
-    )  # fmt: skip
+    )
     inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     assert inputs.step == 1 / 128
     assert np.abs(inputs.centre).max() < 1e-12

@@ -52,9 +52,9 @@ def test_folded(steps):
     value on the other side of a limit the next one, and the same labels."""
     whole = pipeline(*steps).fit(X, Y)
     model, inner = quantize(whole), whole[-1].quantize()
-    columns = range(4) if model.feature_names is None else [
-        int(name[1:]) for name in model.feature_names
-    ]  # fmt: skip
+    columns = (
+        range(4) if model.feature_names is None else [int(name[1:]) for name in model.feature_names]
+    )
     raw = np.ascontiguousarray(X[:, list(columns)])
     ours, theirs = model.quantize_inputs(raw), inner.quantize_inputs(whole[:-1].transform(X))
     step = np.abs(ours.astype(int) - theirs)
@@ -75,8 +75,12 @@ def test_only_limits_are_rounded(seed, spread, mean):
     rng = np.random.default_rng(seed)
     raw = (spread * (rng.normal(size=(200, 3)) + mean)).astype(np.float32)
     scaling = StandardScaler().fit(raw)
-    inner = InputScaler("float32", 8, rng.normal(-2, 0.1, 3).astype(np.float32),
-                        rng.uniform(50, 70, 3).astype(np.float32))  # fmt: skip
+    inner = InputScaler(
+        "float32",
+        8,
+        rng.normal(-2, 0.1, 3).astype(np.float32),
+        rng.uniform(50, 70, 3).astype(np.float32),
+    )
     line = _Line(np.arange(3), 1 / scaling.scale_, -scaling.mean_ / scaling.scale_)
     folded = _folded(inner, line)
     z = scaling.transform(raw.astype(np.float64))
@@ -93,9 +97,11 @@ def test_steps_that_cannot_be_folded():
     for step, word in (
         (PCA(2), "the step 'pca' (PCA) cannot be folded"),
         (MinMaxScaler(clip=True), "(MinMaxScaler with clip=True)"),
-        (ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),
-         "part 'reduce' (PCA)"),
-    ):  # fmt: skip
+        (
+            ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),
+            "part 'reduce' (PCA)",
+        ),
+    ):
         with pytest.raises(TinykernelError) as error:
             quantize(pipeline(step).fit(X, Y))
         assert word in str(error.value)
@@ -112,8 +118,11 @@ def test_names_and_columns(tmp_path):
     model = tinykernel.load(tmp_path / "m.tkm")
     assert model.feature_names == ("pl", "pw")
     assert model.score(frame[["pl", "pw"]], Y) == np.mean(model.predict(X[:, 2:]) == Y)
-    for wrong, word in ((frame[["pw", "pl"]], "another order"), (frame[["pl", "sl"]], "lack 'pw'"),
-                        (frame, "are 4")):  # fmt: skip
+    for wrong, word in (
+        (frame[["pw", "pl"]], "another order"),
+        (frame[["pl", "sl"]], "lack 'pw'"),
+        (frame, "are 4"),
+    ):
         for use in (model.predict, model.quantize_inputs, model.as_raw):
             with pytest.raises(TinykernelError, match=word):
                 use(wrong)

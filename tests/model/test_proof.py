@@ -29,9 +29,13 @@ def _prove_transforms(sign, bits, permutation, diagonal, kind, halve_first, halv
     first = bound_first(sign, bits, halve_first)
     second = bound_second(first, permutation, diagonal, kind, halve_second)
     return SimpleNamespace(
-        inputs=first.inputs, first=first.stages, halve_first=first.halve,
-        product=second.product, second=second.stages, halve_second=second.halve,
-    )  # fmt: skip
+        inputs=first.inputs,
+        first=first.stages,
+        halve_first=first.halve,
+        product=second.product,
+        second=second.stages,
+        halve_second=second.halve,
+    )
 
 
 def _stages(values: np.ndarray, halve: tuple[bool, ...]) -> list[np.ndarray]:
@@ -58,9 +62,14 @@ def _all_values(model: IntegerModel, q: np.ndarray) -> tuple[list, np.ndarray, l
 
 def _prove(model: IntegerModel):
     return _prove_transforms(
-        model.sign, model.scaler.bits, model.permutation, model.diagonal, model.diagonal_kind,
-        model.halve_first, model.halve_second,
-    )  # fmt: skip
+        model.sign,
+        model.scaler.bits,
+        model.permutation,
+        model.diagonal,
+        model.diagonal_kind,
+        model.halve_first,
+        model.halve_second,
+    )
 
 
 def _unrounded_rows(model: IntegerModel) -> np.ndarray:
@@ -236,8 +245,9 @@ def test_constant_features_do_not_widen_the_ranges() -> None:
     first, _ = choose_schedules(sign, 8, Permutation(), np.ones((1, 1024)), "sign")
     assert not any(first)
     assert choose_schedules(np.zeros(3), 8, Permutation(), np.ones((1, 32)), "sign") == (
-        (False,) * 5, (False,) * 5,
-    )  # fmt: skip
+        (False,) * 5,
+        (False,) * 5,
+    )
 
 
 def test_row_bounds_beat_interval_arithmetic() -> None:

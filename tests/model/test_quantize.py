@@ -35,8 +35,9 @@ def _flips(machine: KernelMachine, X: np.ndarray) -> float:
     model = quantize(machine)
     assert model.n_blocks == machine.n_blocks
     kept = model.row_kept.ravel()
-    return float(np.mean(machine.features(X)[:, kept] != model.features_quantized(
-        model.quantize_inputs(X))))  # fmt: skip
+    return float(
+        np.mean(machine.features(X)[:, kept] != model.features_quantized(model.quantize_inputs(X)))
+    )
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "int4", "sign"])
@@ -60,8 +61,10 @@ def test_falling_phases_are_mirrored() -> None:
     """A negative row_scale, which the firmware cannot hold, becomes a mirrored window."""
     machine = make_machine(3, n_features=60, n_blocks=4)
     signs = np.random.default_rng(0).choice([-1, 1], machine.row_scale.shape)
-    assert _flips(dataclasses.replace(machine, row_scale=machine.row_scale * signs),
-                  _inputs(machine)) < 0.006  # fmt: skip
+    assert (
+        _flips(dataclasses.replace(machine, row_scale=machine.row_scale * signs), _inputs(machine))
+        < 0.006
+    )
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "sign"])
@@ -104,9 +107,12 @@ def test_unweighed_and_constant_rows_are_dropped() -> None:
     width = machine.width.copy()
     width[0, 10], width[0, 11] = 2 * np.pi, -0.1
     machine = dataclasses.replace(
-        machine, weights=weights.reshape(3, -1), width=width,
-        output_scale=np.ones(3), output_offset=np.zeros(3),
-    )  # fmt: skip
+        machine,
+        weights=weights.reshape(3, -1),
+        width=width,
+        output_scale=np.ones(3),
+        output_offset=np.zeros(3),
+    )
     model = quantize(machine)
     assert not model.row_kept[0, :12].any()
     assert_array_equal(model.multiplier, [1, 1, 1])
@@ -123,11 +129,14 @@ def test_blocks_without_components_are_dropped() -> None:
     whole, smaller = (
         dataclasses.replace(machine, weights=weights.reshape(3, -1)),
         dataclasses.replace(
-            machine, weights=weights[:, [0, 2]].reshape(3, -1),
-            **{name: getattr(machine, name)[[0, 2]]
-               for name in ("diagonal", "row_scale", "start", "width")},
+            machine,
+            weights=weights[:, [0, 2]].reshape(3, -1),
+            **{
+                name: getattr(machine, name)[[0, 2]]
+                for name in ("diagonal", "row_scale", "start", "width")
+            },
         ),
-    )  # fmt: skip
+    )
     assert quantize(whole) == quantize(smaller)
     assert quantize(whole).n_blocks == 2
 
@@ -169,8 +178,11 @@ def test_bytes_pass_through_unchanged() -> None:
         machine.scaling, machine.raw_dtype, machine.input_bits, stretch=1.005
     ).scaler
     assert {name: array.tolist() for name, array in scaler.arrays.items()} == {
-        "offset": [0], "multiplier": [1 << 16], "span": [255], "pre_shift": [0],
-    }  # fmt: skip
+        "offset": [0],
+        "multiplier": [1 << 16],
+        "span": [255],
+        "pre_shift": [0],
+    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -193,9 +205,11 @@ def test_levels_stand_for_the_scaled_values(
     width = 10.0 ** rng.uniform(-1, 9 if raw_dtype == "int32" else 4, n)
     machine = dataclasses.replace(
         machine,
-        input_scale=limit / width, input_offset=rng.uniform(-1, 1, n) * 100,
-        input_low=np.full(n, -limit), input_high=np.full(n, limit),
-    )  # fmt: skip
+        input_scale=limit / width,
+        input_offset=rng.uniform(-1, 1, n) * 100,
+        input_low=np.full(n, -limit),
+        input_high=np.full(n, limit),
+    )
     quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     X = _inputs(machine, 200, seed)
     q = quantized.scaler.quantize(quantized.scaler.as_raw(X))
@@ -224,9 +238,12 @@ def test_rare_binary_feature_keeps_its_two_values() -> None:
     """A standardised flag that saturates in the float machine still tells 0 from 1."""
     machine = make_machine(14, n_features=3, raw_dtype="uint8")
     machine = dataclasses.replace(
-        machine, input_offset=np.full(3, 1e-4), input_scale=np.full(3, 100.0),
-        input_low=np.full(3, -4.0), input_high=np.full(3, 4.0),
-    )  # fmt: skip
+        machine,
+        input_offset=np.full(3, 1e-4),
+        input_scale=np.full(3, 100.0),
+        input_low=np.full(3, -4.0),
+        input_high=np.full(3, 4.0),
+    )
     quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
     X = np.array([[0, 0, 0], [1, 1, 1]], dtype=np.uint8)
     q = quantized.scaler.quantize(X)

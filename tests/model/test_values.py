@@ -19,8 +19,9 @@ def test_no_score_leaves_int32(spread, centre, gain, sums, dots):
     units = ValueUnits(("y",), np.array([10.0**centre]), np.array([10.0**spread]))
     scale, linear = np.array([gain / 64]), np.array([gain / 4096])
     try:
-        found = to_fixed_point(units, scale, linear, np.zeros(1), np.array([sums]),
-                               np.array([dots]))  # fmt: skip
+        found = to_fixed_point(
+            units, scale, linear, np.zeros(1), np.array([sums]), np.array([dots])
+        )
     except TinykernelError:
         assert _is_coarse(
             10.0**centre, 10.0**spread, scale[0] * sums + linear[0] * dots, sums + dots

@@ -92,9 +92,9 @@ def test_files_of_version_1_stay_readable(kind: str) -> None:
     older = pytest.warns(UserWarning, match="that are no more: coefficients, cv, ")
     with older if kind == "classifier" else contextlib.nullcontext():
         model = load(OLD / f"{kind}-1.tkm")
-    integer = model if kind == "integer" else quantize(model) if kind == "machine" else (
-        model.quantize()
-    )  # fmt: skip
+    integer = (
+        model if kind == "integer" else quantize(model) if kind == "machine" else (model.quantize())
+    )
     assert integer.fingerprint().startswith("0cb5c6c92789bba0")
     if kind == "integer":
         content = (OLD / "integer-1.tkm").read_bytes()

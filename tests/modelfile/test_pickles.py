@@ -149,6 +149,11 @@ def test_the_pickle_of_a_model_is_as_documented() -> None:
     data = pickle.dumps(modelfile._Pickled(b"x"), protocol=4)
     names = [opcode.name for opcode, _, _ in pickletools.genops(data)]
     assert [name for name in names if name not in ("PROTO", "FRAME", "MEMOIZE")] == [
-        "SHORT_BINUNICODE", "SHORT_BINUNICODE", "STACK_GLOBAL", "SHORT_BINBYTES", "TUPLE1",
-        "REDUCE", "STOP",
-    ]  # fmt: skip
+        "SHORT_BINUNICODE",
+        "SHORT_BINUNICODE",
+        "STACK_GLOBAL",
+        "SHORT_BINBYTES",
+        "TUPLE1",
+        "REDUCE",
+        "STOP",
+    ]

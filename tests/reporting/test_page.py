@@ -35,13 +35,25 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     model.fit(X[:60], names[y[:60]])
     model.feature_names_in_ = np.array([HOSTILE, *"bcde"], dtype=object)
     points = [[2048 * i, 2040 * i, 0.8 + i / 50, 0.01] for i in (1, 2, 3)]
-    about = {"data": HOSTILE, "target": "cortex-m0plus", "budget": 8192, "tune": {"curve": points},
-             "split": "60 training rows, 60 test rows", "training_rows": {"rows": 60}}  # fmt: skip
+    about = {
+        "data": HOSTILE,
+        "target": "cortex-m0plus",
+        "budget": 8192,
+        "tune": {"curve": points},
+        "split": "60 training rows, 60 test rows",
+        "training_rows": {"rows": 60},
+    }
     save(model.quantize(), file, about)
     found = report_page(
-        file, ("cortex-m0plus", "esp32c3"), compiler="none", data=(X[60:], names[y[60:]]),
-        train=(X[:60], names[y[:60]]), groups=np.arange(60) // 6, clock="16MHz", current="4mA@3V",
-    )  # fmt: skip
+        file,
+        ("cortex-m0plus", "esp32c3"),
+        compiler="none",
+        data=(X[60:], names[y[60:]]),
+        train=(X[:60], names[y[:60]]),
+        groups=np.arange(60) // 6,
+        clock="16MHz",
+        current="4mA@3V",
+    )
     costs = tuple(replace(cost, instructions=50_000, source="made up") for cost in found.costs)
     return replace(found, costs=costs)
 
@@ -92,13 +104,22 @@ def test_figures(page: ReportPage) -> None:
     assert chosen.energy(1e-3) == pytest.approx(12e-6)
     low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
     said = [
-        f"{100 * judged.accuracy:.2f} %", f"{100 * judged.interval[0]:.2f} %", "60 rows",
-        "10 groups", f"It fits the STM32L053R8 (target cortex-m0plus): {memory.flash / 1024:.1f}",
-        "ESP32-C3", "8.0 KB", f"{1e3 * low:.3g} to {1e3 * high:.3g} ms", "50000",
-        f"{4e3 * low:.3g} to {4e3 * high:.3g} µC", f"{12e3 * low:.3g} to {12e3 * high:.3g} µJ",
-        page.model.fingerprint(), "60 training rows", "86.00 %",
+        f"{100 * judged.accuracy:.2f} %",
+        f"{100 * judged.interval[0]:.2f} %",
+        "60 rows",
+        "10 groups",
+        f"It fits the STM32L053R8 (target cortex-m0plus): {memory.flash / 1024:.1f}",
+        "ESP32-C3",
+        "8.0 KB",
+        f"{1e3 * low:.3g} to {1e3 * high:.3g} ms",
+        "50000",
+        f"{4e3 * low:.3g} to {4e3 * high:.3g} µC",
+        f"{12e3 * low:.3g} to {12e3 * high:.3g} µJ",
+        page.model.fingerprint(),
+        "60 training rows",
+        "86.00 %",
         *(str(one.high) for one in page.model.ranges()),
-    ]  # fmt: skip
+    ]
     for text in (page.to_html(), page.to_markdown()):
         assert [figure for figure in said if figure not in text] == []
     assert json.loads(json.dumps(page.to_dict()))["fits"] is True
@@ -171,11 +192,23 @@ def test_wrong_currents(text: str) -> None:
 def _console(program: str, page: Path, *options: str) -> list[str]:
     """Show a page in a browser without a window; return what its console says."""
     done = subprocess.run(
-        [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         "--enable-logging=stderr", "--window-size=1000,1400",
-         f"--user-data-dir={page.parent / 'profile'}", *options, page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        [
+            program,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--enable-logging=stderr",
+            "--window-size=1000,1400",
+            f"--user-data-dir={page.parent / 'profile'}",
+            *options,
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 

@@ -63,8 +63,7 @@ def test_gradients_equal_finite_differences(group):
     f, parameters, y, _ = _forward(group)
     names = ("diagonal", "rate", "centre", "level", "weights")
     gradients = {name: np.zeros_like(f[name]) for name in names}
-    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"],
-                   *gradients.values())  # fmt: skip
+    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"], *gradients.values())
 
     def value(changed, activation):
         keys = ("u", *names)
@@ -137,10 +136,17 @@ def test_loss_gradients_equal_finite_differences(n_real, losses):
     dsums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     offset = (np.arange(OUTPUTS) * 0.1).astype(np.float32)
     loss, d_scale = loss_group(
-        sums.astype(np.float32), np.float32(0.3), offset, targets.astype(np.float32),
-        np.ones(LANES, dtype=np.float32), np.array(losses, dtype=np.float32), np.arange(LANES),
-        n_real, dsums, np.zeros(OUTPUTS, dtype=np.float32),
-    )  # fmt: skip
+        sums.astype(np.float32),
+        np.float32(0.3),
+        offset,
+        targets.astype(np.float32),
+        np.ones(LANES, dtype=np.float32),
+        np.array(losses, dtype=np.float32),
+        np.arange(LANES),
+        n_real,
+        dsums,
+        np.zeros(OUTPUTS, dtype=np.float32),
+    )
     sums = sums[:n_real]
     assert loss == pytest.approx(_loss(sums, targets, losses), rel=1e-4)
     assert d_scale == pytest.approx(float(np.sum(dsums[:n_real] / 0.3 * sums)), rel=1e-3)
@@ -172,9 +178,16 @@ def test_adam_adds_the_parts_of_the_gradient():
     moments = np.zeros((2, 10), dtype=np.float32)
     for t in (1, 2):
         parts = rng.standard_normal((4, 10)).astype(np.float32)
-        adam(value, parts, moments[0], moments[1], np.float32(0.01),
-             np.float32(1 / (1 - 0.9**t)), np.float32(1 / (1 - 0.999**t)),
-             np.float32(0.5))  # fmt: skip
+        adam(
+            value,
+            parts,
+            moments[0],
+            moments[1],
+            np.float32(0.01),
+            np.float32(1 / (1 - 0.9**t)),
+            np.float32(1 / (1 - 0.999**t)),
+            np.float32(0.5),
+        )
         g = 0.5 * parts.sum(axis=0)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         expected -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)

@@ -76,9 +76,14 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves):
     _, scaling = choose_scaling(rows.reshape(-1, 2), "int16", 16, "feature")
     scaler = quantize_scaler(scaling, "int16", 16).scaler
     pool = SignalPool(
-        rows, (64, 2), scaler, targets_of(y, 3, None, 0), np.ones(len(y), np.float32),
-        SignalPlan(n_kernels=20, n_pool=90, linear=LinearRecipe(epochs=3)), Augmentation(),
-    )  # fmt: skip
+        rows,
+        (64, 2),
+        scaler,
+        targets_of(y, 3, None, 0),
+        np.ones(len(y), np.float32),
+        SignalPlan(n_kernels=20, n_pool=90, linear=LinearRecipe(epochs=3)),
+        Augmentation(),
+    )
     np.testing.assert_array_equal(pool.counts(rows), pool.stage.counts(rows))
     kept, stage = pool.reduced(pool.choose())
     assert kept.size == 20
@@ -120,9 +125,12 @@ def test_signals_end_to_end(waves, tmp_path):
     """Protects windows as an array: chosen kernels, few mixes, variation, the file, the threads."""
     X, y = waves
     options = {
-        "n_kernels": 32, "epochs": 10, "random_state": 0, "hop": 0,
+        "n_kernels": 32,
+        "epochs": 10,
+        "random_state": 0,
+        "hop": 0,
         "augment": {"noise": 0.05, "scale": 0.1, "shift": 2},
-    }  # fmt: skip
+    }
     model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.9
     integer = model.quantize()
@@ -157,7 +165,10 @@ def test_forms_compete():
     forms = {"compact": 64, "compact+linear8": 32, "linear8": 0}
     model = TernaryKernelClassifier(n_components=forms, epochs=5, random_state=0).fit(X, y)
     assert {(t["n_components"] > 0, t["linear_bits"]) for t in model.trials_} >= {
-        (True, None), (True, 8), (False, 8)}  # fmt: skip
+        (True, None),
+        (True, 8),
+        (False, 8),
+    }
     assert model.quantize().linear is not None
 
 

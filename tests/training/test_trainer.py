@@ -129,9 +129,12 @@ def test_pruned_rows_have_the_smallest_weights():
     mixed = rng.standard_normal((100, 64)).astype(np.float32)
     targets = (rng.random((100, 1)) < 0.5).astype(np.float32)
     learner = Learner(
-        mixed, targets, np.ones(100, np.float32), Recipe(layout="pruned", n_components=64),
+        mixed,
+        targets,
+        np.ones(100, np.float32),
+        Recipe(layout="pruned", n_components=64),
         np.zeros(64, np.float32),
-    )  # fmt: skip
+    )
     kept = np.any(learner.forward().weights, axis=1).reshape(2, 64)
     size = np.abs(learner.shadow).sum(axis=1).reshape(2, 64)
     for block in range(2):
@@ -220,8 +223,13 @@ def test_offsets_start_alike_on_any_number_of_blas_threads():
     found = set()
     for threads in ("1", "2"):
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, check=True,
-                              capture_output=True, text=True)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         found.add(done.stdout)
     assert len(found) == 1
 
@@ -298,9 +306,14 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     X, y = RAW[raw](digits[0]), digits[1]
     layout = list(LAYOUTS)[len(raw + scope) % 3]
     learner, transform, machine = exact_learner(
-        monkeypatch, X[:600], y[:600], layout=layout, scaler_scope=scope, input_bits=bits,
+        monkeypatch,
+        X[:600],
+        y[:600],
+        layout=layout,
+        scaler_scope=scope,
+        input_bits=bits,
         epochs=3,
-    )  # fmt: skip
+    )
     model = quantize(machine)
     forward = learner.forward()
     assert forward.windows.are_stored
@@ -309,8 +322,13 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
     signs = 2 * model.features_quantized(model.quantize_inputs(X[900:])).astype(int) - 1
     np.testing.assert_array_equal(np.rint(sums), signs @ model.weights.T.astype(int))
-    assert np.mean(model.predict(X[900:]) == learner.decide(
-        transform.mixed(X[900:]) - learner.mean).argmax(axis=1)) > 0.999  # fmt: skip
+    assert (
+        np.mean(
+            model.predict(X[900:])
+            == learner.decide(transform.mixed(X[900:]) - learner.mean).argmax(axis=1)
+        )
+        > 0.999
+    )
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))

@@ -17,8 +17,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
 
-__all__ = ["check_alike", "check_rows_alike", "parameters_like", "recipe_of"]
-
 #: What a search chooses; a model file remembers it for a training of the same shape.
 _FOUND = ("n_components", "noise", "slope", "dropout")
 
@@ -31,9 +29,7 @@ def recipe_of(classifier: Any) -> dict[str, Any]:
     return {"sigma": classifier.sigma_, **{name: options[name] for name in _FOUND}}
 
 
-def parameters_like(
-    old: IntegerModel, recipe: Mapping[str, Any] | None = None
-) -> dict[str, Any]:  # fmt: skip
+def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the parameters of `train` that lead to a model of the shape of another one.
 
     The shifts of the transforms are those of the other model, and the levels of G become smaller

@@ -10,8 +10,6 @@ from tinykernel.measure.instructions import estimate_instructions, instruction_m
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 
-__all__ = ["share_used", "within"]
-
 _MOST_TRIES = 24
 
 

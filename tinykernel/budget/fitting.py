@@ -28,8 +28,6 @@ from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.quantity import BITS_BESIDE
 
-__all__ = ["DEFAULT_BUDGET", "METHODS", "TrainResult", "train"]
-
 DEFAULT_BUDGET = "30KB"
 METHODS = ("learned", "paper")
 TASKS = ("classification", "regression")

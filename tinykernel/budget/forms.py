@@ -39,14 +39,6 @@ from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, pa
 from tinykernel.training.quantity import RegressorOptions, strata
 from tinykernel.training.trainer import check_width
 
-__all__ = [
-    "SEARCHED_LAYOUTS",
-    "check_size",
-    "input_shape",
-    "linear_may_compete",
-    "sizes_that_fit",
-]
-
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
 SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
@@ -83,9 +75,14 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
 
 
 def sizes_that_fit(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limits: Limits, target: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    method: str,
+    given: Mapping[str, Any],
+    limits: Limits,
+    target: str,
     shape: tuple[int, ...] | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the parameters of models that use up the budget; the trainer chooses among these."""
     assert limits.flash is not None
     if limits.beside_flash and given.get("code", "auto") == "auto":
@@ -139,9 +136,14 @@ def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:
 
 
 def _sizes_in_flash(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    method: str,
+    given: Mapping[str, Any],
+    limit: int,
+    target: str,
     shape: tuple[int, ...] | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Do that for flash alone."""
     inputs = np.asarray(X)
     rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
@@ -205,9 +207,13 @@ def _paper_components(
 
 
 def _kernels(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str,
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    given: Mapping[str, Any],
+    limit: int,
+    target: str,
     shape: tuple[int, ...],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the number of kernels, and the bits of the linear part on their counts."""
     most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
     if len(shape) == 3:
@@ -222,8 +228,10 @@ def _kernels(
                 lambda n, bits=bits: untrained_integers(  # type: ignore[misc]
                     rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
                 ),
-                most, limit, target,
-            )  # fmt: skip
+                most,
+                limit,
+                target,
+            )
         except TinykernelError as error:
             unknown = error
             continue
@@ -335,8 +343,7 @@ def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
         return [layouts[0]]  # to choose takes short trainings, too
     d = padded_dimension(n_features)
     # With blocks of 32 rows nothing is left out.
-    return [name for name in layouts
-            if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]  # fmt: skip
+    return [name for name in layouts if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]
 
 
 def _by_tables(
@@ -353,9 +360,14 @@ def _by_tables(
 
 
 def check_size(
-    X: ArrayLike, y: ArrayLike, method: str, given: Mapping[str, Any], limit: int, target: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    method: str,
+    given: Mapping[str, Any],
+    limit: int,
+    target: str,
     shape: tuple[int, ...] | None,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a number of components or kernels that cannot fit, before the long training."""
     inputs = np.asarray(X)
     rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)

@@ -15,8 +15,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, some_rows
 from tinykernel.training.quantity import strata
 
-__all__ = ["Narrower", "narrower_inputs"]
-
 # So many inputs that are not whole may stand in the way before nothing is said.
 _MOST_IN_THE_WAY = 3
 _ROWS, _ROWS_AT_ONCE = 20000, 1000
@@ -47,9 +45,13 @@ class Narrower:
 
 
 def narrower_inputs(
-    X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any] | None, target: str,
-    given: Mapping[str, Any], shape: tuple[int, ...] | None,
-) -> Narrower | None:  # fmt: skip
+    X: NDArray[Any],
+    y: NDArray[Any],
+    X_test: NDArray[Any] | None,
+    target: str,
+    given: Mapping[str, Any],
+    shape: tuple[int, ...] | None,
+) -> Narrower | None:
     """Return a smaller type where all inputs but very few are whole numbers and it saves flash.
 
     The rows to test on must be whole numbers, too. Where the size of such models is not known
@@ -93,15 +95,19 @@ def _not_whole(X: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _flash(
-    rows: NDArray[Any], labels: NDArray[Any], target: str, given: Mapping[str, Any],
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    target: str,
+    given: Mapping[str, Any],
     shape: tuple[int, ...] | None,
-) -> int:  # fmt: skip
+) -> int:
     """Return the size of a linear part, behind a few kernels where there is a shape."""
     size: dict[str, Any] = {"n_components": 0, "linear": 8}
     if shape is not None:
         size = {"n_kernels": 8, "linear": 4}
         size |= {"window_shape" if len(shape) == 2 else "image_shape": shape}
     loss = {"loss": "absolute"} if labels.dtype.kind == "f" else {}
-    kept = {name: given[name] for name in ("scaler_scope", "input_bits")
-            if given.get(name) is not None}  # fmt: skip
+    kept = {
+        name: given[name] for name in ("scaler_scope", "input_bits") if given.get(name) is not None
+    }
     return decisive_report(untrained_integers(rows, labels, kept | loss, size), target).flash

@@ -17,15 +17,6 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.regressor import TernaryKernelRegressor
 
-__all__ = [
-    "FOUND_ONLY",
-    "OF_VALUES",
-    "fitted",
-    "untrained",
-    "untrained_integers",
-    "untrained_paper",
-]
-
 # Chosen by a search or taken from another model, and no parameters of the classifier.
 FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stage")
 # Parameters of the regressor only: where there is a loss, values are predicted.
@@ -53,8 +44,17 @@ def untrained_integers(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
 ) -> IntegerModel:
     """Make a model without components that has seen few rows."""
-    names = ("scaler_scope", "input_bits", "window_shape", "image_shape", "local", "hop",
-             "n_kernels", "linear", *OF_VALUES)  # fmt: skip
+    names = (
+        "scaler_scope",
+        "input_bits",
+        "window_shape",
+        "image_shape",
+        "local",
+        "hop",
+        "n_kernels",
+        "linear",
+        *OF_VALUES,
+    )
     kept = {name: given[name] for name in names if name in given} | dict(size)
     kept |= {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
     with progress.observing(None):
@@ -70,9 +70,13 @@ def untrained_paper(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) 
 
 
 def fitted(
-    method: str, parameters: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *args: Any,
+    method: str,
+    parameters: Mapping[str, Any],
+    X: ArrayLike,
+    y: ArrayLike,
+    *args: Any,
     **named: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Train the classifier of a method; slope and dropout of an earlier training are no options."""
     if method == "paper":
         from tinykernel.papers import PaperClassifier

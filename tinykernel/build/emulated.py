@@ -17,8 +17,6 @@ from tinykernel.build.simavr import Simavr, simavr_name
 from tinykernel.build.toolchains import run_command
 from tinykernel.errors import TinykernelError
 
-__all__ = ["EXIT_FAULT", "emulator_name", "run", "trace"]
-
 #: Exit status of a program that its processor stopped, see firmware/boards/semihost.h.
 EXIT_FAULT = 77
 _EBREAK = 0x00100073

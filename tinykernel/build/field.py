@@ -22,13 +22,14 @@ from tinykernel.decisions.sequence import COLUMNS, KEPT_EVERY
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-__all__ = ["run_steps"]
-
 
 def run_steps(
-    model: IntegerModel, platform: Platform, folder: Path, steps: NDArray[np.int32],
+    model: IntegerModel,
+    platform: Platform,
+    folder: Path,
+    steps: NDArray[np.int32],
     flags: Sequence[str] | None = None,
-) -> NDArray[np.int32]:  # fmt: skip
+) -> NDArray[np.int32]:
     """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
     folder.mkdir()
     include = write_sources(folder, render_sources(model, MODEL))

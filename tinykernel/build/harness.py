@@ -13,8 +13,6 @@ from tinykernel.build.program import Program
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-__all__ = ["ENTRIES", "Given", "Output", "run_rows", "write_rows"]
-
 #: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
 #: same from quantized ones, the quantization by itself, and samples of a stream.
 ENTRIES = ("raw", "quantized", "quantize", "stream")

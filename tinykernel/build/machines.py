@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tinykernel.codegen.targets import Target, find_target
 
-__all__ = ["MACHINES", "Machine", "machines_for"]
-
 _MEGABYTE = 1 << 20
 
 
@@ -54,11 +52,15 @@ _HIGH = (0x20000000, 4 * _MEGABYTE)
 # "movi.n a2, 1; movi a3, 77; simcall").
 _EXIT_77 = "data=0x0051004da032120c,data-len=8"
 _LX106_VECTORS = (
-    "-device", "loader,addr=0x60000000,cpu-num=0",
-    "-device", f"loader,addr=0x40000030,{_EXIT_77}",
-    "-device", f"loader,addr=0x40000050,{_EXIT_77}",
-    "-device", f"loader,addr=0x40000070,{_EXIT_77}",
-)  # fmt: skip
+    "-device",
+    "loader,addr=0x60000000,cpu-num=0",
+    "-device",
+    f"loader,addr=0x40000030,{_EXIT_77}",
+    "-device",
+    f"loader,addr=0x40000050,{_EXIT_77}",
+    "-device",
+    f"loader,addr=0x40000070,{_EXIT_77}",
+)
 
 # Memory sizes of the real boards, so that a program that does not fit is noticed.
 _ROWS = (
@@ -79,8 +81,13 @@ _ROWS = (
         family="riscv",
         target="esp32c3",
         qemu=(
-            "qemu-system-riscv32", "-M", "virt", "-cpu", "rv32,a=false,f=false,d=false",
-            "-bios", "none",
+            "qemu-system-riscv32",
+            "-M",
+            "virt",
+            "-cpu",
+            "rv32,a=false,f=false,d=false",
+            "-bios",
+            "none",
         ),
         rom=(0x80000000, 4 * _MEGABYTE),
         ram=(0x80400000, 4 * _MEGABYTE),
@@ -97,7 +104,7 @@ _ROWS = (
     ),
     # Its RAM as the linker addresses it.
     Machine("atmega328p", "AVR", "avr", None, (), rom=(0, 32 << 10), ram=(0x800100, 2 << 10)),
-)  # fmt: skip
+)
 
 MACHINES: dict[str, Machine] = {row.name: row for row in _ROWS}
 

@@ -24,26 +24,18 @@ from tinykernel.codegen.targets import Target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-__all__ = [
-    "MODEL",
-    "WARNING_FLAGS",
-    "Platform",
-    "Program",
-    "build",
-    "build_closest",
-    "build_model",
-    "find_platform",
-    "find_platforms",
-    "has_memory_for",
-    "optimisation",
-    "write_sources",
-]
-
 #: Name of the model in the programs built here.
 MODEL = "tested"
 #: The language and the warnings that generated C is clean under; each is an error here.
-WARNING_FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
-                 "-Werror")  # fmt: skip
+WARNING_FLAGS = (
+    "-std=c99",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wshadow",
+    "-Werror",
+)
 _START_FLAGS = ("-Os", "-std=gnu99")
 _START = {"xtensa": ("start.c", "rom.c")}
 _TOOLS = {"arm": "gcc-arm-none-eabi and qemu-system-arm", "avr": "gcc-avr, avr-libc and simavr"}

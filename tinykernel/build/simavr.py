@@ -13,8 +13,6 @@ from elftools.elf.elffile import ELFFile
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Simavr", "simavr_name"]
-
 # Registers of the ATmega that firmware/boards/avr/start.c uses: GPIOR0, GPIOR1, GPIOR2.
 _TEXT, _DATA, _STATUS = 0x3E, 0x4A, 0x4B
 _DONE, _CRASHED = 5, 6  # states of avr_run, see sim_avr.h
@@ -42,8 +40,11 @@ def _library() -> Any:
     library.avr_make_mcu_by_name.restype = ctypes.c_void_p
     library.avr_make_mcu_by_name.argtypes = [ctypes.c_char_p]
     library.avr_loadcode.argtypes = [
-        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32,
-    ]  # fmt: skip
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_uint32,
+        ctypes.c_uint32,
+    ]
     for name in ("avr_init", "avr_run", "avr_reset", "avr_terminate"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
     for name in ("avr_register_io_read", "avr_register_io_write"):
@@ -76,10 +77,12 @@ class Simavr:
         self.library.avr_init(self.avr)
         self.fields = self._find_fields()
         self.callbacks = [
-            (_DATA, _READ(self._read)), (_STATUS, _READ(self._left)),
-            (_DATA, _WRITE(self._write)), (_STATUS, _WRITE(self._exit)),
+            (_DATA, _READ(self._read)),
+            (_STATUS, _READ(self._left)),
+            (_DATA, _WRITE(self._write)),
+            (_STATUS, _WRITE(self._exit)),
             (_TEXT, _WRITE(self._print)),
-        ]  # fmt: skip
+        ]
         for address, callback in self.callbacks:
             kind = "read" if isinstance(callback, _READ) else "write"
             register = getattr(self.library, f"avr_register_io_{kind}")

@@ -17,15 +17,6 @@ from tinykernel.codegen.targets import Compiler, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import home
 
-__all__ = [
-    "ProgramTooLarge",
-    "Toolchain",
-    "find_toolchain",
-    "find_toolchains",
-    "host_toolchain",
-    "run_command",
-]
-
 # C libraries that come as a GCC specs file, which has to be asked for; Arm's newlib needs none
 # for headers but wants the stubs of nosys for what a program might pull in.
 # The C library of AVR is where its compiler looks.

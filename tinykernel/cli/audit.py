@@ -13,8 +13,6 @@ from tinykernel.cli.common.output import percent, print_json, print_pairs
 if TYPE_CHECKING:
     from tinykernel.codegen.audit import Audit
 
-__all__ = ["audit_command"]
-
 
 def audit_command(
     project: Annotated[
@@ -44,11 +42,16 @@ def audit_command(
     if as_json:
         print_json(
             {
-                "project": project, "passes": passes, "changed": found.changed,
-                "missing": found.missing, "added": found.added, "is_of_model": found.fingerprint,
-                "not_generated": found.generated, "manifest": found.manifest,
+                "project": project,
+                "passes": passes,
+                "changed": found.changed,
+                "missing": found.missing,
+                "added": found.added,
+                "is_of_model": found.fingerprint,
+                "not_generated": found.generated,
+                "manifest": found.manifest,
             }
-        )  # fmt: skip
+        )
     else:
         print_pairs(_in_words(project, found, passes))
     if not passes:
@@ -81,8 +84,11 @@ def _training(said: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(rows, dict):
         pairs.append(("training rows", f"{rows.get('rows')}, SHA-256 {rows.get('sha256')}"))
     if isinstance(accuracy, dict):
-        shown = [f"{name.partition('_')[0]} {_share(name, value)}"
-                 for name, value in accuracy.items() if isinstance(value, int | float)]  # fmt: skip
+        shown = [
+            f"{name.partition('_')[0]} {_share(name, value)}"
+            for name, value in accuracy.items()
+            if isinstance(value, int | float)
+        ]
         pairs.append(("accuracy", ", ".join(shown)))
     return pairs
 

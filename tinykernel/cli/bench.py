@@ -20,8 +20,6 @@ from tinykernel.cli.common.remembered import remembered
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
 
-__all__ = ["bench_command"]
-
 
 def bench_command(
     model: ModelArgument,
@@ -54,7 +52,8 @@ def bench_command(
     asked = target or [remembered(model).target or "cortex-m4"]
     names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     from tinykernel.errors import TinykernelError
-    from tinykernel.measure.bench import bench, parse_clock, parse_current, parse_voltage
+    from tinykernel.measure.bench import bench, parse_current, parse_voltage
+    from tinykernel.measure.limits import parse_clock
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 

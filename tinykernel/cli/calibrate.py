@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 
-__all__ = ["calibrate_command", "calibration_in_words"]
-
 
 def calibrate_command(
     model: ModelArgument,
@@ -64,7 +62,9 @@ def calibrate_command(
     false_alarms: Annotated[
         float | None,
         typer.Option(
-            "--false-alarms", parser=parse_share, metavar="SHARE",
+            "--false-alarms",
+            parser=parse_share,
+            metavar="SHARE",
             help="also tell what looks like no class, and take at most this share of rows like "
             "these for it, e.g. 1%",
         ),
@@ -72,7 +72,8 @@ def calibrate_command(
     known: Annotated[
         str | None,
         typer.Option(
-            "--known", metavar="DATA",
+            "--known",
+            metavar="DATA",
             help="with --false-alarms: rows of the training, or others of known classes; what is "
             "far from all of them is novel, too. Of a file with a test part the other one; with "
             "--test-size what train does not keep aside",
@@ -81,14 +82,18 @@ def calibrate_command(
     per_class: Annotated[
         bool,
         typer.Option(
-            "--per-class", metavar="",
+            "--per-class",
+            metavar="",
             help="a least margin of its own for each class; the promise then holds for each class",
         ),
     ] = False,
     confidence: Annotated[
         Any,
         typer.Option(
-            "--confidence", parser=parse_share, metavar="SHARE", help="of the promise",
+            "--confidence",
+            parser=parse_share,
+            metavar="SHARE",
+            help="of the promise",
             show_default="95%",
         ),
     ] = 0.95,
@@ -97,7 +102,8 @@ def calibrate_command(
     same_groups: Annotated[
         bool,
         typer.Option(
-            "--same-groups", metavar="",
+            "--same-groups",
+            metavar="",
             help="promise for new rows of the same groups only, not for new groups",
         ),
     ] = False,
@@ -109,7 +115,7 @@ def calibrate_command(
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
 
     The rows must not be those of the training. Prints what can be promised of new rows, and ends
@@ -128,13 +134,21 @@ def calibrate_command(
     names = memory.names(data, label, groups)
     rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
     if integer.prototypes is not None:
-        check_normal({"max-error": max_error, "coverage": coverage, "per-class": per_class,
-                      "known": known})  # fmt: skip
+        check_normal(
+            {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}
+        )
         _refuse_seen(memory, rows, force)
         calibrate_normal(
-            integer, rows, output, false_alarms, confidence, memory.everything,
-            same_groups=same_groups, as_json=as_json, quiet=quiet,
-        )  # fmt: skip
+            integer,
+            rows,
+            output,
+            false_alarms,
+            confidence,
+            memory.everything,
+            same_groups=same_groups,
+            as_json=as_json,
+            quiet=quiet,
+        )
         return
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
@@ -142,22 +156,43 @@ def calibrate_command(
         raise TinykernelError(f"{data}: has no labels; name their column with --label")
     _refuse_seen(memory, rows, force)
     found = calibrate(
-        integer, rows.X, rows.y, max_error=max_error, coverage=coverage, per_class=per_class,
-        confidence=confidence, groups=None if same_groups else rows.group,
+        integer,
+        rows.X,
+        rows.y,
+        max_error=max_error,
+        coverage=coverage,
+        per_class=per_class,
+        confidence=confidence,
+        groups=None if same_groups else rows.group,
         false_alarms=false_alarms,
-        known=None if known is None else _known_rows(
-            model, integer, known, rows, **memory.names(known, label, groups),
-            test_size=test_size, seed=seed,
+        known=None
+        if known is None
+        else _known_rows(
+            model,
+            integer,
+            known,
+            rows,
+            **memory.names(known, label, groups),
+            test_size=test_size,
+            seed=seed,
         ),
-    )  # fmt: skip
+    )
     save(found.model, output, memory.everything | about_calibration(rows, found))
     remarks = [*found.remarks, *_over_budget(memory, found.model)]
     if as_json:
-        print_json({"model": output, "data": rows.source, "part": rows.part} | found.to_dict()
-                   | {"remarks": remarks})  # fmt: skip
+        print_json(
+            {"model": output, "data": rows.source, "part": rows.part}
+            | found.to_dict()
+            | {"remarks": remarks}
+        )
     elif not quiet:
-        print_pairs([("data", f"{rows.part} of {rows.source}"), *calibration_in_words(found),
-                     ("file", str(output))])  # fmt: skip
+        print_pairs(
+            [
+                ("data", f"{rows.part} of {rows.source}"),
+                *calibration_in_words(found),
+                ("file", str(output)),
+            ]
+        )
         print_cautions(remarks)
 
 
@@ -194,9 +229,17 @@ def _over_budget(memory: Remembered, model: IntegerModel) -> list[str]:
 
 
 def _known_rows(
-    model: Path, integer: IntegerModel, data: str, others: Rows, *, label: str | None,
-    groups: str | None, selection: Selection, test_size: float | None, seed: int,
-) -> tuple[NDArray[Any], NDArray[Any]]:  # fmt: skip
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    others: Rows,
+    *,
+    label: str | None,
+    groups: str | None,
+    selection: Selection,
+    test_size: float | None,
+    seed: int,
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Load the training part of DATA, or what is left without the rows that are kept aside.
 
     Refuses rows that are among those of the calibration, which would be nearer than new ones.
@@ -209,12 +252,15 @@ def _known_rows(
     size = test_size or 0.0
     cut = recordings_for(model, integer, data, label=label, groups=groups)
     if cut is None:
-        found = load_data(data, label=label, groups=groups, test_size=size, seed=seed,
-                          selection=selection)  # fmt: skip
+        found = load_data(
+            data, label=label, groups=groups, test_size=size, seed=seed, selection=selection
+        )
     else:
         found = as_dataset(cut, size, seed)
-    share = seen_before(found.X_train.reshape(len(found.X_train), -1),
-                        record_of(others.X.reshape(len(others.X), -1)))  # fmt: skip
+    share = seen_before(
+        found.X_train.reshape(len(found.X_train), -1),
+        record_of(others.X.reshape(len(others.X), -1)),
+    )
     if share:
         raise TinykernelError(
             f"{data}: {100 * share:.3g} % of its rows are among those to calibrate with; give the "
@@ -228,9 +274,11 @@ def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
     from tinykernel.data.seen import record_of
     from tinykernel.decisions import expected_counts
 
-    return {"calibration": {"data": rows.source, **found.to_dict()},
-            "held_out": expected_counts(found.model, rows.X).to_dict(),
-            "calibration_rows": {"rows": found.rows, **record_of(rows.X)}}  # fmt: skip
+    return {
+        "calibration": {"data": rows.source, **found.to_dict()},
+        "held_out": expected_counts(found.model, rows.X).to_dict(),
+        "calibration_rows": {"rows": found.rows, **record_of(rows.X)},
+    }
 
 
 def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
@@ -246,18 +294,23 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
     of = f"{found.rows} rows"
     if found.groups is not None:
         of += f" of {found.groups} groups, which count as {found.independent:.0f} independent rows"
-    novelty = [] if found.alarms is None else [
-        ("novel", f"above {found.alarms.threshold}: {found.alarms.alarms} of these rows")
-    ]  # fmt: skip
+    novelty = (
+        []
+        if found.alarms is None
+        else [("novel", f"above {found.alarms.threshold}: {found.alarms.alarms} of these rows")]
+    )
     return [
         ("rows", of),
         ("promise", found.statement),
-        ("answered", f"{percent(found.coverage)}, of which {found.wrong} are wrong "
-         f"({percent(found.wrong / max(1, found.answered))})"),
+        (
+            "answered",
+            f"{percent(found.coverage)}, of which {found.wrong} are wrong "
+            f"({percent(found.wrong / max(1, found.answered))})",
+        ),
         ("least margin", shown if any(thresholds) else "none: every row is answered"),
         *novelty,
         ("calibration", _probabilities_in_words(found)),
-    ]  # fmt: skip
+    ]
 
 
 def _probabilities_in_words(found: Calibration) -> str:

@@ -20,8 +20,6 @@ from tinykernel.files import is_unchanged_export
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
 
-__all__ = ["demo_command"]
-
 _TARGET = "cortex-m4"
 _NAME = "digits"
 _TEST_SIZE = 0.25
@@ -59,9 +57,14 @@ def demo_command(
     # Usual values of sigma and noise do for this data set; a search would take longer.
     with showing_progress(quiet):
         trained = train(
-            dataset.X_train, dataset.y_train, target=_TARGET, n_components=_COMPONENTS,
-            epochs=_EPOCHS, effort="quick", random_state=_SEED,
-        )  # fmt: skip
+            dataset.X_train,
+            dataset.y_train,
+            target=_TARGET,
+            n_components=_COMPONENTS,
+            epochs=_EPOCHS,
+            effort="quick",
+            random_state=_SEED,
+        )
     integer, accuracy = trained.model, accuracies(trained, dataset)
     say(
         f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy['test_accuracy_float'])} in "

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from tinykernel.decisions import Drift, Expected
     from tinykernel.model import IntegerModel
 
-__all__ = ["drift_command"]
-
 _LARGEST_FILE = 1 << 20
-_WHAT = {"labels": "shares of the classes", "margin": "mean margin",
-         "saturated": "saturated values"}  # fmt: skip
+_WHAT = {
+    "labels": "shares of the classes",
+    "margin": "mean margin",
+    "saturated": "saturated values",
+}
 
 
 def drift_command(
@@ -37,28 +38,34 @@ def drift_command(
     counters: Annotated[
         Path,
         typer.Argument(
-            metavar="COUNTERS", help="bytes of NAME_counters_t as the device has them in memory",
+            metavar="COUNTERS",
+            help="bytes of NAME_counters_t as the device has them in memory",
             show_default=False,
         ),
     ],
     data: Annotated[
         str | None,
         typer.Option(
-            "--data", metavar="DATA",
+            "--data",
+            metavar="DATA",
             help="held-out rows to compare with, instead of those that calibrate remembered",
         ),
     ] = None,
     false_alarm: Annotated[
         Any,
         typer.Option(
-            "--false-alarm", parser=parse_share, metavar="SHARE", show_default="1%",
+            "--false-alarm",
+            parser=parse_share,
+            metavar="SHARE",
+            show_default="1%",
             help="risk of a difference where there is none",
         ),
     ] = 0.01,
     independent: Annotated[
         bool,
         typer.Option(
-            "--independent", metavar="",
+            "--independent",
+            metavar="",
             help="every decision is about something new; those of a stream are not",
         ),
     ] = False,
@@ -68,7 +75,7 @@ def drift_command(
     seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Compare what a device counted with what held-out rows gave.
 
     Ends with status 1 where they differ by more than chance, and where the device has too few
@@ -130,14 +137,19 @@ def _print(model: IntegerModel, found: Drift, expected: Expected) -> None:
     print_table(columns, rows, right=columns[1:])
     typer.echo()
     count = f"{found.decisions}, which count as {found.independent:.0f} independent ones"
-    print_pairs([
-        ("decisions", count),
-        ("held-out rows", str(expected.rows)),
-        ("chi-square", f"{found.chi_square:.1f} with {found.degrees} degrees of freedom"),
-        ("by chance", f"shares {found.p_labels:.2g}, margin {found.p_margin:.2g}, "
-         f"saturated values {found.p_saturated:.2g}"),
-        ("verdict", _verdict(found)),
-    ])  # fmt: skip
+    print_pairs(
+        [
+            ("decisions", count),
+            ("held-out rows", str(expected.rows)),
+            ("chi-square", f"{found.chi_square:.1f} with {found.degrees} degrees of freedom"),
+            (
+                "by chance",
+                f"shares {found.p_labels:.2g}, margin {found.p_margin:.2g}, "
+                f"saturated values {found.p_saturated:.2g}",
+            ),
+            ("verdict", _verdict(found)),
+        ]
+    )
 
 
 def _verdict(found: Drift) -> str:

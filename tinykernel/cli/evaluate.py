@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["evaluate_command"]
-
 
 def evaluate_command(
     model: ModelArgument,
@@ -61,21 +59,37 @@ def evaluate_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     judged = rows_to_judge(
-        model, integer, data, train=train, label=label, groups=groups, missing=missing,
-        test_size=test_size, seed=seed,
-    )  # fmt: skip
+        model,
+        integer,
+        data,
+        train=train,
+        label=label,
+        groups=groups,
+        missing=missing,
+        test_size=test_size,
+        seed=seed,
+    )
     rows, trained = judged.rows, judged.train
     if judged.y is None:
         _show_answers(integer, rows, as_json=as_json, quiet=quiet)
         return
     found = evaluate(
-        integer, rows.X, judged.y, groups=rows.group, train=trained,
+        integer,
+        rows.X,
+        judged.y,
+        groups=rows.group,
+        train=trained,
         class_weight=judged.class_weight,
-    )  # fmt: skip
+    )
     seen, calibrated = memory.share_seen(rows.X), memory.share_calibrated(rows.X)
     if as_json:
-        part = {"data": rows.source, "part": rows.part, "notes": list(rows.notes),
-                "seen_in_training": seen, "seen_in_calibration": calibrated}  # fmt: skip
+        part = {
+            "data": rows.source,
+            "part": rows.part,
+            "notes": list(rows.notes),
+            "seen_in_training": seen,
+            "seen_in_calibration": calibrated,
+        }
         print_json(part | found.to_dict())
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}")])
@@ -96,11 +110,20 @@ def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bo
     answers = integer.predict(rows.X).tolist()
     counts = {str(name): answers.count(name) for name in integer.classes}
     if as_json:
-        print_json({"data": rows.source, "part": rows.part, "notes": list(rows.notes),
-                    "rows": len(answers), "answers": counts})  # fmt: skip
+        print_json(
+            {
+                "data": rows.source,
+                "part": rows.part,
+                "notes": list(rows.notes),
+                "rows": len(answers),
+                "answers": counts,
+            }
+        )
     elif not quiet:
-        said = [(name, f"{n} of {len(answers)} rows ({percent(n / len(answers))})")
-                for name, n in counts.items()]  # fmt: skip
+        said = [
+            (name, f"{n} of {len(answers)} rows ({percent(n / len(answers))})")
+            for name, n in counts.items()
+        ]
         print_pairs([("data", f"{rows.part} of {rows.source}"), *said])
         print_notes(rows)
         typer.echo(f"to judge them, give labels {' and '.join(counts)}")

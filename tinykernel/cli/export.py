@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tinykernel.model import IntegerModel
 
-__all__ = ["export_command", "write_project"]
-
 _VECTORS = 8
 # Rows among which a refusal is looked for.
 _SEARCHED = 2000

@@ -20,8 +20,6 @@ import typer
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_export, is_file_of_export
 
-__all__ = ["flash_command", "upload"]
-
 _NO_BOARD = re.compile(
     r"specify .?upload_port|could not open port|no device found|no (st-?link|board|probe)s? "
     r"(detected|found|connected)|unable to find|open failed|no dfu capable|failed to connect|"

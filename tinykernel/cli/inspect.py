@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tinykernel.model.decision import Decision
     from tinykernel.model.proof import Range
 
-__all__ = ["inspect_command"]
-
 _CLASSES_SHOWN = 12
 _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
 
@@ -206,9 +204,11 @@ def _novel_words(decision: Decision) -> str:
     """Say above which novelty a row looks like no class, and by what that is told."""
     if decision.novelty_threshold is None:
         return ""
-    by = "" if decision.prototypes is None else (
-        f", by the distance to {len(decision.prototypes)} prototypes and the margin"
-    )  # fmt: skip
+    by = (
+        ""
+        if decision.prototypes is None
+        else (f", by the distance to {len(decision.prototypes)} prototypes and the margin")
+    )
     return f"{decision.novelty_threshold}{by}"
 
 
@@ -220,11 +220,13 @@ def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
     least += ", ..." if found.thresholds.size > _CLASSES_SHOWN else ""
     return [
         ("least margin", least if found.rejects else "none: every row is answered"),
-        ("confidence", f"{found.table[0]} to {found.table[-1]}, a step every "
-         f"{1 << found.shift} of the margin"),
+        (
+            "confidence",
+            f"{found.table[0]} to {found.table[-1]}, a step every {1 << found.shift} of the margin",
+        ),
         ("novel above", _novel_words(found)),
         ("promise", found.statement),
-    ]  # fmt: skip
+    ]
 
 
 def _values(integer: IntegerModel) -> str:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
 
-__all__ = ["in_batches", "predict_command"]
-
 _ROWS_A_BATCH = 4096
 _ROWS_SHOWN = 20
 _CLASSES_SHOWN = 12
@@ -165,9 +163,11 @@ def _print_answered(decided: tuple[list[Any], list[int]] | None) -> None:
 
 
 def _evaluation(
-    integer: IntegerModel, true: NDArray[Any] | None, group: NDArray[Any] | None,
+    integer: IntegerModel,
+    true: NDArray[Any] | None,
+    group: NDArray[Any] | None,
     labels: list[Any],
-) -> Judged | None:  # fmt: skip
+) -> Judged | None:
     """Compare the labels with those of the file, where it has some."""
     import numpy as np
 
@@ -179,9 +179,13 @@ def _evaluation(
 
 
 def _predict_values(
-    integer: IntegerModel, rows: Rows, scores: NDArray[Any], output: Path | None, as_json: bool,
+    integer: IntegerModel,
+    rows: Rows,
+    scores: NDArray[Any],
+    output: Path | None,
+    as_json: bool,
     quiet: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Print or write what a regressor predicts, beside the true values where the file has them."""
     from tinykernel.evaluation import evaluate
 
@@ -246,10 +250,16 @@ def _decisions(
         decided = _decided(integer, scores)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()
     table = [
-        {"recording": one.recording, "sample": one.sample, "time": one.time, "label": one.label,
-         "smoothed": one.smoothed, "true": is_}
+        {
+            "recording": one.recording,
+            "sample": one.sample,
+            "time": one.time,
+            "label": one.label,
+            "smoothed": one.smoothed,
+            "true": is_,
+        }
         for one, is_ in zip(decisions(cut, labels, last), true, strict=True)
-    ]  # fmt: skip
+    ]
     if decided is not None:
         for row, decision, confidence in zip(table, *decided, strict=True):
             row |= {"decision": decision, "confidence": confidence}
@@ -295,9 +305,12 @@ def _write_decisions(path: Path, table: list[dict[str, Any]], columns: list[str]
 
 
 def _write_csv(
-    path: Path, integer: IntegerModel, labels: list[Any], scores: NDArray[Any],
+    path: Path,
+    integer: IntegerModel,
+    labels: list[Any],
+    scores: NDArray[Any],
     decided: tuple[list[Any], list[int]] | None,
-) -> None:  # fmt: skip
+) -> None:
     from tinykernel.files import write_bytes_atomically
 
     text = io.StringIO(newline="")
@@ -315,9 +328,12 @@ def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:
 
 
 def _print_predictions(
-    integer: IntegerModel, rows: Rows, labels: list[Any], scores: NDArray[Any],
+    integer: IntegerModel,
+    rows: Rows,
+    labels: list[Any],
+    scores: NDArray[Any],
     decided: tuple[list[Any], list[int]] | None,
-) -> None:  # fmt: skip
+) -> None:
     shown = scores[:_ROWS_SHOWN]
     few = integer.n_classes <= _CLASSES_SHOWN
     sure = [] if decided is None else ["decision", "confidence"]
@@ -329,8 +345,7 @@ def _print_predictions(
     for row, values in enumerate(shown.tolist()):
         true = [] if rows.y is None else [str(rows.y[row])]
         numbers = values if few else [max(values)]
-        table.append([str(row), str(labels[row]), *true, *_sure(decided, row),
-                      *map(str, numbers)])  # fmt: skip
+        table.append([str(row), str(labels[row]), *true, *_sure(decided, row), *map(str, numbers)])
     print_table(columns, table, right=[name for name in columns if name not in words])
     if len(scores) > _ROWS_SHOWN:
         typer.echo(f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them")

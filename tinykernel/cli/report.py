@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tinykernel.measure.report import Report
     from tinykernel.reporting import ReportPage
 
-__all__ = ["print_report", "report_command"]
-
 _PAGE = "Page (with --html or --markdown)"
 
 
@@ -169,9 +167,11 @@ def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool
     if options["data"] is not None:
         integer = as_integer_model(load(model))
         found = rows_to_judge(
-            model, integer, options["data"],
+            model,
+            integer,
+            options["data"],
             **{name: options[name] for name in ("label", "groups", "test_size", "seed")},
-        )  # fmt: skip
+        )
         if found.y is None:
             raise TinykernelError(
                 f"{options['data']}: a model of one class is judged by the labels "
@@ -179,14 +179,20 @@ def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool
             )
         rows = found.rows
         more = {
-            "data": (rows.X, found.y), "groups": rows.group, "train": found.train,
-            "class_weight": found.class_weight, "rows": f"{rows.part} of {rows.source}",
-        }  # fmt: skip
+            "data": (rows.X, found.y),
+            "groups": rows.group,
+            "train": found.train,
+            "class_weight": found.class_weight,
+            "rows": f"{rows.part} of {rows.source}",
+        }
     with showing_progress(quiet):
         return report_page(
-            model, names, options["budget"],
-            **{name: options[name] for name in ("compiler", "clock", "current")}, **more,
-        )  # fmt: skip
+            model,
+            names,
+            options["budget"],
+            **{name: options[name] for name in ("compiler", "clock", "current")},
+            **more,
+        )
 
 
 def _write(page: ReportPage, html: Path | None, *, markdown: bool) -> None:
@@ -236,8 +242,10 @@ def _print_one(result: Report) -> None:
     print_table(("memory", "part", "bytes"), rows, right=("bytes",))
     if result.stream is not None:
         state, scratch = result.stream["state"], result.stream["scratch"]
-        typer.echo(f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
-                   f"{result.scratch}")  # fmt: skip
+        typer.echo(
+            f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
+            f"{result.scratch}"
+        )
     for note in result.notes:
         typer.echo(f"note: {note}")
     limits = result.limits

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tinykernel.codegen.targets import Target
     from tinykernel.model import IntegerModel
 
-__all__ = ["targets_command"]
-
 # Boards of a core that are named in its line.
 _ALSO = 4
 
@@ -146,8 +144,11 @@ def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
     from tinykernel.modelfile import load
 
     names = expand_targets(asked, TARGETS)[0] if asked else []
-    rows = [row for row in _fits(as_integer_model(load(path)))
-            if not asked or TARGETS[row["target"]].core in _cores(names)]  # fmt: skip
+    rows = [
+        row
+        for row in _fits(as_integer_model(load(path)))
+        if not asked or TARGETS[row["target"]].core in _cores(names)
+    ]
     if as_json:
         print_json(rows)
         return
@@ -162,9 +163,10 @@ def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
             lacking.setdefault(row["problem"], []).append(row["board"])
     for problem, boards in lacking.items():
         typer.echo(f"{', '.join(boards)}: {problem}")
-    typer.echo(f"{len(holding)} of {len(rows)} boards hold it" + (
-        "" if asked or not holding else "; each of a core, with what is left: --target CORE"
-    ))  # fmt: skip
+    typer.echo(
+        f"{len(holding)} of {len(rows)} boards hold it"
+        + ("" if asked or not holding else "; each of a core, with what is left: --target CORE")
+    )
     typer.echo(
         "estimated without a compiler: tables, code, scratch and stack of the model; what the "
         "framework and the rest of the program take comes on top"
@@ -183,12 +185,18 @@ def _print_each(rows: Iterable[dict[str, Any]]) -> None:
     print_table(
         ("board", "target", "flash left", "RAM left", "clock", "name on the box"),
         (
-            (row["board"], row["target"], size(row["flash_left"]), size(row["ram_left"]),
-             f"{row['clock'] // 1_000_000} MHz", row["title"])
+            (
+                row["board"],
+                row["target"],
+                size(row["flash_left"]),
+                size(row["ram_left"]),
+                f"{row['clock'] // 1_000_000} MHz",
+                row["title"],
+            )
             for row in rows
         ),
         right=("flash left", "RAM left", "clock"),
-    )  # fmt: skip
+    )
 
 
 def _print_by_core(rows: Iterable[dict[str, Any]]) -> None:
@@ -200,13 +208,19 @@ def _print_by_core(rows: Iterable[dict[str, Any]]) -> None:
     print_table(
         columns,
         (
-            (core, str(len(boards)), boards[0]["board"], size(boards[0]["flash_left"]),
-             size(boards[0]["ram_left"]), f"{boards[0]['clock'] // 1_000_000} MHz",
-             ", ".join(row["board"] for row in boards[1:_ALSO]) + _more(boards))
+            (
+                core,
+                str(len(boards)),
+                boards[0]["board"],
+                size(boards[0]["flash_left"]),
+                size(boards[0]["ram_left"]),
+                f"{boards[0]['clock'] // 1_000_000} MHz",
+                ", ".join(row["board"] for row in boards[1:_ALSO]) + _more(boards),
+            )
             for core, boards in by_core.items()
         ),
         right=("boards", "flash left", "RAM left", "clock"),
-    )  # fmt: skip
+    )
 
 
 def _more(boards: list[dict[str, Any]]) -> str:
@@ -236,16 +250,26 @@ def _fits(model: IntegerModel) -> list[dict[str, Any]]:
 
 def _fit(board: Board, need: tuple[int, int] | str) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "board": board.name, "title": board.title, "target": board.target, "clock": board.clock,
-        "flash": board.flash, "ram": board.ram, "fits": False, "problem": None,
-        "flash_left": None, "ram_left": None,
-    }  # fmt: skip
+        "board": board.name,
+        "title": board.title,
+        "target": board.target,
+        "clock": board.clock,
+        "flash": board.flash,
+        "ram": board.ram,
+        "fits": False,
+        "problem": None,
+        "flash_left": None,
+        "ram_left": None,
+    }
     if isinstance(need, str):
         return row | {"problem": need}
     flash, ram = board.flash - need[0], board.ram - need[1]
-    short = [f"{-left} bytes of {kind}" for kind, left in (("flash", flash), ("RAM", ram))
-             if left < 0]  # fmt: skip
+    short = [
+        f"{-left} bytes of {kind}" for kind, left in (("flash", flash), ("RAM", ram)) if left < 0
+    ]
     return row | {
-        "flash_left": flash, "ram_left": ram, "fits": not short,
+        "flash_left": flash,
+        "ram_left": ram,
+        "fits": not short,
         "problem": f"lacks {' and '.join(short)}" if short else None,
-    }  # fmt: skip
+    }

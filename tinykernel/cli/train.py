@@ -64,19 +64,39 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Judged
     from tinykernel.measure.limits import Limits
 
-__all__ = ["check_method", "options_of_the_classifier", "train_command"]
-
 # An option in the panel of a method is refused with the other one.
 _LEARNED = 'Method "learned"'
 _PAPER = 'Method "paper"'
 _METHODS = {"learned": _LEARNED, "paper": _PAPER}
 # What is no parameter of the classifier.
 _OTHERS = (
-    "data", "output", "label", "groups", "test_size", "validation", "seed", "budget", "target",
-    "as_json", "quiet", "inputs", "drop", "window", "hop", "rate", "time", "mixed", "missing",
-    "input_type", "reject_error", "calibration_size", "one_class", "false_alarms", "n_prototypes",
+    "data",
+    "output",
+    "label",
+    "groups",
+    "test_size",
+    "validation",
+    "seed",
+    "budget",
+    "target",
+    "as_json",
+    "quiet",
+    "inputs",
+    "drop",
+    "window",
+    "hop",
+    "rate",
+    "time",
+    "mixed",
+    "missing",
+    "input_type",
+    "reject_error",
+    "calibration_size",
+    "one_class",
+    "false_alarms",
+    "n_prototypes",
     "like",
-)  # fmt: skip
+)
 _RECORDINGS = "Recordings"
 _DECISIONS = "Decisions"
 _VALUES = "Values (--task regression)"
@@ -450,9 +470,14 @@ def train_command(
     if other is not None:
         other.check(trained.model)
     # Before anything else, or a fault of what follows would cost the training.
-    given = {"label": label, "groups": groups, "test_size": test_size, "seed": seed,
-             "class_weight": class_weight,
-             "task": task if task == "regression" else None}  # fmt: skip
+    given = {
+        "label": label,
+        "groups": groups,
+        "test_size": test_size,
+        "seed": seed,
+        "class_weight": class_weight,
+        "task": task if task == "regression" else None,
+    }
     about = about_training(trained, dataset, target, given | kept)
     result = summary(trained, dataset) | _save(trained, output, about)
     if aside is not None and reject_error is not None:
@@ -490,18 +515,21 @@ def options_of_the_classifier(
 
 def _evaluation(
     trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: str | None
-) -> Judged | None:  # fmt: skip
+) -> Judged | None:
     """Judge the model on the test rows, beside models that cost next to nothing."""
     from tinykernel.evaluation import evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
         return None
     return evaluate(
-        trained.model, dataset.X_test, dataset.y_test,
+        trained.model,
+        dataset.X_test,
+        dataset.y_test,
         groups=dataset.group_test,
-        train=(dataset.X_train, dataset.y_train), class_weight=class_weight,
+        train=(dataset.X_train, dataset.y_train),
+        class_weight=class_weight,
         float_accuracy=result.get("test_accuracy_float"),
-    )  # fmt: skip
+    )
 
 
 def check_method(ctx: typer.Context, method: str) -> None:
@@ -535,9 +563,14 @@ def _check_task(options: Mapping[str, Any]) -> None:
 
 
 def _train(
-    dataset: Dataset, parameters: Mapping[str, Any], budget: Limits | None, target: str,
-    by_group: bool, extra: Rows | None, quiet: bool,
-) -> TrainResult:  # fmt: skip
+    dataset: Dataset,
+    parameters: Mapping[str, Any],
+    budget: Limits | None,
+    target: str,
+    by_group: bool,
+    extra: Rows | None,
+    quiet: bool,
+) -> TrainResult:
     from tinykernel.budget import train
 
     with showing_progress(quiet), warnings.catch_warnings():

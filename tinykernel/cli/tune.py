@@ -30,12 +30,17 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.tuning import Point, TuneResult
 
-__all__ = ["tune_command"]
-
 # Of train: what a size stands for, and what ends one training early.
 _NOT_TAKEN = (
-    "n_components", "n_kernels", "n_jobs", "validation", "patience", "task", "loss", "quantiles",
-)  # fmt: skip
+    "n_components",
+    "n_kernels",
+    "n_jobs",
+    "validation",
+    "patience",
+    "task",
+    "loss",
+    "quantiles",
+)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -47,7 +52,7 @@ def _seconds(text: str | float) -> float:
 
 
 def _bytes(text: str | int) -> int:
-    from tinykernel.measure.report import parse_size
+    from tinykernel.measure.limits import parse_size
 
     try:
         return parse_size(text)
@@ -77,14 +82,17 @@ def tune_command(
     pick: Annotated[
         Any,
         typer.Option(
-            "--pick", parser=_bytes, metavar="SIZE",
+            "--pick",
+            parser=_bytes,
+            metavar="SIZE",
             help="with -o: write the model of this size; where there is a journal, train nothing",
         ),
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option("--sizes", metavar="SIZES", help="instead of 2KB,3KB,4KB,6KB,8KB,... up to "
-                     "the budget"),
+        typer.Option(
+            "--sizes", metavar="SIZES", help="instead of 2KB,3KB,4KB,6KB,8KB,... up to the budget"
+        ),
     ] = None,
     folds: Annotated[
         int, typer.Option("--folds", min=2, help="parts of the training rows, each held out once")
@@ -97,8 +105,11 @@ def tune_command(
     ] = None,
     journal: Annotated[
         Path | None,
-        typer.Option("--journal", metavar="DIR", help="where finished trainings are kept; by "
-                     "default DATA.tune beside the output"),
+        typer.Option(
+            "--journal",
+            metavar="DIR",
+            help="where finished trainings are kept; by default DATA.tune beside the output",
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -114,7 +125,7 @@ def tune_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     **_: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Show accuracy against size, and recommend the smallest model that is good enough.
 
     Models of 2 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
@@ -132,11 +143,21 @@ def tune_command(
     folder = journal or (output or Path("x")).parent / f"{Path(data).stem}.tune"
     with showing_progress(quiet):
         found = tune(
-            dataset.X_train, dataset.y_train, target=target, budget=ctx.params["budget"],
-            sizes=_sizes(sizes), groups=dataset.group_train if by_group else None, n_folds=folds,
-            max_time=max_time, journal=folder, n_jobs=jobs, backend=backend, scheduler=scheduler,
-            only_journal=pick is not None and folder.is_dir(), **parameters,
-        )  # fmt: skip
+            dataset.X_train,
+            dataset.y_train,
+            target=target,
+            budget=ctx.params["budget"],
+            sizes=_sizes(sizes),
+            groups=dataset.group_train if by_group else None,
+            n_folds=folds,
+            max_time=max_time,
+            journal=folder,
+            n_jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            only_journal=pick is not None and folder.is_dir(),
+            **parameters,
+        )
     chosen = found.best if pick is None else found.pick(pick)
     judged = _judged(found, chosen, dataset, ctx.params["class_weight"])
     if output is not None:
@@ -153,12 +174,26 @@ def tune_command(
     elif not quiet:
         _print(found, chosen, dataset, judged, output)
     if found.stopped and pick is None:
-        typer.echo(f"{found.stopped} after {found.done} of {found.total} trainings; the same "
-                   f"command goes on from there ({folder})", err=True)  # fmt: skip
+        typer.echo(
+            f"{found.stopped} after {found.done} of {found.total} trainings; the same "
+            f"command goes on from there ({folder})",
+            err=True,
+        )
 
 
-_OWN = ("output", "max_time", "pick", "sizes", "folds", "csv", "plot", "journal", "jobs",
-        "backend", "scheduler")  # fmt: skip
+_OWN = (
+    "output",
+    "max_time",
+    "pick",
+    "sizes",
+    "folds",
+    "csv",
+    "plot",
+    "journal",
+    "jobs",
+    "backend",
+    "scheduler",
+)
 
 
 def _check_outputs(options: Mapping[str, Any]) -> None:
@@ -185,17 +220,24 @@ def _judged(
     if dataset.X_test is None or dataset.y_test is None:
         return None
     judged = evaluate(
-        found.models[chosen.budget], dataset.X_test, dataset.y_test, groups=dataset.group_test,
+        found.models[chosen.budget],
+        dataset.X_test,
+        dataset.y_test,
+        groups=dataset.group_test,
         class_weight=class_weight,
-    )  # fmt: skip
+    )
     assert isinstance(judged, Evaluation)  # values are not tuned
     return judged
 
 
 def _write(
-    found: TuneResult, chosen: Point, output: Path, dataset: Dataset, options: Mapping[str, Any],
+    found: TuneResult,
+    chosen: Point,
+    output: Path,
+    dataset: Dataset,
+    options: Mapping[str, Any],
     kept: Mapping[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     from dataclasses import replace
 
     from tinykernel.budget import TrainResult
@@ -207,8 +249,9 @@ def _write(
     # What is known of a finished training; the classifier itself is not kept.
     limits = replace(options["budget"] or Limits(), flash=chosen.budget)
     trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0, limits)
-    given = {name: options[name] for name in
-             ("label", "groups", "test_size", "seed", "class_weight")}  # fmt: skip
+    given = {
+        name: options[name] for name in ("label", "groups", "test_size", "seed", "class_weight")
+    }
     about = about_training(trained, dataset, found.target, {**given, **kept})
     search = found.searches.get(chosen.budget)
     about |= {"tune": _in_short(found)} | ({"search": search} if search else {})
@@ -217,28 +260,50 @@ def _write(
 
 def _in_short(found: TuneResult) -> dict[str, Any]:
     """Return the curve as a model file remembers it."""
-    points = [[p.budget, p.flash, round(p.accuracy, 5), round(p.standard_error, 5)]
-              for p in found.points]  # fmt: skip
-    return {"score": found.score, "folds": found.n_folds, "recommended": found.best.budget,
-            "curve": points}  # fmt: skip
+    points = [
+        [p.budget, p.flash, round(p.accuracy, 5), round(p.standard_error, 5)] for p in found.points
+    ]
+    return {
+        "score": found.score,
+        "folds": found.n_folds,
+        "recommended": found.best.budget,
+        "curve": points,
+    }
 
 
 def _print(
-    found: TuneResult, chosen: Point, dataset: Dataset, judged: Evaluation | None,
+    found: TuneResult,
+    chosen: Point,
+    dataset: Dataset,
+    judged: Evaluation | None,
     output: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])
-    columns = ("budget", found.score, "standard error", "folds", "flash", "RAM", "instructions",
-               "front", "model")  # fmt: skip
+    columns = (
+        "budget",
+        found.score,
+        "standard error",
+        "folds",
+        "flash",
+        "RAM",
+        "instructions",
+        "front",
+        "model",
+    )
     rows = [
         (
-            size(point.budget), percent(point.accuracy), percent(point.standard_error),
-            f"{100 * min(point.folds):.1f} to {100 * max(point.folds):.1f}", str(point.flash),
-            str(point.ram), "-" if point.instructions is None else f"{point.instructions:,}",
-            "yes" if point.on_front else "", model_words(found.models[point.budget]),
+            size(point.budget),
+            percent(point.accuracy),
+            percent(point.standard_error),
+            f"{100 * min(point.folds):.1f} to {100 * max(point.folds):.1f}",
+            str(point.flash),
+            str(point.ram),
+            "-" if point.instructions is None else f"{point.instructions:,}",
+            "yes" if point.on_front else "",
+            model_words(found.models[point.budget]),
         )
         for point in found.points
-    ]  # fmt: skip
+    ]
     print_table(columns, rows, right=columns[:7])
     for n_bytes, why in found.left_out.items():
         typer.echo(f"note: {size(n_bytes)}: {why}")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
     from tinykernel.parity import VerifyResult
 
-__all__ = ["print_verification", "verification_json", "verify_command"]
-
 # Of the sequence of counters and class offsets.
 _STEPS = 10_000
 
@@ -73,9 +71,14 @@ def verify_command(
     integer, memory = as_integer_model(load(model)), remembered(model)
     names = those_that_hold(integer, names, target)
     rows = rows_for(
-        model, integer, data, **memory.names(data, label, groups, missing), missing=missing,
-        test_size=test_size, seed=seed,
-    )  # fmt: skip
+        model,
+        integer,
+        data,
+        **memory.names(data, label, groups, missing),
+        missing=missing,
+        test_size=test_size,
+        seed=seed,
+    )
     rows = replace(rows, y=labels_to_judge_by(integer, data, rows.y))
     recordings = rows.streams or None
     results = [
@@ -84,8 +87,12 @@ def verify_command(
     ]
     judged, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
-        extra = {"part": rows.part, "notes": list(rows.notes), "seen_in_training": seen,
-                 "evaluation": None if judged is None else judged.to_dict()}  # fmt: skip
+        extra = {
+            "part": rows.part,
+            "notes": list(rows.notes),
+            "seen_in_training": seen,
+            "evaluation": None if judged is None else judged.to_dict(),
+        }
         found = [verification_json(result) | extra for result in results]
         print_json(found if several else found[0])
     elif not quiet:

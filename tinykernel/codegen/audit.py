@@ -17,13 +17,24 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, read_manifest
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["Audit", "audit", "provenance"]
-
 #: What builds and editors make in a project.
 _OF_TOOLS = (".git", ".pio", ".vscode", "build", "__pycache__")
 #: What the manifest repeats of a model file.
-_TRAINING = ("data", "label", "groups", "split", "test_size", "seed", "task", "method", "target",
-             "budget", "limits", "accuracy", "sizes")  # fmt: skip
+_TRAINING = (
+    "data",
+    "label",
+    "groups",
+    "split",
+    "test_size",
+    "seed",
+    "task",
+    "method",
+    "target",
+    "budget",
+    "limits",
+    "accuracy",
+    "sizes",
+)
 
 
 def provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -> dict[str, Any]:
@@ -112,10 +123,13 @@ def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
     except OSError as error:
         raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
     return Audit(
-        found, tuple(sorted(changed)), tuple(sorted(set(expected) - set(there))),
+        found,
+        tuple(sorted(changed)),
+        tuple(sorted(set(expected) - set(there))),
         tuple(sorted(set(there) - set(expected))),
-        None if model is None else found.get("model") == model.fingerprint(), own,
-    )  # fmt: skip
+        None if model is None else found.get("model") == model.fingerprint(),
+        own,
+    )
 
 
 def _digests_in(folder: Path) -> dict[str, str]:
@@ -149,10 +163,11 @@ def _not_generated(
         if path.endswith((".c", ".h", ".bin")):
             allowed.setdefault(path.rpartition("/")[2], set()).add(data)
     differ = [
-        path for path in there
+        path
+        for path in there
         if (base := path.rpartition("/")[2]) in allowed
         and (folder / path).read_bytes() not in allowed[base]
-    ]  # fmt: skip
+    ]
     seen = {path.rpartition("/")[2] for path in there}
     missing = {f"{name}.bin"} if is_blob else {f"{name}.c", f"{name}.h"}
     missing -= seen

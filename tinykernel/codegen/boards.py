@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BOARDS", "Board", "boards_of"]
-
 _KILOBYTE = 1024
 
 
@@ -102,8 +100,15 @@ _TABLE: dict[str, list[tuple[str, str, tuple[str, ...], int, int, int, str]]] = 
         ("blackpill_f411ce", "ststm32", _STM32, 512, 128, 100, "Black Pill F411CE"),
         ("nucleo_g431kb", "ststm32", _STM32, 128, 22, 170, "ST Nucleo G431KB"),
         ("nano33ble", "nordicnrf52", _ARDUINO, 960, 256, 64, "Arduino Nano 33 BLE (nRF52840)"),
-        ("adafruit_feather_nrf52840", "nordicnrf52", _ARDUINO, 796, 238, 64,
-         "Adafruit Feather nRF52840"),
+        (
+            "adafruit_feather_nrf52840",
+            "nordicnrf52",
+            _ARDUINO,
+            796,
+            238,
+            64,
+            "Adafruit Feather nRF52840",
+        ),
         ("nrf52_dk", "nordicnrf52", _ZEPHYR, 512, 64, 64, "Nordic nRF52-DK (nRF52832)"),
         ("bbcmicrobit_v2", "nordicnrf52", _ARDUINO, 512, 128, 64, "BBC micro:bit V2"),
         ("xiaoblesense", "nordicnrf52", _ARDUINO, 796, 232, 64, "Seeed XIAO nRF52840 Sense"),
@@ -137,25 +142,74 @@ _TABLE: dict[str, list[tuple[str, str, tuple[str, ...], int, int, int, str]]] = 
         ("az-delivery-devkit-v4", "espressif32", _ESP32, 4096, 320, 240, "AZ-Delivery ESP-32 v4"),
     ],
     "esp32s3": [
-        ("esp32-s3-devkitc-1", "espressif32", _ESP32, 8192, 320, 240,
-         "Espressif ESP32-S3-DevKitC-1"),
+        (
+            "esp32-s3-devkitc-1",
+            "espressif32",
+            _ESP32,
+            8192,
+            320,
+            240,
+            "Espressif ESP32-S3-DevKitC-1",
+        ),
         ("lolin_s3", "espressif32", _ESP32, 16384, 320, 240, "WEMOS LOLIN S3"),
-        ("adafruit_feather_esp32s3", "espressif32", _ESP32, 4096, 320, 240,
-         "Adafruit Feather ESP32-S3"),
-        ("esp32-s2-saola-1", "espressif32", _ESP32, 4096, 320, 240,
-         "Espressif ESP32-S2-Saola-1 (also an LX7)"),
+        (
+            "adafruit_feather_esp32s3",
+            "espressif32",
+            _ESP32,
+            4096,
+            320,
+            240,
+            "Adafruit Feather ESP32-S3",
+        ),
+        (
+            "esp32-s2-saola-1",
+            "espressif32",
+            _ESP32,
+            4096,
+            320,
+            240,
+            "Espressif ESP32-S2-Saola-1 (also an LX7)",
+        ),
     ],
     "esp32c3": [
-        ("esp32-c3-devkitm-1", "espressif32", _ESP32, 4096, 320, 160,
-         "Espressif ESP32-C3-DevKitM-1"),
-        ("esp32-c3-devkitc-02", "espressif32", _ESP32, 4096, 320, 160,
-         "Espressif ESP32-C3-DevKitC-02"),
+        (
+            "esp32-c3-devkitm-1",
+            "espressif32",
+            _ESP32,
+            4096,
+            320,
+            160,
+            "Espressif ESP32-C3-DevKitM-1",
+        ),
+        (
+            "esp32-c3-devkitc-02",
+            "espressif32",
+            _ESP32,
+            4096,
+            320,
+            160,
+            "Espressif ESP32-C3-DevKitC-02",
+        ),
         ("lolin_c3_mini", "espressif32", _ESP32, 4096, 320, 160, "WEMOS LOLIN C3 Mini"),
         ("seeed_xiao_esp32c3", "espressif32", _ESP32, 4096, 320, 160, "Seeed XIAO ESP32C3"),
-        ("esp32-c6-devkitc-1", "espressif32", ("espidf",), 8192, 320, 160,
-         "Espressif ESP32-C6-DevKitC-1 (RV32IMAC)"),
-        ("esp32-c2-devkitm-1", "espressif32", ("espidf",), 4096, 272, 120,
-         "Espressif ESP32-C2-DevKitM-1"),
+        (
+            "esp32-c6-devkitc-1",
+            "espressif32",
+            ("espidf",),
+            8192,
+            320,
+            160,
+            "Espressif ESP32-C6-DevKitC-1 (RV32IMAC)",
+        ),
+        (
+            "esp32-c2-devkitm-1",
+            "espressif32",
+            ("espidf",),
+            4096,
+            272,
+            120,
+            "Espressif ESP32-C2-DevKitM-1",
+        ),
         ("rpipico2-riscv", "", _ARDUINO, 4096, 512, 150, "Raspberry Pi Pico 2 (RP2350, RISC-V)"),
     ],
     "esp8266": [
@@ -172,15 +226,23 @@ _TABLE: dict[str, list[tuple[str, str, tuple[str, ...], int, int, int, str]]] = 
         ("nanoatmega328", "atmelavr", _ARDUINO, 30, 2, 16, "Arduino Nano"),
     ],
     "host": [("", "native", ("none",), 0, 0, 0, "this computer")],
-}  # fmt: skip
+}
 
 #: All boards, by target, the suggested ones first.
 BOARDS: tuple[Board, ...] = tuple(
-    Board(name, platform, frameworks, title, target, flash * _KILOBYTE, ram * _KILOBYTE,
-          clock * 1_000_000)
+    Board(
+        name,
+        platform,
+        frameworks,
+        title,
+        target,
+        flash * _KILOBYTE,
+        ram * _KILOBYTE,
+        clock * 1_000_000,
+    )
     for target, rows in _TABLE.items()
     for name, platform, frameworks, flash, ram, clock, title in rows
-)  # fmt: skip
+)
 
 
 def boards_of(target: str, count: int | None = None) -> tuple[Board, ...]:

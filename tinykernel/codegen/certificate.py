@@ -21,8 +21,6 @@ from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, bound_first, bound_second
 
-__all__ = ["certificate"]
-
 _INT32 = 2**31 - 1
 
 
@@ -54,10 +52,14 @@ def certificate(model: IntegerModel) -> bytes:
     witnesses: list[dict[str, Any]] = []
     last = _witness_transforms(own, witnesses) if own.n_blocks else None
     content = {
-        "format": "tinykernel-proof", "version": 1, "tool": f"tinykernel {tinykernel.__version__}",
-        "fingerprint": model.fingerprint(), "source": _source(packed),
-        "bounds": [vars(stage) for stage in _bounds(own, packed, last)], "witnesses": witnesses,
-    }  # fmt: skip
+        "format": "tinykernel-proof",
+        "version": 1,
+        "tool": f"tinykernel {tinykernel.__version__}",
+        "fingerprint": model.fingerprint(),
+        "source": _source(packed),
+        "bounds": [vars(stage) for stage in _bounds(own, packed, last)],
+        "witnesses": witnesses,
+    }
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
@@ -93,9 +95,10 @@ def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> li
     if model.local is not None:
         found["level"] = replace(found["level"], limit_high=(1 << bits) - 1)
         found["response less threshold"] = replace(
-            found["response less threshold"], limit_low=-(1 << (bits - 1)),
+            found["response less threshold"],
+            limit_low=-(1 << (bits - 1)),
             limit_high=(1 << (bits - 1)) - 1,
-        )  # fmt: skip
+        )
     return list(found.values())
 
 
@@ -146,10 +149,14 @@ def _witness_transforms(model: IntegerModel, witnesses: list[dict[str, Any]]) ->
         for end, index in ends:
             q = model.sign * coefficients(index)[: model.n_features]
             plus = (q > 0) if end == "high" else (q < 0)
-            witnesses.append({
-                "stage": name, "end": end, "row": index,
-                "inputs": "".join("-+"[int(sign)] for sign in plus),
-            })  # fmt: skip
+            witnesses.append(
+                {
+                    "stage": name,
+                    "end": end,
+                    "row": index,
+                    "inputs": "".join("-+"[int(sign)] for sign in plus),
+                }
+            )
 
     add("input of the first transform", first.inputs, lambda index: row_before(index, 0))
     for k, values in enumerate(first.stages):

@@ -19,18 +19,23 @@ from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save
 
-__all__ = ["CI_SERVICES", "render_ci"]
-
 #: Where the file of a service belongs.
 CI_SERVICES = {"github": ".github/workflows/model.yml"}
 _DEFAULT_TARGET = "cortex-m4"
 
 
 def render_ci(
-    service: str, model: IntegerModel, files: Iterable[str], rows: ArrayLike, *, name: str,
-    target: str | None, budget: str | int | None, options: Mapping[str, str | None],
+    service: str,
+    model: IntegerModel,
+    files: Iterable[str],
+    rows: ArrayLike,
+    *,
+    name: str,
+    target: str | None,
+    budget: str | int | None,
+    options: Mapping[str, str | None],
     as_data: bool = False,
-) -> dict[str, bytes]:  # fmt: skip
+) -> dict[str, bytes]:
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
     Parameters
@@ -63,17 +68,25 @@ def render_ci(
     emulated = on_chip and row.zig is not None and bool(row.machines)
     given = {"target": target, **options}
     words = [f"--{key} {shlex.quote(value)}" for key, value in given.items() if value]
-    text = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
-        undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True,
-        autoescape=False,
-    ).get_template(f"{service}.yml.j2").render(
-        version=tinykernel.__version__, name=name,
-        options=" ".join([*words, *(["--as-data"] if as_data else [])]),
-        compared=_generated(files, name),
-        verified=f"host,{row.name}" if emulated else "host",
-        reported=row.name if on_chip else "", budget=shlex.quote(str(budget)) if budget else "",
-    )  # fmt: skip
+    text = (
+        jinja2.Environment(
+            loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+        )
+        .get_template(f"{service}.yml.j2")
+        .render(
+            version=tinykernel.__version__,
+            name=name,
+            options=" ".join([*words, *(["--as-data"] if as_data else [])]),
+            compared=_generated(files, name),
+            verified=f"host,{row.name}" if emulated else "host",
+            reported=row.name if on_chip else "",
+            budget=shlex.quote(str(budget)) if budget else "",
+        )
+    )
     array = io.BytesIO()
     np.save(array, model.as_raw(rows))
     found = {f"ci/{name}.tkm": _file_of(model), "ci/rows.npy": array.getvalue()}

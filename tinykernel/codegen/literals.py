@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "check_name",
-    "float_literal",
-    "integer_literal",
-    "name_from",
-    "string_literal",
-    "table_rows",
-]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -211,9 +202,13 @@ def _literal(value: Any, c_type: str) -> str:
 
 
 def table_rows(
-    values: NDArray[Any] | Sequence[Any], c_type: str, *, per_row: int | None = None,
-    width: int = 96, indent: int = 4,
-) -> Iterable[str]:  # fmt: skip
+    values: NDArray[Any] | Sequence[Any],
+    c_type: str,
+    *,
+    per_row: int | None = None,
+    width: int = 96,
+    indent: int = 4,
+) -> Iterable[str]:
     """Write the values of a table, wrapped into lines.
 
     Parameters

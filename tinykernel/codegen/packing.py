@@ -49,8 +49,6 @@ from tinykernel.codegen.tables import (
 )
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["FORMAT", "PackedModel", "block_scales", "pack"]
-
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
@@ -187,9 +185,13 @@ def pack(model: IntegerModel) -> PackedModel:
     stream = first + dots + model.n_scores
     n_words = np.zeros(0, dtype=np.int64) if layout is None else layout.n_words
     return PackedModel(
-        definitions, tables, n_words, stream + local_words + state_words, state_words,
+        definitions,
+        tables,
+        n_words,
+        stream + local_words + state_words,
+        state_words,
         stream + local_words,
-    )  # fmt: skip
+    )
 
 
 def _machine_words(model: IntegerModel, layout: _Layout | None) -> int:
@@ -239,15 +241,24 @@ def _pack_schedules(model: IntegerModel, layout: _Layout) -> Parts:
         return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
 
     return [
-        Definition("TK_LOG2_DIMENSION", f"{model.log2_dimension}u",
-                   f"transforms of {model.dimension} values"),
+        Definition(
+            "TK_LOG2_DIMENSION",
+            f"{model.log2_dimension}u",
+            f"transforms of {model.dimension} values",
+        ),
         Definition("TK_BLOCKS", f"{layout.blocks.size}u", "transforms after the first one"),
-        Definition("TK_HALVE_FIRST", schedule(model.halve_first),
-                   "stages of the first transform that halve"),
-        Definition("TK_HALVE_SECOND", schedule(model.halve_second),
-                   "stages of the other transforms that halve"),
+        Definition(
+            "TK_HALVE_FIRST",
+            schedule(model.halve_first),
+            "stages of the first transform that halve",
+        ),
+        Definition(
+            "TK_HALVE_SECOND",
+            schedule(model.halve_second),
+            "stages of the other transforms that halve",
+        ),
         Definition("TK_PHASE_SHIFT", str(model.phase_shift)),
-    ]  # fmt: skip
+    ]
 
 
 # -- transforms -------------------------------------------------------------------------------
@@ -265,9 +276,14 @@ def _pack_permutation(model: IntegerModel) -> Parts:
         indices = permutation.indices(model.dimension)
         c_type = "uint8_t" if model.dimension <= 256 else "uint16_t"
         parts.append(
-            Table("tk_permutation", c_type, indices, "transform",
-                  "Between the transforms: value j of the result is this value of the first (P).")
-        )  # fmt: skip
+            Table(
+                "tk_permutation",
+                c_type,
+                indices,
+                "transform",
+                "Between the transforms: value j of the result is this value of the first (P).",
+            )
+        )
     return parts
 
 
@@ -326,9 +342,16 @@ def _layout(model: IntegerModel, compacted: bool, share_width: bool) -> _Layout:
         else:
             n_planes = 2
     return _Layout(
-        place, n_words, blocks, kept if compacted else None, block_scales(model),
-        _parity_starts(model, place), width, n_planes, tails,
-    )  # fmt: skip
+        place,
+        n_words,
+        blocks,
+        kept if compacted else None,
+        block_scales(model),
+        _parity_starts(model, place),
+        width,
+        n_planes,
+        tails,
+    )
 
 
 def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -352,9 +375,14 @@ def _pack_rows(layout: _Layout) -> Parts:
     if layout.kept is not None:
         words = bit_words(layout.kept.ravel(), first_is_top=False)
         parts.append(
-            Table("tk_kept", "uint32_t", words, "windows",
-                  "Rows that are components: one bit each, row 0 the bottom one.")
-        )  # fmt: skip
+            Table(
+                "tk_kept",
+                "uint32_t",
+                words,
+                "windows",
+                "Rows that are components: one bit each, row 0 the bottom one.",
+            )
+        )
     parts += _per_block(
         "TK_WORDS", "tk_words", layout.n_words, "windows", "words of 32 components in each block"
     )
@@ -417,8 +445,13 @@ def _pack_windows(model: IntegerModel, layout: _Layout) -> Parts:
         fields["starts"] = (model.start, 0)
     else:
         for parity, start in zip(("even", "odd"), layout.starts, strict=True):
-            parts.append(Definition(f"TK_{parity.upper()}_START", f"{start}u",
-                                    f"start of {parity} rows in 1/256 turn"))  # fmt: skip
+            parts.append(
+                Definition(
+                    f"TK_{parity.upper()}_START",
+                    f"{start}u",
+                    f"start of {parity} rows in 1/256 turn",
+                )
+            )
     if layout.width is None:
         fields["widths"] = (model.width, 0)
     else:
@@ -428,10 +461,16 @@ def _pack_windows(model: IntegerModel, layout: _Layout) -> Parts:
         interleaved = np.ascontiguousarray(np.stack(groups, axis=2))  # word, group, field, byte
         words = interleaved.reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
         parts.append(
-            Table("tk_windows", "uint32_t", words, "windows",
-                  f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte "
-                  "each.", per_row=6 if len(fields) == 3 else 8)
-        )  # fmt: skip
+            Table(
+                "tk_windows",
+                "uint32_t",
+                words,
+                "windows",
+                f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte "
+                "each.",
+                per_row=6 if len(fields) == 3 else 8,
+            )
+        )
     return parts
 
 
@@ -464,16 +503,31 @@ def _pack_weights(model: IntegerModel, layout: _Layout) -> Parts:
     what = "sign and mask" if n_planes == 2 else "sign"
     parts: Parts = []
     if layout.tails is not None:
-        parts += _per_block("TK_TAIL", "tk_tails", layout.tails, "weights",
-                            "bits of the last word of a block that are no components")  # fmt: skip
+        parts += _per_block(
+            "TK_TAIL",
+            "tk_tails",
+            layout.tails,
+            "weights",
+            "bits of the last word of a block that are no components",
+        )
     return parts + [
         Definition("TK_PLANES", str(n_planes), f"{what} bits of the weights"),
-        Table("tk_weights", "uint32_t", words, "weights",
-              f"Weights of blocks that are counted together, of each output: {what} bits."),
+        Table(
+            "tk_weights",
+            "uint32_t",
+            words,
+            "weights",
+            f"Weights of blocks that are counted together, of each output: {what} bits.",
+        ),
         Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
-        Table("tk_biases", "int32_t", _wrapped(biases), "weights",
-              "Score when no component agrees with its weight."),
-    ]  # fmt: skip
+        Table(
+            "tk_biases",
+            "int32_t",
+            _wrapped(biases),
+            "weights",
+            "Score when no component agrees with its weight.",
+        ),
+    ]
 
 
 def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -10,8 +10,6 @@ from tinykernel.codegen.tables import Definition, Parts, Table
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.prototypes import most_steps
 
-__all__ = ["pack_decision", "pack_prototypes"]
-
 
 def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
     """Store levels of 4 bits, eight a word; a prototype begins with a word."""
@@ -21,9 +19,14 @@ def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
     words = (padded.reshape(-1, 8) << (28 - 4 * np.arange(8))).sum(axis=1).astype(np.uint32)
     return [
         Definition("TK_PROTOTYPES", f"{number}u"),
-        Table("tk_prototypes", "uint32_t", words, part,
-              "Known rows: 4 bits an input, the first one at the top."),
-    ]  # fmt: skip
+        Table(
+            "tk_prototypes",
+            "uint32_t",
+            words,
+            part,
+            "Known rows: 4 bits an input, the first one at the top.",
+        ),
+    ]
 
 
 def pack_decision(model: IntegerModel) -> Parts:
@@ -33,9 +36,14 @@ def pack_decision(model: IntegerModel) -> Parts:
         return []
     parts: Parts = [
         Definition("TK_CONFIDENCE_SHIFT", str(decision.shift)),
-        Table("tk_confidence", "uint8_t", decision.table, "decision",
-              "By the margin, how many of 256 labels are right."),
-    ]  # fmt: skip
+        Table(
+            "tk_confidence",
+            "uint8_t",
+            decision.table,
+            "decision",
+            "By the margin, how many of 256 labels are right.",
+        ),
+    ]
     if decision.novelty_threshold is not None:
         value = integer_literal(decision.novelty_threshold)
         parts.append(Definition("TK_NOVELTY_THRESHOLD", value, "largest novelty of a class"))
@@ -54,6 +62,13 @@ def pack_decision(model: IntegerModel) -> Parts:
         parts.append(Definition("TK_THRESHOLD(i)", value, "least margin of an answer"))
     elif decision.rejects:
         parts.append(Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"))
-        parts.append(Table("tk_thresholds", "uint32_t", thresholds, "decision",
-                           "Least margin of an answer, by label."))  # fmt: skip
+        parts.append(
+            Table(
+                "tk_thresholds",
+                "uint32_t",
+                thresholds,
+                "decision",
+                "Least margin of an answer, by label.",
+            )
+        )
     return parts

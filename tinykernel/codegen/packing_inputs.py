@@ -14,8 +14,6 @@ from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
 from tinykernel.model.integer import InputScaler, IntegerModel
 
-__all__ = ["pack_scaler", "pack_signs"]
-
 
 def _scaler_array(
     used: NDArray[np.bool_], array: NDArray[Any], macro: str, table: str, comment: str, cast: str
@@ -49,25 +47,40 @@ def pack_scaler(scaler: InputScaler, used: NDArray[np.bool_], prefix: str = "") 
     parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
     offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
     parts += _scaler_array(
-        used, scaler.offset, f"{macro}OFFSET", f"{table}offsets",
-        "raw value of the lowest level", offset,
-    )  # fmt: skip
+        used,
+        scaler.offset,
+        f"{macro}OFFSET",
+        f"{table}offsets",
+        "raw value of the lowest level",
+        offset,
+    )
     parts += _scaler_array(
-        used, scaler.multiplier, f"{macro}MULTIPLIER", f"{table}multipliers",
+        used,
+        scaler.multiplier,
+        f"{macro}MULTIPLIER",
+        f"{table}multipliers",
         "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16",
         multiplier,
-    )  # fmt: skip
+    )
     if scaler.span is not None:
         wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
         parts.append(flag(f"{macro}RAW_WIDE", wide, "differences of raw values need 33 bits"))
         parts += _scaler_array(
-            used, scaler.span, f"{macro}SPAN", f"{table}spans", "raw range above the offset",
+            used,
+            scaler.span,
+            f"{macro}SPAN",
+            f"{table}spans",
+            "raw range above the offset",
             "uint32_t",
-        )  # fmt: skip
+        )
         parts += _scaler_array(
-            used, scaler.pre_shift, f"{macro}PRE_SHIFT", f"{table}pre_shifts",
-            "bits dropped from wide ranges", "uint32_t",
-        )  # fmt: skip
+            used,
+            scaler.pre_shift,
+            f"{macro}PRE_SHIFT",
+            f"{table}pre_shifts",
+            "bits dropped from wide ranges",
+            "uint32_t",
+        )
     return parts
 
 
@@ -79,12 +92,22 @@ def pack_signs(model: IntegerModel) -> Parts:
     parts: Parts = [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
     if np.any(negative):
         parts.append(
-            Table("tk_signs", "uint32_t", pair_words(negative, even_high=False), "scaler",
-                  "Inputs that change their sign (B): a bit each, odd inputs high, even ones low.")
-        )  # fmt: skip
+            Table(
+                "tk_signs",
+                "uint32_t",
+                pair_words(negative, even_high=False),
+                "scaler",
+                "Inputs that change their sign (B): a bit each, odd inputs high, even ones low.",
+            )
+        )
     if np.any(constant):
         parts.append(
-            Table("tk_constants", "uint32_t", pair_words(constant, even_high=False), "scaler",
-                  "Inputs that never varied and are ignored: odd inputs high, even ones low.")
-        )  # fmt: skip
+            Table(
+                "tk_constants",
+                "uint32_t",
+                pair_words(constant, even_high=False),
+                "scaler",
+                "Inputs that never varied and are ignored: odd inputs high, even ones low.",
+            )
+        )
     return parts

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from tinykernel.codegen.tables import WORD, Definition, Parts, Table
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["pack_linear", "weight_bits"]
-
 
 def weight_bits(linear: NDArray[np.int8]) -> int:
     """Return the width that holds all weights: 1 for signs, else 2, 4 or 8."""
@@ -34,8 +32,18 @@ def pack_linear(model: IntegerModel) -> Parts:
     words = (padded.reshape(-1, per_word) << shifts).sum(axis=1).astype(np.uint32)
     return [
         Definition("TK_LINEAR_BITS", str(bits), "width of a weight of the linear part"),
-        Table("tk_linear", "uint32_t", words, "weights",
-              f"Linear part: weights of each output, {bits} bits each, the first one at the top."),
-        Table("tk_linear_gains", "int32_t", model.linear_multiplier, "weights",
-              "Score per unit of the linear part."),
-    ]  # fmt: skip
+        Table(
+            "tk_linear",
+            "uint32_t",
+            words,
+            "weights",
+            f"Linear part: weights of each output, {bits} bits each, the first one at the top.",
+        ),
+        Table(
+            "tk_linear_gains",
+            "int32_t",
+            model.linear_multiplier,
+            "weights",
+            "Score per unit of the linear part.",
+        ),
+    ]

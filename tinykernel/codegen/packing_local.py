@@ -20,8 +20,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import InputScaler, IntegerModel
 from tinykernel.model.local import WIDEST_CELL, LocalStage
 
-__all__ = ["PackedLocal", "pack_local", "sort_kernels"]
-
 _NEGATIVE = 64  # in a byte of tk_channels
 _TRITS = 5  # taps a byte
 _MOST_GROUP = 7  # words of a row that the firmware computes together, at most
@@ -51,8 +49,9 @@ class PackedLocal:
 def pack_local(model: IntegerModel, stage: LocalStage) -> PackedLocal:
     """Choose the formats of a local stage and fill its tables."""
     parts: Parts = [
-        Definition("TK_LOCAL", "2" if stage.is_signal else "1",
-                   "signals" if stage.is_signal else "images"),
+        Definition(
+            "TK_LOCAL", "2" if stage.is_signal else "1", "signals" if stage.is_signal else "images"
+        ),
         *pack_scaler(stage.scaler, np.ones(stage.channels, dtype=bool), "local_"),
         *_pack_levels(stage),
         Definition("TK_LOCAL_HEIGHT", f"{stage.height}u"),
@@ -61,7 +60,7 @@ def pack_local(model: IntegerModel, stage: LocalStage) -> PackedLocal:
         Definition("TK_LOCAL_KERNELS", f"{stage.n_kernels}u"),
         Definition("TK_LOCAL_CELLS", f"{stage.cells[0]}u", "one above the other"),
         flag("TK_LOCAL_WIDE_COUNTS", stage.count_dtype == "uint16"),
-    ]  # fmt: skip
+    ]
     packed = _pack_signal(model, stage) if stage.is_signal else _pack_image(stage)
     return replace(packed, parts=parts + packed.parts)
 
@@ -87,9 +86,14 @@ def _pack_levels(stage: LocalStage) -> Parts:
             used = [int(c) + (_NEGATIVE if row[c] < 0 else 0) for c in np.flatnonzero(row)]
             codes += (used * n_terms)[:n_terms]  # (f + f) >> 1 is f
         parts.append(
-            Table("tk_channels", "uint8_t", np.array(codes), "transform",
-                  "Mixed channels: the channels in each, plus 64 where top - level is meant.")
-        )  # fmt: skip
+            Table(
+                "tk_channels",
+                "uint8_t",
+                np.array(codes),
+                "transform",
+                "Mixed channels: the channels in each, plus 64 where top - level is meant.",
+            )
+        )
     return parts
 
 
@@ -118,9 +122,14 @@ def _pack_image(stage: LocalStage) -> PackedLocal:
     image_words = stage.mix.shape[0] * plane + max(n_taps, _MOST_GROUP)
     parts += [
         Definition("TK_LOCAL_IMAGE_WORDS", f"{image_words}u", "of scratch"),
-        Table("tk_kernels", "uint8_t", _image_kernels(stage, lanes).ravel(), "transform",
-              "Kernels: threshold and taps, see tk_local_image.h."),
-    ]  # fmt: skip
+        Table(
+            "tk_kernels",
+            "uint8_t",
+            _image_kernels(stage, lanes).ravel(),
+            "transform",
+            "Kernels: threshold and taps, see tk_local_image.h.",
+        ),
+    ]
     return PackedLocal(parts, image_words, count_words, 0)
 
 
@@ -173,9 +182,12 @@ def _count_order(stage: LocalStage) -> NDArray[np.int64]:
 def _sorted_stage(stage: LocalStage) -> LocalStage:
     order = _kernel_order(stage)
     return replace(
-        stage, taps=stage.taps[order], dilation=stage.dilation[order],
-        channel=stage.channel[order], threshold=stage.threshold[order],
-    )  # fmt: skip
+        stage,
+        taps=stage.taps[order],
+        dilation=stage.dilation[order],
+        channel=stage.channel[order],
+        threshold=stage.threshold[order],
+    )
 
 
 def sort_kernels(model: IntegerModel) -> IntegerModel:
@@ -199,10 +211,14 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
         None if array is None else array[:, order] for array in (model.linear, model.prototypes)
     )
     return replace(
-        model, local=_sorted_stage(stage), sign=model.sign[order], decision=decision,
-        linear=linear, prototypes=prototypes,
+        model,
+        local=_sorted_stage(stage),
+        sign=model.sign[order],
+        decision=decision,
+        linear=linear,
+        prototypes=prototypes,
         scaler=InputScaler(scaler.raw_dtype, scaler.bits, **fields),
-    )  # fmt: skip
+    )
 
 
 def _pack_signal(model: IntegerModel, stage: LocalStage) -> PackedLocal:
@@ -223,22 +239,36 @@ def _pack_signal(model: IntegerModel, stage: LocalStage) -> PackedLocal:
         flag("TK_LOCAL_ORDER", not in_order, "counts have to be sorted"),
         _dilation_table(stage, dilations),
         _group_table(stage, dilations),
-        Table("tk_kernels", "uint32_t", kernels, "transform",
-              "Kernels: threshold and the three values that count thrice."),
-    ]  # fmt: skip
+        Table(
+            "tk_kernels",
+            "uint32_t",
+            kernels,
+            "transform",
+            "Kernels: threshold and the three values that count thrice.",
+        ),
+    ]
     size = 2 if stage.count_dtype == "uint16" else 1
     order_words = 0
     if not in_order:
         places = np.argsort(order)
         parts.append(
-            Table("tk_order", smallest_type(places), places, "transform",
-                  "Where the counts are that the machine takes.")
-        )  # fmt: skip
+            Table(
+                "tk_order",
+                smallest_type(places),
+                places,
+                "transform",
+                "Where the counts are that the machine takes.",
+            )
+        )
         order_words = -(-stage.n_counts * size // 4)
     state_words = (
-        8 + windows + -(-stage.channels // 2) + -(-ring * stage.mix.shape[0] // 2)
-        + -(-stage.n_kernels * size // 4) + windows * -(-stage.n_counts * size // 4)
-    )  # fmt: skip
+        8
+        + windows
+        + -(-stage.channels // 2)
+        + -(-ring * stage.mix.shape[0] // 2)
+        + -(-stage.n_kernels * size // 4)
+        + windows * -(-stage.n_counts * size // 4)
+    )
     return PackedLocal(parts, 0, order_words, state_words)
 
 
@@ -253,9 +283,14 @@ def _dilation_table(stage: LocalStage, dilations: NDArray[np.uint8]) -> Table:
             [dilation, int(np.sum(stage.dilation == dilation)), *(span + row for row in begins)]
         )
     values = np.array(rows)
-    return Table("tk_dilations", smallest_type(values), values.ravel(), "transform",
-                 "Dilations: rows between taps, kernels, rows of a window where cells begin.",
-                 per_row=values.shape[1])  # fmt: skip
+    return Table(
+        "tk_dilations",
+        smallest_type(values),
+        values.ravel(),
+        "transform",
+        "Dilations: rows between taps, kernels, rows of a window where cells begin.",
+        per_row=values.shape[1],
+    )
 
 
 def _group_table(stage: LocalStage, dilations: NDArray[np.uint8]) -> Table:
@@ -263,9 +298,14 @@ def _group_table(stage: LocalStage, dilations: NDArray[np.uint8]) -> Table:
     channels = np.arange(stage.mix.shape[0])
     same = (stage.dilation == dilations[:, None, None]) & (stage.channel == channels[:, None])
     values = same.sum(axis=2)
-    return Table("tk_groups", smallest_type(values), values.ravel(), "transform",
-                 "Kernels of each dilation and mixed channel.",
-                 per_row=values.shape[1])  # fmt: skip
+    return Table(
+        "tk_groups",
+        smallest_type(values),
+        values.ravel(),
+        "transform",
+        "Kernels of each dilation and mixed channel.",
+        per_row=values.shape[1],
+    )
 
 
 def _signal_kernels(stage: LocalStage) -> tuple[NDArray[np.uint32], bool]:

@@ -9,8 +9,6 @@ from typing import Any
 
 from tinykernel.codegen.boards import Board
 
-__all__ = ["installed_board"]
-
 # Frameworks that a project can be exported for.
 _KNOWN = ("arduino", "cmsis", "stm32cube", "espidf", "zephyr")
 
@@ -29,9 +27,14 @@ def installed_board(name: str) -> tuple[Board, str] | None:
         frameworks = tuple(word for word in _KNOWN if word in row["frameworks"])
         upload, build = row.get("upload", {}), row.get("build", {})
         board = Board(
-            name, platform["name"], frameworks or ("arduino",), str(row.get("name", name)), "",
-            int(upload.get("maximum_size", 0)), int(upload.get("maximum_ram_size", 0)),
-        )  # fmt: skip
+            name,
+            platform["name"],
+            frameworks or ("arduino",),
+            str(row.get("name", name)),
+            "",
+            int(upload.get("maximum_size", 0)),
+            int(upload.get("maximum_ram_size", 0)),
+        )
         return board, str(build.get("cpu", ""))
     return None
 

@@ -34,16 +34,6 @@ from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.text import in_code_span
 
-__all__ = [
-    "default_folder",
-    "export",
-    "formats",
-    "generated_inputs",
-    "is_for_boards",
-    "next_step",
-    "render_project",
-]
-
 _VECTORS = 8
 _Chosen: TypeAlias = tuple[Target, Board, str]
 
@@ -420,10 +410,16 @@ def export(
         rows = generated_inputs(integer_model) if vectors is None else vectors
         options = {"format": format, "board": board, "framework": framework, "platform": platform}
         files |= render_ci(
-            ci, integer_model, files, rows, name="model" if name is None else name,
-            target=None if target is None else find_target(target).name, budget=budget,
-            options=options, as_data=as_data,
-        )  # fmt: skip
+            ci,
+            integer_model,
+            files,
+            rows,
+            name="model" if name is None else name,
+            target=None if target is None else find_target(target).name,
+            budget=budget,
+            options=options,
+            as_data=as_data,
+        )
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
     files[MANIFEST] = manifest(

@@ -29,16 +29,14 @@ from tinykernel.model.decision import margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
 
-__all__ = [
-    "render_selftest",
-    "render_single",
-    "render_sources",
-    "render_vectors",
-    "runtime_files",
-]
-
-_C_TYPES = {"float32": "float", "uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t",
-            "int16": "int16_t", "int32": "int32_t"}  # fmt: skip
+_C_TYPES = {
+    "float32": "float",
+    "uint8": "uint8_t",
+    "int8": "int8_t",
+    "uint16": "uint16_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+}
 _MOST_VECTORS = 256
 _MOST_NAMES = 128
 _COMMENT_WIDTH = 95
@@ -191,11 +189,14 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
     streams = model.local is not None and model.local.hop > 0
     decision = model.decision
     context = {
-        "name": name, "NAME": name.upper(), "streams": streams, **_words(model),
+        "name": name,
+        "NAME": name.upper(),
+        "streams": streams,
+        **_words(model),
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
         "prototypes": decision is not None and decision.prototypes is not None,
-    }  # fmt: skip
+    }
     return {
         **render_vectors(model, name, X),
         f"include/{name}_selftest.h": _render("selftest.h", context),
@@ -218,8 +219,11 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
     dict of str to bytes
         One file, ``single/<name>.c``, which includes ``<name>.h`` and headers of C only.
     """
-    headers = {PurePosixPath(path).name: data for path, data in files.items()
-               if path.startswith("lib/tinykernel/src/")}  # fmt: skip
+    headers = {
+        PurePosixPath(path).name: data
+        for path, data in files.items()
+        if path.startswith("lib/tinykernel/src/")
+    }
     done: set[str] = set()
 
     def inlined(match: re.Match[bytes]) -> bytes:

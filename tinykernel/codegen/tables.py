@@ -10,24 +10,26 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "WORD",
-    "Definition",
-    "Parts",
-    "Table",
-    "bit_words",
-    "checksum",
-    "flag",
-    "pair_words",
-    "smallest_type",
-]
-
 #: Bits, hence components, a word.
 WORD = 32
-_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "uint32_t": 4, "int32_t": 4,
-          "float": 4}  # fmt: skip
-_DTYPES = {"uint8_t": "u1", "int8_t": "i1", "uint16_t": "<u2", "int16_t": "<i2", "uint32_t": "<u4",
-           "int32_t": "<i4", "float": "<f4"}  # fmt: skip
+_SIZES = {
+    "uint8_t": 1,
+    "int8_t": 1,
+    "uint16_t": 2,
+    "int16_t": 2,
+    "uint32_t": 4,
+    "int32_t": 4,
+    "float": 4,
+}
+_DTYPES = {
+    "uint8_t": "u1",
+    "int8_t": "i1",
+    "uint16_t": "<u2",
+    "int16_t": "<i2",
+    "uint32_t": "<u4",
+    "int32_t": "<i4",
+    "float": "<f4",
+}
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from tinykernel.codegen.boards import BOARDS, Board, boards_of
 from tinykernel.codegen.platformio import installed_board
 from tinykernel.errors import TinykernelError
 
-__all__ = ["TARGETS", "Compiler", "Target", "board_for", "find_target"]
-
 KILOBYTE = 1024
 
 

@@ -12,8 +12,6 @@ from tinykernel.data.checks import shown
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
 
-__all__ = ["kept_aside"]
-
 # Numbers with fewer rows each, and more of them than that, are rather values than classes.
 _ROWS_A_CLASS = 5
 _MOST_LABELS = 20

@@ -14,19 +14,6 @@ from tinykernel.data.selection import gaps_in_words
 from tinykernel.errors import TinykernelError
 from tinykernel.text import visible
 
-__all__ = [
-    "as_classes",
-    "at_least_two_classes",
-    "check_columns",
-    "checked_part",
-    "fill_gaps",
-    "needed_labels",
-    "refuse_values",
-    "same_kind",
-    "shown",
-    "without_gaps",
-]
-
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
 _LARGEST_LABEL = 2.0**53  # up to here floats are exact integers
@@ -34,9 +21,13 @@ _ROWS_AT_ONCE = 16384
 
 
 def checked_part(
-    part: Part, *, n_features: int | None = None, like: str = "", gaps: bool = False,
+    part: Part,
+    *,
+    n_features: int | None = None,
+    like: str = "",
+    gaps: bool = False,
     values: bool = False,
-) -> Part:  # fmt: skip
+) -> Part:
     """Check a part and bring it into one form.
 
     Parameters
@@ -80,9 +71,13 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{what} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
-    y = None if part.y is None else _clean_values(part, part.y) if values else (
-        _clean_labels(part, part.y)
-    )  # fmt: skip
+    y = (
+        None
+        if part.y is None
+        else _clean_values(part, part.y)
+        if values
+        else (_clean_labels(part, part.y))
+    )
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1

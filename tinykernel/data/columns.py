@@ -9,16 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "GAP",
-    "is_time_name",
-    "mostly_increasing",
-    "regular",
-    "strictly_monotone",
-    "suspicious_inputs",
-    "ticks_per_second",
-]
-
 GAP = 1.5  # a step of more than this many usual ones is a gap
 _PER_SECOND = {
     1: ("s", "sec", "secs", "second", "seconds"),

@@ -33,8 +33,6 @@ from tinykernel.data.selection import Selection, medians_of, smallest_type, whol
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaler import RAW_DTYPES
 
-__all__ = ["Dataset", "Rows", "find_data", "load_data", "load_rows", "split_data"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -241,9 +239,12 @@ def load_data(
         _refuse_suspicious(train)
     if parts.test is not None:
         test = checked_part(
-            parts.test, n_features=X.shape[1], like=train.name or "the training part",
-            gaps=may_lack, values=values,
-        )  # fmt: skip
+            parts.test,
+            n_features=X.shape[1],
+            like=train.name or "the training part",
+            gaps=may_lack,
+            values=values,
+        )
         if selection.missing == "drop":
             test, _ = without_gaps(test)
         y_test = needed_labels(test)
@@ -254,9 +255,11 @@ def load_data(
     else:
         found = _split(train, y, test_size, seed, by_group=groups is not None)
     found = replace(
-        found, shape=parts.train.X.shape[1:], notes=(left_out,) if left_out else (),
+        found,
+        shape=parts.train.X.shape[1:],
+        notes=(left_out,) if left_out else (),
         label=parts.train.label,
-    )  # fmt: skip
+    )
     return _typed(_filled(found, selection), input_type)
 
 

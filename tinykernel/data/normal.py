@@ -18,8 +18,6 @@ from tinykernel.data.selection import Selection
 from tinykernel.data.signals import Cutting
 from tinykernel.errors import TinykernelError
 
-__all__ = ["NormalRows", "normal_recordings", "normal_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class NormalRows:
@@ -71,9 +69,12 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     about: dict[str, Any] = {}
     if cut.hop is not None:
         cutting = Cutting(
-            cut.X.shape[1], cut.hop, cut.channels, cut.rate,
+            cut.X.shape[1],
+            cut.hop,
+            cut.channels,
+            cut.rate,
             **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
-        )  # fmt: skip
+        )
         about = {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
     return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, about)
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEPT", "digests", "hash_of", "record_of", "seen_before"]
-
 #: Digests in a record, each of five bytes.
 KEPT = 1024
 _BYTES = 5
@@ -87,8 +85,10 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
         return None
     if not raw or len(raw) % _BYTES:
         return None
-    known = np.array([int.from_bytes(raw[i : i + _BYTES], "big")
-                      for i in range(0, len(raw), _BYTES)], dtype=np.uint64)  # fmt: skip
+    known = np.array(
+        [int.from_bytes(raw[i : i + _BYTES], "big") for i in range(0, len(raw), _BYTES)],
+        dtype=np.uint64,
+    )
     found = digests(X)
     if not complete:
         found = found[found <= known.max()]

@@ -12,15 +12,6 @@ from numpy.typing import NDArray
 from tinykernel.checks import check_choice
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "MISSING",
-    "Selection",
-    "gaps_in_words",
-    "medians_of",
-    "smallest_type",
-    "whole_numbers",
-]
-
 #: What stands for a missing value in a text file, where missing values are allowed.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INT32 = np.iinfo(np.int32)

@@ -23,17 +23,6 @@ from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-__all__ = [
-    "Cutting",
-    "cut_for",
-    "is_recording",
-    "load_recordings",
-    "remembered",
-    "signal_rows",
-    "stretch",
-    "takes_recordings",
-]
-
 _SOUND = ".wav"
 _TABLES = (".csv", ".tsv", ".parquet")
 _SHOWN = 6
@@ -104,9 +93,12 @@ def load_recordings(
     if cut.hop is None:
         return dataset, cut, {}
     cutting = Cutting(
-        cut.X.shape[1], cut.hop, cut.channels, cut.rate,
+        cut.X.shape[1],
+        cut.hop,
+        cut.channels,
+        cut.rate,
         **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
-    )  # fmt: skip
+    )
     # Tuples are lists in JSON.
     return dataset, cut, {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
 
@@ -133,10 +125,16 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
 
 
 def cut_for(
-    path: str, model: IntegerModel, cutting: Cutting, *, label: str | None = None,
-    groups: str | None = None, rate: float | None = None, mixed: str | None = None,
+    path: str,
+    model: IntegerModel,
+    cutting: Cutting,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    rate: float | None = None,
+    mixed: str | None = None,
     missing: str | None = None,
-) -> Windows:  # fmt: skip
+) -> Windows:
     """Cut recordings as those that a model was trained on.
 
     Parameters
@@ -162,12 +160,18 @@ def cut_for(
             "the model has no hop, so it takes windows and no recordings; train it with --hop"
         )
     cut = windows(
-        path, cutting.window, cutting.hop, label=label or cutting.label,
-        groups=groups or cutting.groups, inputs=cutting.channels or None, rate=rate or cutting.rate,
-        time=cutting.time, mixed=mixed or cutting.mixed,
+        path,
+        cutting.window,
+        cutting.hop,
+        label=label or cutting.label,
+        groups=groups or cutting.groups,
+        inputs=cutting.channels or None,
+        rate=rate or cutting.rate,
+        time=cutting.time,
+        mixed=mixed or cutting.mixed,
         missing=missing or cutting.missing,
         labels_needed=False,
-    )  # fmt: skip
+    )
     assert model.local is not None
     if cut.X.shape[2] != model.local.channels:
         raise TinykernelError(

@@ -13,8 +13,6 @@ from tinykernel.data.load import Dataset, Rows
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
 
-__all__ = ["as_dataset", "keep_for_calibration", "split_recordings"]
-
 
 def split_recordings(
     data: Windows, test_size: float = 0.2, seed: int = 0
@@ -203,11 +201,17 @@ def keep_for_calibration(
         )
     words = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
     rest = replace(
-        data, X_train=data.X_train[kept], y_train=labels[kept], split=f"{data.split}; {words}",
+        data,
+        X_train=data.X_train[kept],
+        y_train=labels[kept],
+        split=f"{data.split}; {words}",
         group_train=None if group is None else group[kept],
-    )  # fmt: skip
+    )
     rows = Rows(
-        data.X_train[aside], labels[aside], data.source, words,
+        data.X_train[aside],
+        labels[aside],
+        data.source,
+        words,
         group[aside] if by_group and group is not None else None,
-    )  # fmt: skip
+    )
     return rest, rows

@@ -15,8 +15,6 @@ from tinykernel.data.recordings import Windows
 from tinykernel.data.recordings.tracks import majority
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Decision", "decisions", "smoothed"]
-
 
 @dataclass(frozen=True)
 class Decision:

@@ -11,8 +11,6 @@ from tinykernel.decisions.counters import FORMAT, fingerprint_word, words_of
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["ADAPT_SHIFT", "OFFSETS_MAGIC", "Adaptation", "offset_largest"]
-
 OFFSETS_MAGIC = int.from_bytes(b"tkof", "little")
 #: A wrong label moves two offsets by 2**-ADAPT_SHIFT of what they lack, and 1.
 ADAPT_SHIFT = 3
@@ -191,9 +189,13 @@ class Adaptation:
         found = cls(model)
         n = found.model.n_classes
         words = words_of(
-            found.model, data, "offsets", OFFSETS_MAGIC, _WORDS + 1,
+            found.model,
+            data,
+            "offsets",
+            OFFSETS_MAGIC,
+            _WORDS + 1,
             "the bytes that NAME_adapt_save wrote",
-        )  # fmt: skip
+        )
         offsets = [word - (word >> 31 << 32) for word in words[_WORDS:-1]]
         whole = (
             len(data) == 4 * (_WORDS + n + 1)

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["by_group", "conformal_levels", "effective_rows", "rows_needed", "upper_bound"]
-
 
 def upper_bound(wrong: float, rows: float, risk: float) -> float:
     """Return the one-sided bound of Clopper and Pearson (1934): the share is above it with `risk`.

@@ -26,8 +26,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.decision import Decision, deficits, margins
 
-__all__ = ["Calibration", "calibrate", "error_by_coverage"]
-
 #: Deficits that a model keeps for its prediction sets at most.
 _MOST_LEVELS = 4096
 
@@ -227,11 +225,17 @@ def calibrate(
     # The likeliest probabilities are not always the better calibrated ones.
     temperature = fit_temperature(floats, rows.labels) if after < before else 1.0
     decision = Decision(
-        thresholds, table, shift, temperature, set_deficits, set_levels,
+        thresholds,
+        table,
+        shift,
+        temperature,
+        set_deficits,
+        set_levels,
         _statement(rows, wish, bound) + ("" if found is None else found.statement),
         None if found is None else found.threshold,
-        None if fit is None else fit.prototypes, None if fit is None else fit.margin_line,
-    )  # fmt: skip
+        None if fit is None else fit.prototypes,
+        None if fit is None else fit.margin_line,
+    )
     answers = decision.decide(rows.scores)
     return Calibration(
         model=replace(integer, decision=decision),
@@ -314,9 +318,13 @@ def _choices(rows: _Rows, wish: _Wish, share: float) -> list[Choice]:
 
 
 def _choice(
-    rows: _Rows, wish: _Wish, mask: NDArray[np.bool_], margin: NDArray[np.uint32], share: float,
+    rows: _Rows,
+    wish: _Wish,
+    mask: NDArray[np.bool_],
+    margin: NDArray[np.uint32],
+    share: float,
     where: str,
-) -> Choice:  # fmt: skip
+) -> Choice:
     """Choose one threshold on some of the rows, or explain why there is none."""
     margin, right, n = margin[mask], rows.right[mask], int(mask.sum())
     if n == 0:
@@ -335,10 +343,17 @@ def _choice(
                 f"{_percent(wish.coverage)}; at least {needed} are needed"
             )
         # Without a wish everything is answered.
-        return found if wish.coverage else replace(
-            found, threshold=0, answered=n, wrong=int(np.sum(~right)),
-            bound=_bound_of_all(right, share, wish.risk),
-        )  # fmt: skip
+        return (
+            found
+            if wish.coverage
+            else replace(
+                found,
+                threshold=0,
+                answered=n,
+                wrong=int(np.sum(~right)),
+                bound=_bound_of_all(right, share, wish.risk),
+            )
+        )
     chosen, best = by_error(margin, right, wish.max_error, wish.risk, share)
     if chosen is None:
         raise TinykernelError(_why_none(rows, wish, best, n, share, where))
@@ -349,16 +364,16 @@ def _bound_of_all(right: NDArray[np.bool_], share: float, risk: float) -> float:
     return upper_bound(share * int(np.sum(~right)), share * len(right), risk)
 
 
-def _why_none(
-    rows: _Rows, wish: _Wish, best: Choice, n: int, share: float, where: str
-) -> str:  # fmt: skip
+def _why_none(rows: _Rows, wish: _Wish, best: Choice, n: int, share: float, where: str) -> str:
     """Say why an error cannot be promised, and how many rows could."""
     assert wish.max_error is not None
     least = rows_needed(wish.max_error, wish.risk)
     have = f"{n} rows{_answered(where)}"
     if rows.groups is not None:
-        have += (f", of {len(np.unique(rows.groups))} groups, tell as much of new groups as "
-                 f"{max(1, int(share * n))} independent ones and")  # fmt: skip
+        have += (
+            f", of {len(np.unique(rows.groups))} groups, tell as much of new groups as "
+            f"{max(1, int(share * n))} independent ones and"
+        )
     promise = f"an error of at most {_percent(wish.max_error)}"
     if least is not None and share * n < least + 1:
         rest = f"at least {least + 1} independent ones are needed, all of them right"
@@ -367,9 +382,11 @@ def _why_none(
         return f"calibrate: {have} are too few to promise {promise}: {rest}"
     observed = best.wrong / max(1, best.answered)
     needed = rows_needed(wish.max_error, wish.risk, error=observed)
-    more = "no number of rows would do" if needed is None else (
-        f"about {int(np.ceil(needed / share * n / max(1, best.answered)))} rows are needed"
-    )  # fmt: skip
+    more = (
+        "no number of rows would do"
+        if needed is None
+        else (f"about {int(np.ceil(needed / share * n / max(1, best.answered)))} rows are needed")
+    )
     return (
         f"calibrate: {have} cannot promise {promise}: of the {best.answered} surest answers "
         f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; wish for a larger "
@@ -414,9 +431,11 @@ def _set_levels(rows: _Rows) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
 
 def _errors(floats: NDArray[np.float64], rows: _Rows) -> tuple[float, float]:
     """Return the calibration errors with temperature 1, and with that of the other half."""
-    own = np.arange(len(floats)) if rows.groups is None else (
-        np.unique(rows.groups, return_inverse=True)[1]
-    )  # fmt: skip
+    own = (
+        np.arange(len(floats))
+        if rows.groups is None
+        else (np.unique(rows.groups, return_inverse=True)[1])
+    )
     half, surest = own % 2 == 0, np.empty(len(floats))
     for part in (half, ~half):
         if part.any():

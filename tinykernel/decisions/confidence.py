@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.model.decision import CONFIDENCES
 
-__all__ = ["calibration_error", "confidence_table", "fit_temperature", "softmax"]
-
 _BINS = 15
 #: Rows that the logistic curve counts as, in each part of the table.
 _PRIOR_ROWS = 8.0
@@ -56,8 +54,9 @@ def fit_temperature(decisions: NDArray[np.float64], labels: NDArray[np.intp]) ->
         return float(-(1 - blur) * own - blur * logs.mean())
 
     centre = np.log(spread)
-    found = minimize_scalar(loss, bounds=(centre - 8, centre + 8), method="bounded",
-                            options={"xatol": 1e-4})  # fmt: skip
+    found = minimize_scalar(
+        loss, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-4}
+    )
     return float(np.exp(found.x))
 
 

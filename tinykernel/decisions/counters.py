@@ -11,9 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = ["COUNTERS_MAGIC", "FORMAT", "Counters", "counters_bytes", "fingerprint_word",
-           "saturated", "words_of"]  # fmt: skip
-
 #: First word, and the second one.
 COUNTERS_MAGIC, FORMAT = int.from_bytes(b"tkcn", "little"), 1
 _FULL = 2**32 - 1
@@ -163,9 +160,20 @@ class Counters:
 
     def to_bytes(self) -> bytes:
         """Return the struct as it lies in the memory of a little-endian core."""
-        words = [COUNTERS_MAGIC, FORMAT, fingerprint_word(self.model), len(self.labels), 0,
-                 self.decisions, self.refusals, self.transitions, self._last,
-                 *_halves(self.margin), *_halves(self.saturated), *self.labels]  # fmt: skip
+        words = [
+            COUNTERS_MAGIC,
+            FORMAT,
+            fingerprint_word(self.model),
+            len(self.labels),
+            0,
+            self.decisions,
+            self.refusals,
+            self.transitions,
+            self._last,
+            *_halves(self.margin),
+            *_halves(self.saturated),
+            *self.labels,
+        ]
         words[_CHECK] = _check(words)
         return np.array(words, dtype="<u4").tobytes()
 

@@ -14,8 +14,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.decision import margins
 
-__all__ = ["Drift", "Expected", "drift", "expected_counts"]
-
 #: Independent decisions that a comparison needs.
 LEAST_DECISIONS = 20
 # The approximation by chi-square wants that many in a cell.

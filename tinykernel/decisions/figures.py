@@ -13,8 +13,6 @@ from tinykernel.decisions.confidence import calibration_error, softmax
 from tinykernel.model import IntegerModel
 from tinykernel.model.decision import margins
 
-__all__ = ["DecisionFigures", "decision_figures"]
-
 
 @dataclass(frozen=True, eq=False)
 class DecisionFigures:

@@ -15,8 +15,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.decision import margins, nearer, novelties
 from tinykernel.model.prototypes import distances
 
-__all__ = ["Alarms", "FittedNovelty", "alarms", "clearly_better", "fit_novelty"]
-
 #: Rows that stand for novel ones, at most.
 _MADE_ROWS = 2000
 #: Standard errors by which scores must be better, so that chance seldom takes prototypes away.
@@ -48,8 +46,10 @@ class Alarms:
     @property
     def statement(self) -> str:
         """What is promised, to follow what is said of errors."""
-        return (f"; at most {100 * self.wished:.4g} % of rows like these are taken for novel, "
-                f"with {100 * self.confidence:.4g} % confidence")  # fmt: skip
+        return (
+            f"; at most {100 * self.wished:.4g} % of rows like these are taken for novel, "
+            f"with {100 * self.confidence:.4g} % confidence"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types."""
@@ -82,14 +82,19 @@ class FittedNovelty:
         found = (self.remark,) if self.remark else ()
         if self.margin_line is None or threshold < self.margin_line[0]:
             return found
-        return (*found, f"margins never count: one of 0 is worth {self.margin_line[0]}, and the "
-                f"threshold is {threshold}; a row is novel by its distance alone")  # fmt: skip
+        return (
+            *found,
+            f"margins never count: one of 0 is worth {self.margin_line[0]}, and the "
+            f"threshold is {threshold}; a row is novel by its distance alone",
+        )
 
 
 def fit_novelty(
-    model: IntegerModel, X: ArrayLike, scores: NDArray[np.int32],
+    model: IntegerModel,
+    X: ArrayLike,
+    scores: NDArray[np.int32],
     known: tuple[ArrayLike, ArrayLike] | None,
-) -> FittedNovelty:  # fmt: skip
+) -> FittedNovelty:
     """Fit prototypes to known rows, and the worth of a margin to some of the rows X.
 
     Where the scores tell these rows from made ones clearly better, there are no prototypes: levels
@@ -120,18 +125,20 @@ def fit_novelty(
     made_distance = distances(made, model.sign, prototypes)
     by_scores = novelties(scores), novelties(made_scores)
     by_prototypes = novelty, nearer(made_distance, margins(made_scores)[1], line)
-    if not clearly_better(by_scores[0][used], by_scores[1], by_prototypes[0][used],
-                          by_prototypes[1]):  # fmt: skip
+    if not clearly_better(
+        by_scores[0][used], by_scores[1], by_prototypes[0][used], by_prototypes[1]
+    ):
         return FittedNovelty(novelty, used, prototypes, line)
     better, worse = (
         float(_places(own[used], other).mean()) for own, other in (by_scores, by_prototypes)
     )
     return FittedNovelty(
-        by_scores[0], used,
+        by_scores[0],
+        used,
         remark="novelty is that of the scores, without prototypes: rows made of shuffled known "
         f"ones are the more novel in {100 * better:.1f} % of pairs with held-out rows by it, in "
         f"{100 * worse:.1f} % by distances and margins",
-    )  # fmt: skip
+    )
 
 
 def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
@@ -225,21 +232,30 @@ def alarms(
     if count < 0:
         raise TinykernelError(_too_few(n, share, groups, wished, risk, beside))
     threshold = int(values[count])
-    return Alarms(threshold, int(np.sum(novelty > threshold)), wished,
-                  upper_bound(share * count, share * n, risk), 1 - risk)  # fmt: skip
+    return Alarms(
+        threshold,
+        int(np.sum(novelty > threshold)),
+        wished,
+        upper_bound(share * count, share * n, risk),
+        1 - risk,
+    )
 
 
 def _too_few(
     n: int, share: float, groups: NDArray[Any] | None, wished: float, risk: float, beside: int
-) -> str:  # fmt: skip
+) -> str:
     """Say how many rows can promise a rate of false alarms."""
     have, rest = f"{n} rows", ""
     if beside:
         have += f" beside {beside} that tell what a margin is worth as a distance"
     if groups is not None:
-        have += (f", of {len(np.unique(groups))} groups, tell as much of new groups as "
-                 f"{max(1, int(share * n))} independent ones and")  # fmt: skip
+        have += (
+            f", of {len(np.unique(groups))} groups, tell as much of new groups as "
+            f"{max(1, int(share * n))} independent ones and"
+        )
         rest = "; without groups the promise is for new rows of the same groups"
     needed = rows_needed(wished, risk)
-    return (f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms: "
-            f"at least {needed} independent ones are needed{rest}")  # fmt: skip
+    return (
+        f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms: "
+        f"at least {needed} independent ones are needed{rest}"
+    )

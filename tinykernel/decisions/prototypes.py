@@ -10,8 +10,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.decision import margins
 from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, coarse
 
-__all__ = ["MOST_BYTES", "as_levels", "fit_margin_line", "fit_prototypes", "nearest_means"]
-
 #: Flash that the prototypes of a classifier may take; one there is in any case.
 MOST_BYTES = 1280
 # A prototype of fewer rows is an accident.
@@ -85,9 +83,7 @@ def nearest_means(
     return means
 
 
-def _spread(
-    rows: NDArray[np.int64], number: int, rng: np.random.Generator
-) -> NDArray[np.int64]:  # fmt: skip
+def _spread(rows: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw rows far from each other to begin with (k-means++, Arthur & Vassilvitskii 2007)."""
     chosen = [int(rng.integers(len(rows)))]
     apart = _squares(rows, rows[chosen])[:, 0]

@@ -10,11 +10,14 @@ from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.model import IntegerModel
 from tinykernel.model.decision import UNKNOWN, margins
 
-__all__ = ["COLUMNS", "KEPT_EVERY", "expected_steps", "given_steps"]
-
 #: What the C gives of a step; the last two of every `KEPT_EVERY`-th one only.
-COLUMNS = ("decision", "margin", "label before learning", "check of the counters",
-           "check of the offsets")  # fmt: skip
+COLUMNS = (
+    "decision",
+    "margin",
+    "label before learning",
+    "check of the counters",
+    "check of the offsets",
+)
 KEPT_EVERY = 64
 _HEAD = 3  # what stands before the scores of a step
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.decisions.bounds import rows_needed, upper_bound
 
-__all__ = ["Choice", "by_coverage", "by_error"]
-
 _STARTS = 4
 _STEPS = 400
 
@@ -100,9 +98,12 @@ def _starts(n: int, most: float, risk: float, share: float) -> list[int]:
 
 
 def _at(
-    sorted_margin: NDArray[np.uint32], wrong: NDArray[np.intp], place: int, level: float,
+    sorted_margin: NDArray[np.uint32],
+    wrong: NDArray[np.intp],
+    place: int,
+    level: float,
     share: float,
-) -> Choice:  # fmt: skip
+) -> Choice:
     """Return the threshold above row `place`, counted from 1; that of the last row answers all."""
     n = len(sorted_margin)
     answered, threshold = n, 0
@@ -118,9 +119,13 @@ def _at(
 
 
 def by_coverage(
-    margin: NDArray[np.uint32], right: NDArray[np.bool_], coverage: float, risk: float,
-    share: float, levels: NDArray[np.float64],
-) -> Choice | None:  # fmt: skip
+    margin: NDArray[np.uint32],
+    right: NDArray[np.bool_],
+    coverage: float,
+    risk: float,
+    share: float,
+    levels: NDArray[np.float64],
+) -> Choice | None:
     """Return the threshold above which a new row's margin is with at least this probability.
 
     Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`. The

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.bounds import by_group
 from tinykernel.evaluation.labels import LEVEL, Baseline, compare
 
-__all__ = ["FEW_ROWS", "baselines", "drawn_rows"]
-
 #: A linear model learns from so many rows at most; more hardly change it, and take long.
 _LINEAR_ROWS = 20_000
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.evaluation.beside import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.labels import Evaluation
 
-__all__ = ["cautions"]
-
 _RARE = 0.05
 _FLOAT_GAP = 0.05
 
@@ -138,10 +136,12 @@ def _candidates(X: NDArray[Any], y: NDArray[Any], most: int = 32) -> list[int]:
 
     In the order of a good input equal labels stand side by side.
     """
-    same = np.array([
-        float(np.mean(np.diff(np.unique(y, return_inverse=True)[1][np.argsort(column)]) == 0))
-        for column in X.T
-    ])  # fmt: skip
+    same = np.array(
+        [
+            float(np.mean(np.diff(np.unique(y, return_inverse=True)[1][np.argsort(column)]) == 0))
+            for column in X.T
+        ]
+    )
     return sorted(int(i) for i in np.argsort(-same, kind="stable")[:most])
 
 

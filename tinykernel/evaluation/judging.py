@@ -14,8 +14,6 @@ from tinykernel.evaluation.doubts import cautions
 from tinykernel.evaluation.labels import Evaluation, accuracy_interval, compare
 from tinykernel.residuals import ValueEvaluation, evaluate_values
 
-__all__ = ["Judged", "evaluate"]
-
 #: What `evaluate` finds, of a classifier or of a regressor.
 Judged: TypeAlias = Evaluation | ValueEvaluation
 
@@ -76,9 +74,11 @@ def evaluate(
     found = compare(true, predicted, integer.classes, groups)
     group = None if groups is None else np.asarray(groups)
     figures = decision_figures(
-        integer, X, true,
+        integer,
+        X,
+        true,
         lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
-    )  # fmt: skip
+    )
     found = replace(found, decisions=figures)
     if train is None:
         return found
@@ -86,7 +86,7 @@ def evaluate(
     flat, test = rows.reshape(len(rows), -1), np.asarray(X).reshape(len(true), -1)
     beside = baselines(
         flat, labels, test, true, predicted, groups=groups, class_weight=class_weight
-    )  # fmt: skip
+    )
     lines = cautions(
         found, flat, labels, test, names=integer.feature_names, float_accuracy=float_accuracy
     )

@@ -13,8 +13,6 @@ from tinykernel.decisions.bounds import effective_rows
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import TinykernelError
 
-__all__ = ["LEVEL", "Baseline", "Evaluation", "accuracy_interval", "compare"]
-
 #: Confidence of intervals and comparisons.
 LEVEL = 0.95
 

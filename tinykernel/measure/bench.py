@@ -21,20 +21,17 @@ from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.model import IntegerModel, as_integer_model
 
-__all__ = [
-    "BenchResult",
-    "StreamCost",
-    "bench",
-    "count_calls",
-    "parse_clock",
-    "parse_current",
-    "parse_voltage",
-]
-
 _HARNESS = (
-    "tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch",
-    "judge_scores", "judge_far", "main",
-)  # fmt: skip
+    "tk_measured",
+    "tk_measured_push",
+    "run_row",
+    "run_stream",
+    "stack_used",
+    "fill_scratch",
+    "judge_scores",
+    "judge_far",
+    "main",
+)
 _AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
 _VOLTS = {"mv": 1e-3, "v": 1.0}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)

@@ -23,20 +23,6 @@ from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
 from tinykernel.training.layouts import Layout, components_within
 
-__all__ = [
-    "MOST_CHOSEN",
-    "MOST_KERNELS",
-    "allowed_bytes",
-    "decisive_report",
-    "enlarged",
-    "least_size",
-    "most_components",
-    "most_kernels",
-    "needed_bytes",
-    "random_layout",
-    "some_rows",
-]
-
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768

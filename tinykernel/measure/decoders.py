@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["DECODERS", "Effect", "Machine", "signed"]
-
 
 @dataclass(frozen=True)
 class Effect:

@@ -19,8 +19,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 
-__all__ = ["ONE_CLASS", "SMALL_CODE", "code_properties", "estimate_footprint"]
-
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
 #: The beginning of all properties of models of one class.
@@ -85,8 +83,15 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "no halving second": second == 0,
         "linear part beside components": model.linear is not None,
     }
-    for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts", "tk_words",
-                 "tk_scales", "tk_tails"):  # fmt: skip
+    for name in (
+        "tk_offsets",
+        "tk_multipliers",
+        "tk_spans",
+        "tk_pre_shifts",
+        "tk_words",
+        "tk_scales",
+        "tk_tails",
+    ):
         kind = "float" if model.scaler.is_float else "integer"
         properties[f"table {name} {kind}"] = name in tables
     if model.small_code:

@@ -21,8 +21,6 @@ from tinykernel.files import temporary_folder
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
-__all__ = ["FLASH_PARTS", "Footprint", "flash_parts", "measure_footprint", "size_script"]
-
 #: Parts of flash in the order of a report.
 FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
 

@@ -20,14 +20,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.local import LocalStage
 
-__all__ = [
-    "PRICES",
-    "check_counted",
-    "estimate_instructions",
-    "instruction_margin",
-    "work_of",
-]
-
 PRICES = Path(__file__).with_name("instruction_counts.json")
 _LEAST_MARGIN = 0.2
 _WORD = 32
@@ -94,8 +86,10 @@ def _windows(model: IntegerModel) -> dict[str, float]:
 
 def _scores(model: IntegerModel) -> dict[str, float]:
     if model.prototypes is not None:
-        return {"prototypes": float(len(model.prototypes)),
-                "levels of prototypes": float(model.prototypes.size)}  # fmt: skip
+        return {
+            "prototypes": float(len(model.prototypes)),
+            "levels of prototypes": float(model.prototypes.size),
+        }
     outputs = float(len(model.weights))
     work = {"outputs": outputs}
     if model.n_blocks:

@@ -8,8 +8,6 @@ from typing import Any
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Limits", "format_size", "parse_clock", "parse_limits", "parse_size"]
-
 _SIZES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -126,8 +124,11 @@ class Limits:
 
     def __str__(self) -> str:
         """Write it as `parse_limits` reads it."""
-        parts = [f"{key}={getattr(self, key)}B" for key in ("flash", "ram", "stack")
-                 if getattr(self, key) is not None]  # fmt: skip
+        parts = [
+            f"{key}={getattr(self, key)}B"
+            for key in ("flash", "ram", "stack")
+            if getattr(self, key) is not None
+        ]
         if self.instructions is not None:
             parts.append(f"instructions={self.instructions}")
         if self.time is not None and self.clock is not None:

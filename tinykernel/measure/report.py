@@ -13,10 +13,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import Footprint, measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
-from tinykernel.measure.limits import Limits, format_size, parse_limits, parse_size
+from tinykernel.measure.limits import Limits, format_size, parse_limits
 from tinykernel.model import IntegerModel, as_integer_model
-
-__all__ = ["Report", "format_kb", "format_size", "parse_size", "report"]
 
 
 def format_kb(size: int) -> str:
@@ -95,11 +93,13 @@ class Report:
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
         asked = self.limits or Limits(flash=self.budget)
-        limits = [("flash", self.flash, asked.flash, "of the budget"),
-                  ("RAM", self.ram, asked.ram, "of the budget"),
-                  ("stack", self.stack, asked.stack, "of the budget"),
-                  ("flash", self.flash, self.chip_flash, "of the chip"),
-                  ("RAM", self.ram, self.chip_ram, "of the chip")]  # fmt: skip
+        limits = [
+            ("flash", self.flash, asked.flash, "of the budget"),
+            ("RAM", self.ram, asked.ram, "of the budget"),
+            ("stack", self.stack, asked.stack, "of the budget"),
+            ("flash", self.flash, self.chip_flash, "of the chip"),
+            ("RAM", self.ram, self.chip_ram, "of the chip"),
+        ]
         found = [
             f"{what} is {format_size(needed)}, {format_size(needed - limit)} more than the "
             f"{format_size(limit)} {whose}"

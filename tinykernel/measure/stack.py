@@ -12,8 +12,6 @@ from elftools.elf.sections import SymbolTableSection
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.decoders import DECODERS, Effect, Machine
 
-__all__ = ["Function", "StackBound", "read_functions", "worst_case_stack"]
-
 
 @dataclass
 class Function:

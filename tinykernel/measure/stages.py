@@ -9,8 +9,6 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-__all__ = ["STAGES", "function_ranges", "stage_map"]
-
 #: Stages in the order in which they run, "local" where there is one; "other" is what puts them
 #: together.
 STAGES = ("local", "scale", "transform", "windows", "scores", "other")

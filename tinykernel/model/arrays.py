@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["checked_array", "chosen_labels"]
-
 
 def checked_array(
     name: str, value: object, dtype: str, shape: tuple[int | None, ...]

@@ -27,17 +27,6 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 
-__all__ = [
-    "INT16_LIMIT",
-    "MOST_STEPS",
-    "Values",
-    "exact_stages",
-    "follow_stages",
-    "input_bounds",
-    "product_bounds",
-    "row_norms",
-]
-
 INT16_LIMIT = 32767
 #: Longest computation of exact norms, in butterflies: about two seconds.
 MOST_STEPS = 1 << 31
@@ -98,9 +87,12 @@ def _fits(values: Values) -> bool:
 
 
 def follow_stages(
-    values: Values, norms: NDArray[np.int64] | None, centre: NDArray[np.int64] | None,
-    unit: int, schedule: Sequence[bool] | None,
-) -> tuple[list[Values], tuple[bool, ...]]:  # fmt: skip
+    values: Values,
+    norms: NDArray[np.int64] | None,
+    centre: NDArray[np.int64] | None,
+    unit: int,
+    schedule: Sequence[bool] | None,
+) -> tuple[list[Values], tuple[bool, ...]]:
     """Follow a transform stage by stage.
 
     Without a `schedule` one is chosen: halve as late as the proof allows, because what is rounded
@@ -120,8 +112,9 @@ def follow_stages(
         if schedule is None and not _fits(candidate):
             halve = True
             n_halved += 1
-            candidate = _linear(_stage(values, 1 << k, True), norms, centre, k + 1,
-                                unit << n_halved)  # fmt: skip
+            candidate = _linear(
+                _stage(values, 1 << k, True), norms, centre, k + 1, unit << n_halved
+            )
         chosen.append(halve)
         stages.append(candidate)
         values = candidate
@@ -129,9 +122,12 @@ def follow_stages(
 
 
 def _linear(
-    values: Values, norms: NDArray[np.int64] | None, centre: NDArray[np.int64] | None,
-    stage: int, unit: int,
-) -> Values:  # fmt: skip
+    values: Values,
+    norms: NDArray[np.int64] | None,
+    centre: NDArray[np.int64] | None,
+    stage: int,
+    unit: int,
+) -> Values:
     """Tighten interval bounds by the exact worst case of the linear part plus the errors."""
     if norms is None or centre is None:
         return values
@@ -209,9 +205,14 @@ def row_norms(
     columns = max(_STEPS_AT_ONCE // steps_a_column, n_chunks)
     for begin in range(0, varying.size, columns):
         run_on_rows(
-            _accumulate_norms, n_chunks, n_chunks, varying[begin : begin + columns],
-            diagonal.astype(np.int32), gather.astype(np.int64), norms,
-        )  # fmt: skip
+            _accumulate_norms,
+            n_chunks,
+            n_chunks,
+            varying[begin : begin + columns],
+            diagonal.astype(np.int32),
+            gather.astype(np.int64),
+            norms,
+        )
     return np.moveaxis(norms.sum(axis=0), 1, 0)
 
 

@@ -12,8 +12,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
 
-__all__ = ["CONFIDENCES", "UNKNOWN", "Decision", "deficits", "margins", "nearer", "novelties"]
-
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
 #: Entries of the table of confidences.

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["BITS", "LARGEST", "SHIFTS", "levels_of", "to_int8"]
-
 #: Largest magnitude in a diagonal, by kind.
 LARGEST = {"int8": 127, "int4": 7, "sign": 1}
 

@@ -14,8 +14,6 @@ from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaling import InputScaling
 from tinykernel.model.values import ValueUnits
 
-__all__ = ["KernelMachine"]
-
 _TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 512
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Permutation"]
-
 _LARGEST = 65535
 
 

@@ -12,8 +12,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["fold", "is_pipeline"]
-
 _FOLDED = "StandardScaler, MinMaxScaler, a selection of columns and ColumnTransformers of these"
 
 
@@ -117,8 +115,10 @@ def _columns(line: _Line, what: str, step: Any) -> _Line:
         raise TinykernelError(f"{what} (ColumnTransformer with weights) cannot be folded")
     if not parts:
         raise TinykernelError(f"{what} (ColumnTransformer) leaves no column")
-    joined = (np.concatenate([getattr(part, name) for part in parts])
-              for name in ("column", "gain", "shift"))  # fmt: skip
+    joined = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("column", "gain", "shift")
+    )
     return _Line(*joined)
 
 
@@ -135,8 +135,9 @@ def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:
     chosen = [columns] if isinstance(columns, str | int) else list(columns)
     if all(isinstance(column, bool | np.bool_) for column in chosen):
         return np.flatnonzero(chosen)
-    return np.array([known.index(c) if isinstance(c, str) else range(width)[c] for c in chosen],
-                    dtype=np.intp)  # fmt: skip
+    return np.array(
+        [known.index(c) if isinstance(c, str) else range(width)[c] for c in chosen], dtype=np.intp
+    )
 
 
 def _folded(scaler: InputScaler, line: _Line) -> InputScaler:
@@ -152,5 +153,9 @@ def _folded(scaler: InputScaler, line: _Line) -> InputScaler:
         raise TinykernelError("pipeline: a scaling is not finite")
     constant = scaler.multiplier == 0
     offset = np.where(constant, 0, offset)
-    return InputScaler("float32", scaler.bits, offset.astype(np.float32),
-                       np.where(constant, 0, multiplier).astype(np.float32))  # fmt: skip
+    return InputScaler(
+        "float32",
+        scaler.bits,
+        offset.astype(np.float32),
+        np.where(constant, 0, multiplier).astype(np.float32),
+    )

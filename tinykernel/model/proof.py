@@ -23,16 +23,6 @@ from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.prototypes import farthest
 
-__all__ = [
-    "Range",
-    "bound_first",
-    "bound_second",
-    "choose_first_schedule",
-    "choose_schedules",
-    "prove",
-    "schedules_fit",
-]
-
 _INT32_LIMIT = 2**31 - 1
 
 
@@ -96,9 +86,12 @@ class _Second:
 
 
 def bound_second(
-    first: _First, permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
+    first: _First,
+    permutation: Permutation,
+    diagonal: NDArray[Any],
+    diagonal_kind: str,
     halve: Sequence[bool] | None,
-) -> _Second:  # fmt: skip
+) -> _Second:
     """Bound the second transform of all blocks; choose its schedule if that is None."""
     low, high = first.inputs.low, first.inputs.high
     gather = permutation.indices(low.size)
@@ -122,9 +115,12 @@ def choose_first_schedule(sign: NDArray[Any], bits: int) -> tuple[bool, ...]:
 
 
 def choose_schedules(
-    sign: NDArray[Any], bits: int, permutation: Permutation, diagonal: NDArray[Any],
+    sign: NDArray[Any],
+    bits: int,
+    permutation: Permutation,
+    diagonal: NDArray[Any],
     diagonal_kind: str,
-) -> tuple[tuple[bool, ...], tuple[bool, ...]]:  # fmt: skip
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     """Choose the shift schedules that halve as late as the proof allows.
 
     Parameters
@@ -154,9 +150,14 @@ def choose_schedules(
 
 
 def schedules_fit(
-    sign: NDArray[Any], bits: int, permutation: Permutation, diagonal: NDArray[Any],
-    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
-) -> bool:  # fmt: skip
+    sign: NDArray[Any],
+    bits: int,
+    permutation: Permutation,
+    diagonal: NDArray[Any],
+    diagonal_kind: str,
+    halve_first: Sequence[bool],
+    halve_second: Sequence[bool],
+) -> bool:
     """Say whether no stage of the transforms overflows with these schedules; see above."""
     first = bound_first(sign, bits, halve_first)
     second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
@@ -169,12 +170,23 @@ def _range(stage: str, low: Any, high: Any, limit: int) -> Range:
 
 
 def prove(
-    *, bits: int, sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any],
-    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
-    row_kept: NDArray[np.bool_], scale: NDArray[Any], weights: NDArray[Any],
-    multiplier: NDArray[Any], offset: NDArray[Any], linear: NDArray[Any] | None = None,
-    linear_multiplier: NDArray[Any] | None = None, prototypes: NDArray[Any] | None = None,
-) -> tuple[Range, ...]:  # fmt: skip
+    *,
+    bits: int,
+    sign: NDArray[Any],
+    permutation: Permutation,
+    diagonal: NDArray[Any],
+    diagonal_kind: str,
+    halve_first: Sequence[bool],
+    halve_second: Sequence[bool],
+    row_kept: NDArray[np.bool_],
+    scale: NDArray[Any],
+    weights: NDArray[Any],
+    multiplier: NDArray[Any],
+    offset: NDArray[Any],
+    linear: NDArray[Any] | None = None,
+    linear_multiplier: NDArray[Any] | None = None,
+    prototypes: NDArray[Any] | None = None,
+) -> tuple[Range, ...]:
     """Bound every stage of an integer model, whose fields these are, over every possible input.
 
     Returns
@@ -192,9 +204,16 @@ def prove(
     ranges = [Range("quantized input", -half, half - 1, -half, half - 1)]
     if len(diagonal):
         ranges += _component_ranges(
-            bits, sign, permutation, diagonal, diagonal_kind, halve_first, halve_second, row_kept,
+            bits,
+            sign,
+            permutation,
+            diagonal,
+            diagonal_kind,
+            halve_first,
+            halve_second,
+            row_kept,
             scale,
-        )  # fmt: skip
+        )
     if prototypes is None:
         ranges += _output_ranges(half, weights, multiplier, offset, linear, linear_multiplier)
     else:
@@ -209,10 +228,16 @@ def prove(
 
 
 def _component_ranges(
-    bits: int, sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any],
-    diagonal_kind: str, halve_first: Sequence[bool], halve_second: Sequence[bool],
-    row_kept: NDArray[np.bool_], scale: NDArray[Any],
-) -> list[Range]:  # fmt: skip
+    bits: int,
+    sign: NDArray[Any],
+    permutation: Permutation,
+    diagonal: NDArray[Any],
+    diagonal_kind: str,
+    halve_first: Sequence[bool],
+    halve_second: Sequence[bool],
+    row_kept: NDArray[np.bool_],
+    scale: NDArray[Any],
+) -> list[Range]:
     """Bound everything up to the phases."""
     first = bound_first(sign, bits, halve_first)
     second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
@@ -227,9 +252,13 @@ def _component_ranges(
     ranges += _stage_ranges("second transform", second.stages, second.halve)
     rows, factor = second.stages[-1], scale.astype(np.int64)
     ranges.append(
-        _range("scale times row", factor * rows.low[row_kept], factor * rows.high[row_kept],
-               _INT32_LIMIT)
-    )  # fmt: skip
+        _range(
+            "scale times row",
+            factor * rows.low[row_kept],
+            factor * rows.high[row_kept],
+            _INT32_LIMIT,
+        )
+    )
     return ranges
 
 
@@ -253,9 +282,13 @@ def _distance_ranges(prototypes: NDArray[Any], offset: NDArray[Any]) -> list[Ran
 
 
 def _output_ranges(
-    half: int, weights: NDArray[Any], multiplier: NDArray[Any], offset: NDArray[Any],
-    linear: NDArray[Any] | None, linear_multiplier: NDArray[Any] | None,
-) -> list[Range]:  # fmt: skip
+    half: int,
+    weights: NDArray[Any],
+    multiplier: NDArray[Any],
+    offset: NDArray[Any],
+    linear: NDArray[Any] | None,
+    linear_multiplier: NDArray[Any] | None,
+) -> list[Range]:
     """Bound the sums over the components, the dot products, and the scores."""
     ranges = []
     low = high = offset.astype(np.int64)

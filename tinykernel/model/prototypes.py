@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 
-__all__ = ["LARGEST_MARGIN_LINE", "centres", "checked_prototypes", "coarse", "distances",
-           "farthest", "most_steps"]  # fmt: skip
-
 #: No number of a margin line is larger.
 LARGEST_MARGIN_LINE = 2**31 - 1
 

@@ -26,8 +26,6 @@ from tinykernel.model.quantization.windows import (
 )
 from tinykernel.model.values import FixedPoint, to_fixed_point
 
-__all__ = ["as_integer_model", "quantize", "snap_windows"]
-
 _INT32_MAX = 2**31 - 1
 _LARGEST_MULTIPLIER = 4095
 _EQUAL_MULTIPLIER = 256
@@ -221,8 +219,18 @@ def as_integer_model(obj: object) -> IntegerModel:
 
 
 def _check(machine: KernelMachine) -> None:
-    names = ("input_offset", "input_scale", "input_low", "input_high", "diagonal", "row_scale",
-             "start", "width", "output_scale", "output_offset")  # fmt: skip
+    names = (
+        "input_offset",
+        "input_scale",
+        "input_low",
+        "input_high",
+        "diagonal",
+        "row_scale",
+        "start",
+        "width",
+        "output_scale",
+        "output_offset",
+    )
     for name in names:
         if not np.all(np.isfinite(getattr(machine, name))):
             raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
@@ -349,9 +357,11 @@ def _windows(
 
 
 def _quantize_outputs(
-    machine: KernelMachine, weights: NDArray[np.int64], constant: NDArray[np.int64],
+    machine: KernelMachine,
+    weights: NDArray[np.int64],
+    constant: NDArray[np.int64],
     inputs: QuantizedInputs,
-) -> _Outputs:  # fmt: skip
+) -> _Outputs:
     """Choose what a unit of the scores is worth, and round multipliers and offsets to it."""
     scale = machine.output_scale
     offset = machine.output_offset + scale * constant
@@ -368,17 +378,20 @@ def _quantize_outputs(
         unit = largest if whole else largest / _EQUAL_MULTIPLIER
     else:
         unit = largest / _LARGEST_MULTIPLIER
-    while np.any(np.rint(np.abs(scale) / unit) * sums + np.rint(np.abs(offset) / unit)
-                 > _INT32_MAX):  # fmt: skip
+    while np.any(
+        np.rint(np.abs(scale) / unit) * sums + np.rint(np.abs(offset) / unit) > _INT32_MAX
+    ):
         unit *= 2
     multiplier, rounded = np.rint(scale / unit), np.rint(offset / unit)
     return _Outputs(multiplier.astype(np.int32), rounded.astype(np.int32), unit)
 
 
 def _quantize_with_linear(
-    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
+    machine: KernelMachine,
+    sums: NDArray[np.int64],
+    offset: NDArray[np.float64],
     inputs: QuantizedInputs,
-) -> _Outputs:  # fmt: skip
+) -> _Outputs:
     """Choose the unit so that a level of the linear part is a whole number of them, exactly.
 
     Of none where it is worth less than half a unit of scores that fill their integers.
@@ -395,15 +408,19 @@ def _quantize_with_linear(
     unit = worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
     multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
     return _Outputs(
-        multiplier.astype(np.int32), rounded.astype(np.int32), unit,
+        multiplier.astype(np.int32),
+        rounded.astype(np.int32),
+        unit,
         np.full(sums.size, whole, dtype=np.int32),
-    )  # fmt: skip
+    )
 
 
 def _quantize_values(
-    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64],
+    machine: KernelMachine,
+    sums: NDArray[np.int64],
+    offset: NDArray[np.float64],
     inputs: QuantizedInputs,
-) -> _Outputs:  # fmt: skip
+) -> _Outputs:
     """Choose the fixed point of the values of a regressor."""
     assert machine.units is not None
     worth, dots = np.zeros(sums.size), np.zeros(sums.size)
@@ -414,6 +431,9 @@ def _quantize_values(
         dots = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1)
     found = to_fixed_point(machine.units, machine.output_scale, worth, offset, sums, dots)
     return _Outputs(
-        found.multiplier, found.offset, found.values.unit,
-        None if machine.linear is None else found.linear_multiplier, found.values,
-    )  # fmt: skip
+        found.multiplier,
+        found.offset,
+        found.values.unit,
+        None if machine.linear is None else found.linear_multiplier,
+        found.values,
+    )

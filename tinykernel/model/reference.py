@@ -13,8 +13,6 @@ from tinykernel.hadamard import LANES, fwht_rows_halving, run_on_rows, useful_th
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
-__all__ = ["dots", "run"]
-
 
 @njit(nogil=True)
 def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
@@ -60,9 +58,25 @@ def _weigh(z, weights, totals):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _run_rows(  # type: ignore[no-untyped-def]
-    begin, end, inputs, sign, gather, first, diagonal, product_shift, second, rows, block_ends,
-    scale, start, width, phase_shift, weights, bits, sums,
-):  # fmt: skip
+    begin,
+    end,
+    inputs,
+    sign,
+    gather,
+    first,
+    diagonal,
+    product_shift,
+    second,
+    rows,
+    block_ends,
+    scale,
+    start,
+    width,
+    phase_shift,
+    weights,
+    bits,
+    sums,
+):
     d = diagonal.shape[1]
     p = scale.shape[0]
     u = np.empty((LANES, d), dtype=np.int16)
@@ -106,12 +120,23 @@ def dots(inputs: NDArray[Any], linear: NDArray[np.int8]) -> NDArray[np.int32]:
 
 
 def run(
-    inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32], *,
-    sign: NDArray[Any], permutation: Permutation, diagonal: NDArray[Any], diagonal_kind: str,
-    halve_first: Sequence[bool], halve_second: Sequence[bool], row_kept: NDArray[np.bool_],
-    scale: NDArray[Any], start: NDArray[Any], width: NDArray[Any], phase_shift: int,
+    inputs: NDArray[Any],
+    bits: NDArray[np.bool_],
+    sums: NDArray[np.int32],
+    *,
+    sign: NDArray[Any],
+    permutation: Permutation,
+    diagonal: NDArray[Any],
+    diagonal_kind: str,
+    halve_first: Sequence[bool],
+    halve_second: Sequence[bool],
+    row_kept: NDArray[np.bool_],
+    scale: NDArray[Any],
+    start: NDArray[Any],
+    width: NDArray[Any],
+    phase_shift: int,
     weights: NDArray[Any],
-) -> None:  # fmt: skip
+) -> None:
     """Run steps 2 to 5 on quantized inputs, shape (n_rows, n_features), for the fields of a model.
 
     Fills `bits` (n_rows, p) with the components and `sums` (n_rows, n_outputs); an array of no rows

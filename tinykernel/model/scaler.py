@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 
-__all__ = ["RAW_DTYPES", "InputScaler"]
-
 #: Types of raw input that the firmware can take.
 RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 _VALUES_AT_ONCE = 1 << 18
@@ -76,8 +74,9 @@ class InputScaler:
             raise TinykernelError(f"integer model: unknown raw type {self.raw_dtype!r}")
         if self.bits not in (8, 16):
             raise TinykernelError(f"integer model: inputs of {self.bits} bits; 8 or 16 are known")
-        offset_type, multiplier_type = ("float32", "float32") if self.is_float else (
-            "int32", "uint32")  # fmt: skip
+        offset_type, multiplier_type = (
+            ("float32", "float32") if self.is_float else ("int32", "uint32")
+        )
         self._set("offset", self.offset, offset_type)
         self._set("multiplier", self.multiplier, multiplier_type)
         self._set("pre_shift", self.pre_shift, "uint8")

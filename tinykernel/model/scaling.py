@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["InputScaling", "choose_scope", "fit_scaling", "raw_dtype_of", "to_raw"]
-
 _KEPT = ("uint8", "int8", "uint16", "int16")
 _STANDARD_LIMIT = 4.0
 # Below this a range is no range: its reciprocal would not fit into the float32 of the firmware.

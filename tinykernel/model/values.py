@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["LARGEST_SHIFT", "FixedPoint", "FixedSums", "ValueUnits", "to_fixed_point"]
-
 LARGEST_SHIFT = 200
 _INT32_MAX = 2**31 - 1
 # The smallest factor need not be finer: that changes no value by more than its last bits.
@@ -92,9 +90,13 @@ class FixedSums:
 
 
 def to_fixed_point(
-    units: ValueUnits, scale: NDArray[Any], linear: NDArray[Any], offset: NDArray[Any],
-    sums: NDArray[Any], dots: NDArray[Any],
-) -> FixedSums:  # fmt: skip
+    units: ValueUnits,
+    scale: NDArray[Any],
+    linear: NDArray[Any],
+    offset: NDArray[Any],
+    sums: NDArray[Any],
+    dots: NDArray[Any],
+) -> FixedSums:
     """Choose the finest fixed point in which no score can leave int32.
 
     Parameters
@@ -133,15 +135,22 @@ def to_fixed_point(
     error = (np.abs(factors - real * 2.0**shift) * bounds).sum(axis=0) + 1
     if np.any((error > _LARGEST_ERROR * units.scale * 2.0**shift) & (units.scale > 0)):
         why = "its 32 bits leave too few for an output"
-        what = "outputs that differ much in size need a model each" if start.size > 1 else (
-            "a value that varies little beside its mean is better given as the difference from it; "
-            "of many inputs give input_bits=8 or a narrower linear part"
-        )  # fmt: skip
+        what = (
+            "outputs that differ much in size need a model each"
+            if start.size > 1
+            else (
+                "a value that varies little beside its mean is better given as the "
+                "difference from it; "
+                "of many inputs give input_bits=8 or a narrower linear part"
+            )
+        )
         raise TinykernelError(f"regressor: {why}; {what}")
     return FixedSums(
-        factors[0].astype(np.int32), factors[1].astype(np.int32), rounded.astype(np.int32),
+        factors[0].astype(np.int32),
+        factors[1].astype(np.int32),
+        rounded.astype(np.int32),
         FixedPoint(units.names, shift),
-    )  # fmt: skip
+    )
 
 
 def _rounded(
@@ -155,9 +164,11 @@ def _finest(
 ) -> int:
     """Return the largest shift at which every sum of the firmware fits into int32."""
     smallest = float(np.abs(real[real != 0]).min(initial=np.inf))
-    size, at = (smallest, _FINE_FACTOR) if np.isfinite(smallest) else (
-        float(np.abs(start).max()) or 1.0, 2**30
-    )  # fmt: skip
+    size, at = (
+        (smallest, _FINE_FACTOR)
+        if np.isfinite(smallest)
+        else (float(np.abs(start).max()) or 1.0, 2**30)
+    )
     shift = int(np.clip(np.floor(np.log2(at / size)), -LARGEST_SHIFT, LARGEST_SHIFT))
     while shift > -LARGEST_SHIFT:
         factors, rounded = _rounded(real, start, shift)

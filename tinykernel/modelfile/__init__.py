@@ -198,9 +198,11 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
     name, arrays = name_of(obj), Arrays()
     if name not in KINDS:
-        what = "a part of a model; save the whole model" if name in CLASSES else (
-            "no tinykernel model; save an IntegerModel or a fitted classifier"
-        )  # fmt: skip
+        what = (
+            "a part of a model; save the whole model"
+            if name in CLASSES
+            else ("no tinykernel model; save an IntegerModel or a fitted classifier")
+        )
         raise TinykernelError(f"a {name} is {what}")
     record = encode_record(obj, "model", arrays)
     header = {

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FORMAT", "LARGEST", "VERSION", "plain_dtype", "read_container", "write_container"]
-
 FORMAT = "tinykernel-model"
 #: The newest format that is read. The caller says which one its content needs.
 VERSION = 2

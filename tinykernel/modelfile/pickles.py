@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["bytes_in_pickle"]
-
 _CALL = ("tinykernel.modelfile", "_from_bytes")
 _TEXT = ("SHORT_BINUNICODE", "BINUNICODE")
 _BYTES = ("SHORT_BINBYTES", "BINBYTES", "BINBYTES8")

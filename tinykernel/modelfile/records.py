@@ -28,8 +28,6 @@ from tinykernel.modelfile.schema import (
     is_text,
 )
 
-__all__ = ["decode_record", "encode_record", "name_of", "version_of"]
-
 
 def name_of(obj: object) -> str:
     """Return the name of a class that a file may hold; other classes have other names."""

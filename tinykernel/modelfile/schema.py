@@ -21,23 +21,6 @@ from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import RAW_DTYPES, InputScaler
 from tinykernel.model.values import FixedPoint, ValueUnits
 
-__all__ = [
-    "CLASSES",
-    "CLASSIFIERS",
-    "DEEPEST",
-    "FIELDS",
-    "FITTED",
-    "KINDS",
-    "LATER",
-    "PARTS",
-    "PARTS_OF_CLASSIFIERS",
-    "Arrays",
-    "check_classifier",
-    "check_fields",
-    "is_plain",
-    "is_text",
-]
-
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
     "TernaryKernelClassifier": "tinykernel.estimator",
@@ -47,10 +30,16 @@ CLASSIFIERS = {
 CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Decision, FixedPoint, InputScaler, IntegerModel, KernelMachine, LocalStage, Permutation,
+        Decision,
+        FixedPoint,
+        InputScaler,
+        IntegerModel,
+        KernelMachine,
+        LocalStage,
+        Permutation,
         ValueUnits,
     )
-}  # fmt: skip
+}
 KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
     CLASSIFIERS, "classifier"
 )
@@ -58,9 +47,14 @@ KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
 DEEPEST = 20
 Arrays = dict[str, NDArray[Any]]
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-PARTS = {"scaler": ("InputScaler",), "permutation": ("Permutation",), "local": ("LocalStage",),
-          "values": ("FixedPoint",), "units": ("ValueUnits",),
-          "decision": ("Decision",)}  # fmt: skip
+PARTS = {
+    "scaler": ("InputScaler",),
+    "permutation": ("Permutation",),
+    "local": ("LocalStage",),
+    "values": ("FixedPoint",),
+    "units": ("ValueUnits",),
+    "decision": ("Decision",),
+}
 PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
 #: Says what is wrong with a value, or "".
@@ -135,10 +129,23 @@ def _each(names: str, check: _Check) -> dict[str, _Check]:
 #: model that uses nothing new is written, byte for byte, as ever; an older reader takes it, and of
 #: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
 #: version of `container.VERSION`, which goes up by one with each release that adds fields.
-LATER = {"linear": 2, "linear_multiplier": 2, "linear_scale": 2, "local": 2, "decision": 2,
-          "thresholds": 2, "values": 2, "units": 2, "novelty_threshold": 2,
-          "prototypes": 2, "margin_line": 2, "small_code": 2,
-          "held_first": 2, "held_second": 2, "held_shift": 2}  # fmt: skip
+LATER = {
+    "linear": 2,
+    "linear_multiplier": 2,
+    "linear_scale": 2,
+    "local": 2,
+    "decision": 2,
+    "thresholds": 2,
+    "values": 2,
+    "units": 2,
+    "novelty_threshold": 2,
+    "prototypes": 2,
+    "margin_line": 2,
+    "small_code": 2,
+    "held_first": 2,
+    "held_second": 2,
+    "held_shift": 2,
+}
 
 #: What each field of each class must be. The constructors check how fields fit together.
 FIELDS: dict[str, dict[str, _Check]] = {

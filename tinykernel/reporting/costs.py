@@ -8,11 +8,10 @@ from typing import Any
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.bench import bench, parse_clock
+from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.limits import parse_clock
 from tinykernel.model import IntegerModel
-
-__all__ = ["Cost", "Supply", "cost_on", "format_clock", "parse_clocks", "parse_supply"]
 
 #: Where nobody names a clock.
 _CLOCKS = "16MHz,48MHz,160MHz"
@@ -85,9 +84,8 @@ class Cost:
             "stages": dict(self.stages),
             "cycles_per_instruction": list(self.cycles),
             "source": self.source,
-            "seconds": {name: None if span is None else list(span)
-                        for name, span in times.items()},
-        }  # fmt: skip
+            "seconds": {name: None if span is None else list(span) for name, span in times.items()},
+        }
         spans = [span for span in times.values() if span is not None]
         if supply is not None and spans:
             found["coulombs"] = [supply.charge(seconds) for seconds in spans[0]]

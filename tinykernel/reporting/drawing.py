@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.measure.report import Report
 
-__all__ = [
-    "confusion_picture",
-    "coverage_picture",
-    "memory_picture",
-    "needs_matplotlib",
-    "recall_picture",
-    "time_picture",
-    "tuning_picture",
-]
-
 # matplotlib draws in colours that nothing else has; the page then says what they are.
 _INK, _MUTED, _LINE = "#0a0b01", "#0a0b02", "#0a0b03"
 _SERIES = tuple(f"#0a0c{i:02x}" for i in range(9))
@@ -40,13 +30,26 @@ _CSS = {_INK: "currentColor", _MUTED: "var(--muted)", _LINE: "var(--line)"} | {
 _MOST_NUMBERS = 16  # more classes: no numbers in the cells
 _MOST_LABELS = 40
 _SETTINGS: Any = {
-    "svg.fonttype": "none", "svg.hashsalt": "tinykernel", "font.size": 10, "text.color": _INK,
-    "font.family": "DejaVu Sans", "text.parse_math": False, "axes.edgecolor": _LINE,
-    "axes.labelcolor": _INK, "xtick.color": _LINE, "ytick.color": _LINE,
-    "xtick.labelcolor": _INK, "ytick.labelcolor": _INK, "grid.color": _LINE, "axes.grid": False,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.facecolor": "none",
-    "figure.facecolor": "none", "legend.frameon": False,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tinykernel",
+    "font.size": 10,
+    "text.color": _INK,
+    "font.family": "DejaVu Sans",
+    "text.parse_math": False,
+    "axes.edgecolor": _LINE,
+    "axes.labelcolor": _INK,
+    "xtick.color": _LINE,
+    "ytick.color": _LINE,
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
+    "grid.color": _LINE,
+    "axes.grid": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+}
 
 
 def needs_matplotlib() -> None:
@@ -114,8 +117,14 @@ def confusion_picture(found: Evaluation) -> str:
             strength = 0.08 + 0.62 * float(share[i, k])
             axes.add_patch(Rectangle((k - 0.5, i - 0.5), 1, 1, color=colour, alpha=strength, lw=0))
             if n <= _MOST_NUMBERS:
-                axes.text(k, i, str(found.confusion[i, k]), ha="center", va="center",
-                          fontsize=9 if n <= 10 else 7)  # fmt: skip
+                axes.text(
+                    k,
+                    i,
+                    str(found.confusion[i, k]),
+                    ha="center",
+                    va="center",
+                    fontsize=9 if n <= 10 else 7,
+                )
         axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), xlabel="answered", ylabel="true")
         shown = range(n) if n <= _MOST_LABELS else range(0, n, -(-n // _MOST_LABELS))
         names = [_short(found.classes[i], 18) for i in shown]
@@ -137,8 +146,13 @@ def recall_picture(found: Evaluation) -> str:
         axes.axvline(100 * found.balanced_accuracy, color=_MUTED, lw=1, ls=":")
         for place, i in zip(places, known, strict=True):
             right, rows = int(found.confusion[i, i]), int(found.counts[i])
-            axes.text(101, place, f"{100 * found.recall[i]:.1f} %, {right} of {rows}",
-                      va="center", fontsize=8)  # fmt: skip
+            axes.text(
+                101,
+                place,
+                f"{100 * found.recall[i]:.1f} %, {right} of {rows}",
+                va="center",
+                fontsize=8,
+            )
         axes.set_yticks(places, [_short(found.classes[i]) for i in known], fontsize=8)
         axes.set(xlim=(0, 150), ylim=(len(known) - 0.4, -0.6), xlabel="recall, %")
         axes.set_xticks(range(0, 101, 20))
@@ -154,8 +168,14 @@ def coverage_picture(found: Coverage, decided: DecisionFigures | None = None) ->
         axes.set(xlim=(0, 100), ylim=(0, max(1.0, 110 * float(found.error[-1]))))
         axes.grid(lw=0.5)
         if decided is not None and decided.error is not None:
-            axes.plot(100 * decided.coverage, 100 * decided.error, "o", color=_SERIES[4],
-                      label="at the least margin of the model", clip_on=False)  # fmt: skip
+            axes.plot(
+                100 * decided.coverage,
+                100 * decided.error,
+                "o",
+                color=_SERIES[4],
+                label="at the least margin of the model",
+                clip_on=False,
+            )
             axes.legend(loc="upper left", fontsize=8)
         return finish("coverage", "errors among the surest answers, by the share that is answered")
 
@@ -164,8 +184,11 @@ def memory_picture(reports: Sequence[Report], memory: str) -> str:
     """Draw the parts of flash or RAM on each target, with the budget and the chip."""
     flash = memory == "flash"
     sizes = [one.parts[memory] for one in reports]
-    parts = [part for part in dict.fromkeys(name for one in sizes for name in one)
-             if any(one.get(part) for one in sizes)]  # fmt: skip
+    parts = [
+        part
+        for part in dict.fromkeys(name for one in sizes for name in one)
+        if any(one.get(part) for one in sizes)
+    ]
     totals = [one.flash if flash else one.ram for one in reports]
     chips = [one.chip_flash if flash else one.chip_ram for one in reports]
     budgets = [one.budget if flash else None for one in reports]
@@ -175,21 +198,35 @@ def memory_picture(reports: Sequence[Report], memory: str) -> str:
             left = 0.0
             for i, part in enumerate(parts):
                 size = sizes[row].get(part, 0) / 1024
-                axes.barh(row, size, left=left, height=0.62, color=_SERIES[i % 9],
-                          alpha=0.85, label=part if row == 0 else None)  # fmt: skip
+                axes.barh(
+                    row,
+                    size,
+                    left=left,
+                    height=0.62,
+                    color=_SERIES[i % 9],
+                    alpha=0.85,
+                    label=part if row == 0 else None,
+                )
                 left += size
             budget, room = budgets[row], f"{format_kb(totals[row])} of {format_kb(chips[row])}"
             marks = [(budget, _INK, "-"), (chips[row] if chips[row] <= end else None, _MUTED, ":")]
             for place, colour, style in marks:
                 if place is not None:
-                    axes.plot([place / 1024] * 2, [row - 0.4, row + 0.4], color=colour, ls=style,
-                              lw=2)  # fmt: skip
+                    axes.plot(
+                        [place / 1024] * 2, [row - 0.4, row + 0.4], color=colour, ls=style, lw=2
+                    )
             axes.text(1.02 * end / 1024, row, room, va="center", fontsize=8)
         axes.set_yticks(range(len(reports)), [one.target for one in reports], fontsize=9)
         axes.set(xlim=(0, 1.3 * end / 1024), ylim=(len(reports) - 0.4, -0.6), xlabel="KB")
         axes.tick_params(axis="y", length=0)
-        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=4, fontsize=8,
-                    handlelength=1, columnspacing=1.2)  # fmt: skip
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(-0.02, 1.0),
+            ncols=4,
+            fontsize=8,
+            handlelength=1,
+            columnspacing=1.2,
+        )
         return finish(memory, f"{'flash' if flash else 'RAM'} by part on each target")
 
 
@@ -204,9 +241,15 @@ def time_picture(costs: Sequence[Cost], clocks: Sequence[float]) -> str:
                 span = cost.seconds(clock)
                 assert span is not None
                 place = row + 0.7 * ((k + 0.5) / len(clocks) - 0.5)
-                axes.barh(place, 1e3 * (span[1] - span[0]), left=1e3 * span[0],
-                          height=0.6 / len(clocks), color=_SERIES[k % 9], alpha=0.85,
-                          label=format_clock(clock) if row == 0 else None)  # fmt: skip
+                axes.barh(
+                    place,
+                    1e3 * (span[1] - span[0]),
+                    left=1e3 * span[0],
+                    height=0.6 / len(clocks),
+                    color=_SERIES[k % 9],
+                    alpha=0.85,
+                    label=format_clock(clock) if row == 0 else None,
+                )
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -225,8 +268,9 @@ def tuning_picture(points: Sequence[dict[str, float]], flash: int) -> str:
         places = [point["flash"] / 1024 for point in points]
         heights = [100 * point["accuracy"] for point in points]
         errors = [100 * point.get("spread", 0.0) for point in points]
-        axes.errorbar(places, heights, yerr=errors, color=_SERIES[0], marker="o", ms=4, lw=1.5,
-                      capsize=2)  # fmt: skip
+        axes.errorbar(
+            places, heights, yerr=errors, color=_SERIES[0], marker="o", ms=4, lw=1.5, capsize=2
+        )
         axes.axvline(flash / 1024, color=_MUTED, lw=1, ls=":")
         axes.set(xlabel="flash, KB (dotted: this model)", ylabel="accuracy, %")
         axes.grid(lw=0.5)

@@ -11,14 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.model import IntegerModel
 
-__all__ = [
-    "Coverage",
-    "InputRange",
-    "coverage_of",
-    "input_ranges",
-    "tuning_points",
-]
-
 
 @dataclass(frozen=True)
 class InputRange:
@@ -120,7 +112,10 @@ def _together(ranges: Sequence[InputRange], word: str) -> list[InputRange]:
     for one in ranges:
         before = found[-1][0] if found else None
         same = before is not None and (before.low, before.high, before.median) == (
-            one.low, one.high, one.median)  # fmt: skip
+            one.low,
+            one.high,
+            one.median,
+        )
         if same and before is not None:
             found[-1] = (before, one.name)
         else:
@@ -128,10 +123,12 @@ def _together(ranges: Sequence[InputRange], word: str) -> list[InputRange]:
     return [
         InputRange(
             f"{word} {first.name}" if first.name == last else f"{word}s {first.name} to {last}",
-            first.low, first.high, first.median,
+            first.low,
+            first.high,
+            first.median,
         )
         for first, last in found
-    ]  # fmt: skip
+    ]
 
 
 def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:

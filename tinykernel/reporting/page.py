@@ -27,8 +27,6 @@ from tinykernel.progress import report as say
 from tinykernel.reporting.costs import Cost, Supply, cost_on, parse_clocks, parse_supply
 from tinykernel.reporting.facts import Coverage, coverage_of
 
-__all__ = ["ReportPage", "report_page"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReportPage:
@@ -205,9 +203,19 @@ def report_page(
         seen = seen_before(np.asarray(X).reshape(len(np.asarray(y)), -1), said.get("training_rows"))
     return ReportPage(
         title or (Path(model).stem if is_file else "Model"),  # type: ignore[arg-type]
-        integer, memory, costs, clocks, supply, judged, coverage, rows, seen, said, version,
+        integer,
+        memory,
+        costs,
+        clocks,
+        supply,
+        judged,
+        coverage,
+        rows,
+        seen,
+        said,
+        version,
         _today(),
-    )  # fmt: skip
+    )
 
 
 def _targets(given: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
@@ -221,9 +229,12 @@ def _targets(given: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
 
 
 def _measured(
-    model: IntegerModel, names: Sequence[str], budget: Limits | None, about: Mapping[str, Any],
+    model: IntegerModel,
+    names: Sequence[str],
+    budget: Limits | None,
+    about: Mapping[str, Any],
     compiler: str,
-) -> tuple[tuple[Report, ...], tuple[Cost, ...]]:  # fmt: skip
+) -> tuple[tuple[Report, ...], tuple[Cost, ...]]:
     """Tell memory and instructions on each target."""
     memory, costs = [], []
     own = about.get("limits") or about.get("budget")

@@ -21,8 +21,6 @@ from tinykernel.reporting.page import ReportPage
 from tinykernel.reporting.training import training_in_words
 from tinykernel.text import visible
 
-__all__ = ["html_page", "markdown_page"]
-
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
 _MOST_INPUTS = 24  # more of them stand in a part that opens
 _MOST_CLASSES = 24
@@ -42,12 +40,20 @@ def markdown_page(page: ReportPage) -> str:
 def _rendered(template: str, page: ReportPage, **more: Any) -> str:
     engine = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.folder("templates") / "report"),
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, autoescape=template.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=template.endswith(".html.j2"),
         finalize=_shown,
-    )  # fmt: skip
-    engine.filters |= {"kb": format_kb, "percent": _percent, "clock": format_clock,
-                       "number": _number, "cell": _cell}  # fmt: skip
+    )
+    engine.filters |= {
+        "kb": format_kb,
+        "percent": _percent,
+        "clock": format_clock,
+        "number": _number,
+        "cell": _cell,
+    }
     return engine.get_template(template).render(_context(page) | more)
 
 
@@ -115,10 +121,15 @@ def _classes(found: Evaluation) -> list[tuple[str, int, int, float, float]]:
     few = len(found.classes) <= _MOST_CLASSES
     order = range(len(found.classes)) if few else np.argsort(found.recall)[:_MOST_CLASSES]
     return [
-        (str(found.classes[i]), int(found.counts[i]), int(found.confusion[i, i]),
-         float(found.recall[i]), float(found.precision[i]))
+        (
+            str(found.classes[i]),
+            int(found.counts[i]),
+            int(found.confusion[i, i]),
+            float(found.recall[i]),
+            float(found.precision[i]),
+        )
         for i in order
-    ]  # fmt: skip
+    ]
 
 
 def _answered(page: ReportPage) -> list[tuple[int, float, float]]:

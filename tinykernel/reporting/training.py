@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["search_in_words", "training_in_words"]
-
 # Keys that have words of their own, that a page shows elsewhere, or that only programs read.
 _SAID = {
-    "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
-    "tune", "recordings", "medians", "inputs", "search", "accuracy", "calibration",
-    "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
-}  # fmt: skip
+    "data",
+    "split",
+    "label",
+    "groups",
+    "training_rows",
+    "target",
+    "budget",
+    "limits",
+    "sizes",
+    "tune",
+    "recordings",
+    "medians",
+    "inputs",
+    "search",
+    "accuracy",
+    "calibration",
+    "calibration_rows",
+    "calibration_kept",
+    "held_out",
+    "test_size",
+    "one_class",
+}
 _MOST_MEDIANS = 32
 
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Fold", "keep_aside", "trial_folds", "weights_like"]
-
 _TRIAL_ROWS = 16000
 _TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
 _PARTS, _FOLDS, _FEW_ROWS = 4, 3, 8000

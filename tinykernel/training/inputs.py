@@ -15,15 +15,6 @@ from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling, choose_scope
 
-__all__ = [
-    "SharedTransform",
-    "choose_scaling",
-    "draw_permutation",
-    "draw_transform",
-    "fit_level_scaling",
-    "neighbour_distance",
-]
-
 _ROWS_AT_ONCE = 4096
 _NEIGHBOUR_ROWS = 500
 _NEIGHBOUR = 50
@@ -130,9 +121,12 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 
 def draw_transform(
-    scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator,
+    scaling: InputScaling,
+    bits: int,
+    raw_dtype: str,
+    rng: np.random.Generator,
     held: tuple[bool, ...] | None = None,
-) -> SharedTransform:  # fmt: skip
+) -> SharedTransform:
     """Draw the signs B and the permutation P, an orbit; `held` is the schedule if it is given."""
     n = scaling.offset.shape[0]
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)

@@ -33,19 +33,6 @@ import numpy as np
 
 from tinykernel.compiled import njit
 
-__all__ = [
-    "LANES",
-    "OUTPUT_MULTIPLE",
-    "backward_group",
-    "centre_group",
-    "forward_group",
-    "forward_group_stored",
-    "gather_group",
-    "hash_keep",
-    "inlined",
-    "store_group",
-]
-
 LANES = 32
 OUTPUT_MULTIPLE = 4
 _TILE = 8
@@ -183,7 +170,7 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
 @inlined
 def forward_group(  # type: ignore[no-untyped-def]
     u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums
-):  # fmt: skip
+):
     """Fill y with the projections and sums with W z of one group.
 
     Shapes: u (d * LANES,), diagonal (m, d), rate, centre, level (m * d,), weights (m * d, o),
@@ -223,7 +210,7 @@ def forward_group(  # type: ignore[no-untyped-def]
 @inlined
 def forward_group_stored(  # type: ignore[no-untyped-def]
     u, levels, product, factors, rate, start, width, weights, seeds, threshold, inverse, y, sums
-):  # fmt: skip
+):
     """Do what `forward_group` does with the integers of the firmware, exactly.
 
     u (d * LANES,), levels (m, d) and, afterwards, y hold integers; product is 1 / 2^shift, factors
@@ -287,9 +274,24 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
 
 @inlined
 def backward_group(  # type: ignore[no-untyped-def]
-    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, slope, y, dsums,
-    d_diagonal, d_rate, d_centre, d_level, d_weights,
-):  # fmt: skip
+    u,
+    diagonal,
+    rate,
+    centre,
+    level,
+    weights,
+    seeds,
+    threshold,
+    inverse,
+    slope,
+    y,
+    dsums,
+    d_diagonal,
+    d_rate,
+    d_centre,
+    d_level,
+    d_weights,
+):
     """Add the gradients of one group; y is overwritten. dsums (o, LANES) = d loss / d (W z)."""
     m, d = diagonal.shape
     n_outputs, lanes = dsums.shape

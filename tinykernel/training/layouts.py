@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tinykernel.model.diagonals import BITS, LARGEST, SHIFTS
 
-__all__ = ["LAYOUTS", "Layout", "components_within"]
-
 _WORD = 32
 
 

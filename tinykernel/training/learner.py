@@ -31,8 +31,6 @@ from tinykernel.training.windows import (
     stored_windows,
 )
 
-__all__ = ["Forward", "Learner", "Validation"]
-
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
 _POOL = 1 << 20
@@ -96,11 +94,16 @@ class Learner:
     """
 
     def __init__(
-        self, mixed: _Floats, targets: _Floats, weight: _Floats, recipe: Recipe,
+        self,
+        mixed: _Floats,
+        targets: _Floats,
+        weight: _Floats,
+        recipe: Recipe,
         mean: _Floats,
         arithmetic: Callable[[NDArray[np.int8]], Arithmetic | None] | None = None,
-        cancelled: threading.Event | None = None, inputs: NDArray[Any] | None = None,
-    ) -> None:  # fmt: skip
+        cancelled: threading.Event | None = None,
+        inputs: NDArray[Any] | None = None,
+    ) -> None:
         self.inputs = _NO_INPUTS
         if recipe.linear_bits is not None:
             assert inputs is not None
@@ -141,9 +144,11 @@ class Learner:
         shape = (recipe.candidates * self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
         norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
-        length = np.sqrt(rng.chisquare(self.dimension, shape)) if layout.scale_per_row else (
-            np.full(shape, np.sqrt(self.dimension))
-        )  # fmt: skip
+        length = (
+            np.sqrt(rng.chisquare(self.dimension, shape))
+            if layout.scale_per_row
+            else (np.full(shape, np.sqrt(self.dimension)))
+        )
         self.diagonal = (diagonal * np.sqrt(self.dimension) / norm).astype(np.float32)
         rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
         self.rate = rate.astype(np.float32).ravel()
@@ -171,7 +176,7 @@ class Learner:
         codes: NDArray[np.int64] = most.astype(np.int64)
         chosen = aligned_blocks(
             self.mixed, codes, self.diagonal, components, self.n_blocks, self.rng
-        )  # fmt: skip
+        )
         self.diagonal = self.diagonal[chosen]
         self.rate, self.centre, self.level = (v[chosen].ravel() for v in rows)
 
@@ -267,9 +272,24 @@ class Learner:
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
-            decide_rows(mixed, edges[i], edges[i + 1], w.diagonal, w.rate, w.centre, w.level,
-                        f.weights, f.scale, f.offset, *w.arguments(), q, linear, self._linear_mean,
-                        self._linear_unit, out)  # fmt: skip
+            decide_rows(
+                mixed,
+                edges[i],
+                edges[i + 1],
+                w.diagonal,
+                w.rate,
+                w.centre,
+                w.level,
+                f.weights,
+                f.scale,
+                f.offset,
+                *w.arguments(),
+                q,
+                linear,
+                self._linear_mean,
+                self._linear_unit,
+                out,
+            )
 
         list(self._executor.map(part, range(edges.size - 1)))
         return out
@@ -297,14 +317,39 @@ class Learner:
 
         def part(slot: int) -> None:
             learn_slot(
-                slot, _SLOTS, mixed, targets, weight, self._losses, self.n_outputs, rows, starts,
-                seeds, self._pool, self._noise,
-                w.diagonal, w.rate, w.centre, w.level, f.weights, f.scale, f.offset, threshold,
-                np.float32(1 / (1 - o.dropout)), np.float32(o.slope), *w.arguments(),
-                self.inputs, linear, self._linear_mean, self._linear_unit,
-                np.uint32(int(left_out * 2**32)), np.float32(1 / (1 - left_out)),
-                *(g[slot] for g in gradients[:6]), gradients[7][slot], self._totals[slot],
-            )  # fmt: skip
+                slot,
+                _SLOTS,
+                mixed,
+                targets,
+                weight,
+                self._losses,
+                self.n_outputs,
+                rows,
+                starts,
+                seeds,
+                self._pool,
+                self._noise,
+                w.diagonal,
+                w.rate,
+                w.centre,
+                w.level,
+                f.weights,
+                f.scale,
+                f.offset,
+                threshold,
+                np.float32(1 / (1 - o.dropout)),
+                np.float32(o.slope),
+                *w.arguments(),
+                self.inputs,
+                linear,
+                self._linear_mean,
+                self._linear_unit,
+                np.uint32(int(left_out * 2**32)),
+                np.float32(1 / (1 - left_out)),
+                *(g[slot] for g in gradients[:6]),
+                gradients[7][slot],
+                self._totals[slot],
+            )
 
         list(self._executor.map(part, range(_SLOTS)))
         gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(o.n_components)
@@ -345,16 +390,26 @@ class Learner:
         ):
             if size > 0 and moments.size:
                 value = getattr(self, name).reshape(-1)
-                adam(value, g.reshape(_SLOTS, -1), moments[0], moments[1], np.float32(size),
-                     first, second, factor)  # fmt: skip
+                adam(
+                    value,
+                    g.reshape(_SLOTS, -1),
+                    moments[0],
+                    moments[1],
+                    np.float32(size),
+                    first,
+                    second,
+                    factor,
+                )
         self.shadow *= self._live
 
     # -- the loop -----------------------------------------------------------------------------
 
     def run(
-        self, validation: Validation | None = None, patience: int | None = None,
+        self,
+        validation: Validation | None = None,
+        patience: int | None = None,
         augmented: _Augmentation | None = None,
-    ) -> History:  # fmt: skip
+    ) -> History:
         """Train, and end in the best state (by `validation`, if given), quantized."""
         self._augmented = augmented
         judge = None if validation is None else partial(self.accuracy, validation)

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 
-__all__ = ["History", "Trainable", "one_cycle", "run_epochs"]
-
 
 @dataclass(frozen=True)
 class History:
@@ -47,9 +45,14 @@ class _Best:
 
 
 def run_epochs(
-    learner: Trainable, n_epochs: int, accuracy: Callable[[], float] | None, patience: int | None,
-    stage: str | None = "training", *, chooses: bool = False,
-) -> History:  # fmt: skip
+    learner: Trainable,
+    n_epochs: int,
+    accuracy: Callable[[], float] | None,
+    patience: int | None,
+    stage: str | None = "training",
+    *,
+    chooses: bool = False,
+) -> History:
     """Train, and end in the best state where `accuracy` tells it.
 
     Ctrl-C ends the training and keeps the best state so far. It is passed on in the first epoch,

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.kernels import LANES, inlined
 
-__all__ = ["judge", "loss_group", "prior", "share_right", "targets_of"]
-
 _ONE = np.float32(1.0)
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 
@@ -28,7 +26,7 @@ _Floats = NDArray[np.float32]
 @inlined
 def loss_group(  # type: ignore[no-untyped-def]
     sums, scale, offset, target, weight, losses, rows, n_real, dsums, d_offset
-):  # fmt: skip
+):
     """Turn sums W z into the loss and its gradient; returns loss and d loss / d scale."""
     loss = 0.0
     d_scale = 0.0

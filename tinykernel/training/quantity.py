@@ -21,8 +21,6 @@ from tinykernel.training.trainset import (
     raw_validation,
 )
 
-__all__ = ["BITS_BESIDE", "LOSSES", "RegressorOptions", "prepare_values", "strata"]
-
 LOSSES = ("squared", "absolute", "quantile")
 _STRATA = 8
 #: Of a linear part, which values have unless they are asked to do without.
@@ -71,15 +69,19 @@ class RegressorOptions(TrainerOptions):
     class_weight: ClassVar[None] = None  # type: ignore[misc]
     teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]
     loss: str = _option(
-        "squared", _loss, '{"squared", "absolute", "quantile"}',
+        "squared",
+        _loss,
+        '{"squared", "absolute", "quantile"}',
         'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
         'hardly move, "quantile" to the levels of `quantiles`.',
-    )  # fmt: skip
+    )
     quantiles: Sequence[float] | None = _option(
-        None, _quantiles, "sequence of float or None",
+        None,
+        _quantiles,
+        "sequence of float or None",
         'Levels of the loss "quantile", ascending; an output for each. None takes 0.1, 0.5 and '
         "0.9: an interval of 80 % and the median.",
-    )  # fmt: skip
+    )
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
@@ -127,10 +129,15 @@ def strata(y: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def prepare_values(
-    X: NDArray[Any], y: NDArray[np.float64], sample_weight: NDArray[np.float64],
-    options: RegressorOptions, names: Sequence[str], *, groups: ArrayLike | None = None,
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64],
+    options: RegressorOptions,
+    names: Sequence[str],
+    *,
+    groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[np.float64]] | None = None,
-) -> TrainSet:  # fmt: skip
+) -> TrainSet:
     """Bring rows and values into the canonical form, and everything that belongs to rows with them.
 
     Parameters
@@ -191,9 +198,15 @@ def prepare_values(
         ValueUnits(options.names(names), units.offset, units.scale),
     )
     return TrainSet(
-        X=rows, codes=strata(values), sample_weight=weight, classes=(), raw_dtype=raw_dtype,
-        groups=group, validation=held, quantity=quantity,
-    )  # fmt: skip
+        X=rows,
+        codes=strata(values),
+        sample_weight=weight,
+        classes=(),
+        raw_dtype=raw_dtype,
+        groups=group,
+        validation=held,
+        quantity=quantity,
+    )
 
 
 def _units(

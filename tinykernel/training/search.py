@@ -27,8 +27,6 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import Recipe, parts_of
 
-__all__ = ["STAGE", "Outcome", "Trial", "TrialData", "choose_recipe"]
-
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
 _STEPS = 1000
 _MOST_STEPS = 8
@@ -217,8 +215,10 @@ class _Search:
         alone = replace(recipe, n_threads=1)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
             try:
-                parts = [executor.submit(_train_fold, self.data, fold, alone, cancelled)
-                         for fold in folds]  # fmt: skip
+                parts = [
+                    executor.submit(_train_fold, self.data, fold, alone, cancelled)
+                    for fold in folds
+                ]
                 return [part.result() for part in parts]
             except BaseException:
                 cancelled.set()  # Ctrl-C need not wait for the others
@@ -284,9 +284,14 @@ def _train_fold(
         mixed -= mean
         held_out -= mean
     learner = Learner(
-        mixed, data.targets[fold.inside], data.weight[fold.inside], recipe, mean,
-        cancelled=cancelled, inputs=data.inputs[fold.inside],
-    )  # fmt: skip
+        mixed,
+        data.targets[fold.inside],
+        data.weight[fold.inside],
+        recipe,
+        mean,
+        cancelled=cancelled,
+        inputs=data.inputs[fold.inside],
+    )
     learner.run()
     decisions = learner.decide(held_out, data.inputs[fold.outside])
     return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
@@ -296,12 +301,18 @@ def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, f
     """Do the same for a linear part alone."""
     assert recipe.linear_bits is not None
     learner = LinearLearner(
-        data.inputs[fold.inside], data.targets[fold.inside], data.weight[fold.inside],
+        data.inputs[fold.inside],
+        data.targets[fold.inside],
+        data.weight[fold.inside],
         LinearRecipe(
-            recipe.linear_bits, recipe.epochs, recipe.batch_rows, seed=recipe.seed,
-            dropout=linear_dropout(data.inputs.shape[1]), losses=recipe.losses,
+            recipe.linear_bits,
+            recipe.epochs,
+            recipe.batch_rows,
+            seed=recipe.seed,
+            dropout=linear_dropout(data.inputs.shape[1]),
+            losses=recipe.losses,
         ),
-    )  # fmt: skip
+    )
     run_epochs(learner, recipe.epochs, None, None, None)
     decisions = learner.decide(data.inputs[fold.outside])
     return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
@@ -313,9 +324,12 @@ def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
 
 
 def choose_recipe(
-    data: TrialData, recipe: Recipe, capacity: Mapping[str, int], fixed: frozenset[str],
+    data: TrialData,
+    recipe: Recipe,
+    capacity: Mapping[str, int],
+    fixed: frozenset[str],
     effort: str = "normal",
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Choose sigma, noise, slope, dropout and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
@@ -383,8 +397,14 @@ def _is_behind(search: _Search, recipe: Recipe, alone: Recipe) -> bool:
     """
     if search.score(recipe) <= search.score(alone):
         return False
-    both = next((recipe.in_form(form, n) for form, n in search.capacity.items()
-                 if parts_of(form)[0] == recipe.layout and parts_of(form)[1]), recipe)  # fmt: skip
+    both = next(
+        (
+            recipe.in_form(form, n)
+            for form, n in search.capacity.items()
+            if parts_of(form)[0] == recipe.layout and parts_of(form)[1]
+        ),
+        recipe,
+    )
     return search.final([alone, both]) == alone
 
 

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import fwht
 from tinykernel.training.inputs import SharedTransform, draw_permutation, neighbour_distance
 
-__all__ = ["aligned_blocks", "aligned_permutation", "block_scores"]
-
 _ROWS = 1000
 _BLOCKS = 4
 
 
 def block_scores(
-    mixed: NDArray[np.float32], codes: NDArray[np.int64], diagonal: NDArray[Any],
+    mixed: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    diagonal: NDArray[Any],
     activation: Callable[[int, NDArray[np.float32]], NDArray[np.float32]],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """Score blocks, shape (m,), by the alignment of their components with the labels.
 
     `mixed` (n, d) is ``P H B x / sqrt(d)``, `diagonal` (m, d) the G of each block; `activation`
@@ -50,10 +50,13 @@ def _alignment(components: NDArray[np.float32], codes: NDArray[np.int64]) -> NDA
 
 
 def aligned_blocks(
-    mixed: NDArray[np.float32], codes: NDArray[np.int64], diagonal: NDArray[Any],
-    activation: Callable[[int, NDArray[np.float32]], NDArray[np.float32]], keep: int,
+    mixed: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    diagonal: NDArray[Any],
+    activation: Callable[[int, NDArray[np.float32]], NDArray[np.float32]],
+    keep: int,
     rng: np.random.Generator,
-) -> NDArray[np.int64]:  # fmt: skip
+) -> NDArray[np.int64]:
     """Choose the blocks with the largest scores on some of the rows; their numbers, ascending."""
     rows = np.sort(rng.permutation(codes.size)[:_ROWS])
     scores = block_scores(mixed[rows], codes[rows], diagonal, activation)
@@ -61,9 +64,12 @@ def aligned_blocks(
 
 
 def aligned_permutation(
-    transform: SharedTransform, X: NDArray[Any], codes: NDArray[np.int64], candidates: int,
+    transform: SharedTransform,
+    X: NDArray[Any],
+    codes: NDArray[np.int64],
+    candidates: int,
     rng: np.random.Generator,
-) -> SharedTransform:  # fmt: skip
+) -> SharedTransform:
     """Choose P from random orbits: the one under which random blocks align best."""
     rows = np.sort(rng.permutation(codes.size)[:_ROWS])
     d = transform.dimension

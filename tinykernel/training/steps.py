@@ -18,19 +18,54 @@ from tinykernel.training.kernels import (
 from tinykernel.training.linear.kernels import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
-__all__ = ["adam", "decide_rows", "learn_slot", "ternarise"]
-
 _ONE = np.float32(1.0)
 
 
 @njit(nogil=True, error_model="numpy")
 def learn_slot(  # type: ignore[no-untyped-def]
-    slot, n_slots, mixed, target, weight, losses, n_real, rows, starts, seeds, pool, noise,
-    diagonal, rate, centre, level, weights, scale, offset, threshold, inverse, slope,
-    product, factors, start, width, mean, unit, inputs, linear, centre_q, worth_q,
-    threshold_q, inverse_q,
-    d_diagonal, d_rate, d_centre, d_level, d_weights, d_offset, d_linear, totals,
-):  # fmt: skip
+    slot,
+    n_slots,
+    mixed,
+    target,
+    weight,
+    losses,
+    n_real,
+    rows,
+    starts,
+    seeds,
+    pool,
+    noise,
+    diagonal,
+    rate,
+    centre,
+    level,
+    weights,
+    scale,
+    offset,
+    threshold,
+    inverse,
+    slope,
+    product,
+    factors,
+    start,
+    width,
+    mean,
+    unit,
+    inputs,
+    linear,
+    centre_q,
+    worth_q,
+    threshold_q,
+    inverse_q,
+    d_diagonal,
+    d_rate,
+    d_centre,
+    d_level,
+    d_weights,
+    d_offset,
+    d_linear,
+    totals,
+):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
     With factors (none before the inputs of the forward pass are integers) `diagonal` holds levels
@@ -59,14 +94,35 @@ def learn_slot(  # type: ignore[no-untyped-def]
         if factors.shape[0] > 0:
             store_group(u, mean, unit)
             forward_group_stored(
-                u, diagonal, product, factors, rate, start, width, weights, seeds[part], threshold,
-                inverse, y, sums,
-            )  # fmt: skip
+                u,
+                diagonal,
+                product,
+                factors,
+                rate,
+                start,
+                width,
+                weights,
+                seeds[part],
+                threshold,
+                inverse,
+                y,
+                sums,
+            )
             centre_group(u, mean, unit)
         else:
             forward_group(
-                u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, y, sums,
-            )  # fmt: skip
+                u,
+                diagonal,
+                rate,
+                centre,
+                level,
+                weights,
+                seeds[part],
+                threshold,
+                inverse,
+                y,
+                sums,
+            )
         if linear.shape[0] > 0:
             gather_inputs(inputs, rows[part], LANES, centre_q, worth_q, q)
             if threshold_q > 0:
@@ -84,16 +140,50 @@ def learn_slot(  # type: ignore[no-untyped-def]
         totals[0] += loss
         totals[1] += d_scale
         backward_group(
-            u, diagonal, rate, centre, level, weights, seeds[part], threshold, inverse, slope,
-            y, dsums, d_diagonal, d_rate, d_centre, d_level, d_weights,
-        )  # fmt: skip
+            u,
+            diagonal,
+            rate,
+            centre,
+            level,
+            weights,
+            seeds[part],
+            threshold,
+            inverse,
+            slope,
+            y,
+            dsums,
+            d_diagonal,
+            d_rate,
+            d_centre,
+            d_level,
+            d_weights,
+        )
 
 
 @njit(nogil=True, error_model="numpy")
 def decide_rows(  # type: ignore[no-untyped-def]
-    mixed, first, last, diagonal, rate, centre, level, weights, scale, offset, product, factors,
-    start, width, mean, unit, inputs, linear, centre_q, worth_q, decisions
-):  # fmt: skip
+    mixed,
+    first,
+    last,
+    diagonal,
+    rate,
+    centre,
+    level,
+    weights,
+    scale,
+    offset,
+    product,
+    factors,
+    start,
+    width,
+    mean,
+    unit,
+    inputs,
+    linear,
+    centre_q,
+    worth_q,
+    decisions,
+):
     """Fill decisions[first:last], shape (rows, outputs), without noise or dropout."""
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
@@ -113,14 +203,34 @@ def decide_rows(  # type: ignore[no-untyped-def]
         if factors.shape[0] > 0:
             store_group(u, mean, unit)
             forward_group_stored(
-                u, diagonal, product, factors, rate, start, width, weights, seeds, np.uint32(0),
-                np.float32(1.0), y, sums,
-            )  # fmt: skip
+                u,
+                diagonal,
+                product,
+                factors,
+                rate,
+                start,
+                width,
+                weights,
+                seeds,
+                np.uint32(0),
+                np.float32(1.0),
+                y,
+                sums,
+            )
         else:
             forward_group(
-                u, diagonal, rate, centre, level, weights, seeds, np.uint32(0), np.float32(1.0),
-                y, sums,
-            )  # fmt: skip
+                u,
+                diagonal,
+                rate,
+                centre,
+                level,
+                weights,
+                seeds,
+                np.uint32(0),
+                np.float32(1.0),
+                y,
+                sums,
+            )
         if linear.shape[0] > 0:
             gather_inputs(inputs, rows, LANES, centre_q, worth_q, q)
             linear_forward(q, linear, dots)

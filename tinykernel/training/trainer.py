@@ -48,8 +48,6 @@ from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import smoothed
 from tinykernel.training.windows import Arithmetic
 
-__all__ = ["TrainingResult", "check_rows", "check_width", "fit"]
-
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]
 _Shifter = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
@@ -160,9 +158,12 @@ def fit(
 
 
 def _without_components(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None,
-    bits: int | None = None, held: LocalStage | None = None,
-) -> TrainingResult:  # fmt: skip
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...] | None,
+    bits: int | None = None,
+    held: LocalStage | None = None,
+) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
         result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
@@ -243,9 +244,13 @@ def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> 
 
 
 def _learner(
-    mixed: _Floats, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: Recipe,
+    mixed: _Floats,
+    inputs: NDArray[Any],
+    targets: _Floats,
+    weight: _Floats,
+    recipe: Recipe,
     transform: SharedTransform,
-) -> Learner:  # fmt: skip
+) -> Learner:
     """Subtract the mean where the starts can take it up; `mixed` is changed."""
     layout = LAYOUTS[recipe.layout]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
@@ -254,8 +259,13 @@ def _learner(
         mixed -= mean
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic | None:
-        parts = (transform.live_sign, transform.scaler.bits, transform.permutation, levels,
-                 layout.diagonal_kind)  # fmt: skip
+        parts = (
+            transform.live_sign,
+            transform.scaler.bits,
+            transform.permutation,
+            levels,
+            layout.diagonal_kind,
+        )
         if recipe.held_second is None:
             return Arithmetic(transform.unit, choose_schedules(*parts)[1])
         if not schedules_fit(*parts, transform.halve, recipe.held_second):

@@ -17,16 +17,6 @@ from tinykernel.model.values import ValueUnits
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 
-__all__ = [
-    "Quantity",
-    "TrainSet",
-    "canonical_rows",
-    "group_codes",
-    "prepare",
-    "raw_validation",
-    "soft_labels",
-]
-
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
@@ -131,12 +121,16 @@ class TrainSet:
 
 
 def prepare(
-    X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None, *,
-    class_weight: Mapping[Any, float] | str | None = None, splits: Sequence[_Masks] = (),
+    X: NDArray[Any],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None = None,
+    *,
+    class_weight: Mapping[Any, float] | str | None = None,
+    splits: Sequence[_Masks] = (),
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     teacher: tuple[object, ArrayLike] | None = None,
-) -> tuple[NDArray[Any], TrainSet]:  # fmt: skip
+) -> tuple[NDArray[Any], TrainSet]:
     """Bring rows into the canonical form, and everything that belongs to rows with them.
 
     Parameters

@@ -23,15 +23,6 @@ from tinykernel.hadamard import fwht
 from tinykernel.model.quantization.windows import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
 from tinykernel.training.layouts import Layout
 
-__all__ = [
-    "Arithmetic",
-    "Parameters",
-    "Windows",
-    "diagonal_levels",
-    "float_windows",
-    "stored_windows",
-]
-
 _Floats = NDArray[np.float32]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tinykernel.tuning.trials import Outcome
 
-__all__ = ["Point", "curve", "in_percent", "kilobytes", "smallest_good"]
-
 _KB = 1024
 
 
@@ -95,9 +93,17 @@ def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
         error = max(error, float(np.std(shares, ddof=1) / np.sqrt(len(shares))))
     memory = final.memory
     return Point(
-        final.trial.size, accuracy, error, tuple(shares), memory.flash, memory.ram, memory.stack,
-        memory.compiler or memory.source, final.instructions, final.counted,
-    )  # fmt: skip
+        final.trial.size,
+        accuracy,
+        error,
+        tuple(shares),
+        memory.flash,
+        memory.ram,
+        memory.stack,
+        memory.compiler or memory.source,
+        final.instructions,
+        final.counted,
+    )
 
 
 def _share(confusion: NDArray[np.float64], balanced: bool) -> float:

@@ -25,8 +25,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.modelfile import load, save
 from tinykernel.tuning.trials import Outcome, Trial
 
-__all__ = ["Journal", "digest_of"]
-
 _HEADER, _FORMAT = "journal.json", "tinykernel-tune"
 _ADVICE = "delete the folder or give another one (--journal)"
 
@@ -128,12 +126,16 @@ class Journal:
     def _check_header(self) -> None:
         file = self.folder / _HEADER
         if not file.exists():
-            raise TinykernelError(f"{self.folder}: is no journal of tinykernel tune; give another "
-                                  "folder (--journal)")  # fmt: skip
+            raise TinykernelError(
+                f"{self.folder}: is no journal of tinykernel tune; give another folder (--journal)"
+            )
         found = self._read(file)
         expected = json.loads(json.dumps(self._header))
-        other = [name for name in sorted(expected.keys() | found.keys())
-                 if expected.get(name) != found.get(name)]  # fmt: skip
+        other = [
+            name
+            for name in sorted(expected.keys() | found.keys())
+            if expected.get(name) != found.get(name)
+        ]
         if other:
             raise TinykernelError(
                 f"{self.folder}: is the journal of another tuning: {self._words(other, found)}; "

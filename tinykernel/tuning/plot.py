@@ -12,8 +12,6 @@ from tinykernel.files import write_bytes_atomically
 if TYPE_CHECKING:
     from tinykernel.tuning.result import TuneResult
 
-__all__ = ["check_picture", "draw"]
-
 _LINE, _FRONT, _CHOSEN, _OTHER = "#4e79a7", "#1b4f7a", "#d95f02", "#9aa5b1"
 
 
@@ -46,14 +44,21 @@ def draw(found: TuneResult, path: Path) -> None:
             thousands = [(point.instructions or 0) / 1000 for point in found.points]
             _curve(axes[1], found, thousands, "instructions an inference, thousands")
         axes[0].legend(frameon=False, loc="lower right", fontsize=9)
-        figure.suptitle(f"{found.target}: accuracy against size and time" if counted else
-                        f"{found.target}: accuracy against size", fontsize=11)  # fmt: skip
+        figure.suptitle(
+            f"{found.target}: accuracy against size and time"
+            if counted
+            else f"{found.target}: accuracy against size",
+            fontsize=11,
+        )
         picture = io.BytesIO()
         kind = path.suffix.lower()[1:]
         figure.savefig(
-            picture, format=kind, dpi=150, facecolor="white",
+            picture,
+            format=kind,
+            dpi=150,
+            facecolor="white",
             metadata={"Date": None} if kind == "svg" else {"Software": None},
-        )  # fmt: skip
+        )
     write_bytes_atomically(path, picture.getvalue())
 
 
@@ -61,8 +66,9 @@ def _curve(axes: Any, found: TuneResult, x: list[float], name: str) -> None:
     scores = [100 * point.accuracy for point in found.points]
     errors = [100 * point.standard_error for point in found.points]
     limit = 100 * (found.highest.accuracy - found.highest.standard_error)
-    axes.axhline(limit, color=_OTHER, linewidth=1, linestyle="--",
-                 label="one standard error below the best")  # fmt: skip
+    axes.axhline(
+        limit, color=_OTHER, linewidth=1, linestyle="--", label="one standard error below the best"
+    )
     order = sorted(range(len(x)), key=lambda i: x[i])
     axes.plot([x[i] for i in order], [scores[i] for i in order], color=_LINE, linewidth=1.2)
     axes.errorbar(x, scores, yerr=errors, fmt="none", ecolor=_LINE, elinewidth=1, capsize=3)
@@ -71,8 +77,16 @@ def _curve(axes: Any, found: TuneResult, x: list[float], name: str) -> None:
         if at:
             axes.plot([x[i] for i in at], [scores[i] for i in at], "o", color=colour, label=label)
     best = found.points.index(found.best)
-    axes.plot(x[best], scores[best], "o", markersize=13, markerfacecolor="none",
-              markeredgecolor=_CHOSEN, markeredgewidth=2, label="recommended")  # fmt: skip
+    axes.plot(
+        x[best],
+        scores[best],
+        "o",
+        markersize=13,
+        markerfacecolor="none",
+        markeredgecolor=_CHOSEN,
+        markeredgewidth=2,
+        label="recommended",
+    )
     axes.set_xlabel(name)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

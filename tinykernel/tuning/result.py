@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.report import Report, parse_size
+from tinykernel.measure.limits import parse_size
+from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 from tinykernel.tuning.curve import Point, in_percent, kilobytes
-
-__all__ = ["TuneResult"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +124,27 @@ class TuneResult:
 
     def to_csv(self) -> str:
         """Return the points as CSV, one line each."""
-        names = ("budget", "accuracy", "standard_error", "lowest", "highest", "flash", "ram",
-                 "stack", "instructions", "on_front", "recommended")  # fmt: skip
+        names = (
+            "budget",
+            "accuracy",
+            "standard_error",
+            "lowest",
+            "highest",
+            "flash",
+            "ram",
+            "stack",
+            "instructions",
+            "on_front",
+            "recommended",
+        )
         lines = [",".join(names)]
         for point in self.points:
-            values = {**vars(point), "lowest": min(point.folds), "highest": max(point.folds),
-                      "recommended": point == self.best}  # fmt: skip
+            values = {
+                **vars(point),
+                "lowest": min(point.folds),
+                "highest": max(point.folds),
+                "recommended": point == self.best,
+            }
             lines.append(",".join(_cell(values[name]) for name in names))
         return "\n".join(lines) + "\n"
 

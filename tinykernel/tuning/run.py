@@ -15,16 +15,18 @@ from tinykernel.tuning.curve import in_percent, kilobytes
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
 
-__all__ = ["Run"]
-
 
 class Run:
     """The trials that are left, and what came of all."""
 
     def __init__(
-        self, work: Work, trials: Sequence[Trial], before: Mapping[Trial, Outcome],
-        journal: Journal | None, max_time: float | None,
-    ) -> None:  # fmt: skip
+        self,
+        work: Work,
+        trials: Sequence[Trial],
+        before: Mapping[Trial, Outcome],
+        journal: Journal | None,
+        max_time: float | None,
+    ) -> None:
         self.work, self.trials, self.journal = work, trials, journal
         self.outcomes = dict(before)
         self.stopped = ""
@@ -88,8 +90,11 @@ class Run:
 
     def _expected(self, trial: Trial) -> float:
         """Guess the seconds of a trial by the most similar ones, as large ones take longer."""
-        known = [(abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
-                 for o in list(self.outcomes.values()) if not o.refused]  # fmt: skip
+        known = [
+            (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
+            for o in list(self.outcomes.values())
+            if not o.refused
+        ]
         return -min(known)[1] if known else 0.0
 
     def _take(self, outcome: Outcome) -> None:

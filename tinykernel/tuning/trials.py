@@ -21,8 +21,6 @@ from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 
-__all__ = ["Outcome", "Stopped", "Trial", "Work", "as_rows", "deal_folds", "run_trial"]
-
 _ROWS_AT_ONCE = 4096
 
 
@@ -120,9 +118,14 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
 def _trained(work: Work, trial: Trial) -> TrainResult:
     inside = work.folds != trial.fold
     found = train(
-        work.X[inside], work.y[inside], budget=replace(work.limits, flash=trial.size),
-        target=work.target, groups=_several(work.groups, inside), link=False, **work.parameters,
-    )  # fmt: skip
+        work.X[inside],
+        work.y[inside],
+        budget=replace(work.limits, flash=trial.size),
+        target=work.target,
+        groups=_several(work.groups, inside),
+        link=False,
+        **work.parameters,
+    )
     if found.interrupted or (_search(found) or {}).get("interrupted"):
         raise KeyboardInterrupt  # half a training is no measure of a size
     return found
@@ -163,9 +166,14 @@ def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
         raise TinykernelError(f"the size of a model on {work.target} is not known")
     instructions, how = _instructions(found.model, work.target)
     return Outcome(
-        trial, 0.0, memory=sizes, search=_search(found), instructions=instructions, counted=how,
+        trial,
+        0.0,
+        memory=sizes,
+        search=_search(found),
+        instructions=instructions,
+        counted=how,
         model=found.model,
-    )  # fmt: skip
+    )
 
 
 def _instructions(model: IntegerModel, target: str) -> tuple[int | None, str]:

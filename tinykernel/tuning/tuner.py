@@ -21,15 +21,22 @@ from tinykernel.tuning.result import TuneResult
 from tinykernel.tuning.run import Run
 from tinykernel.tuning.trials import Trial, Work, as_rows, deal_folds
 
-__all__ = ["SIZES", "tune"]
-
 #: What is tried up to the budget, in KB; the budget itself is tried, too.
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 30)
 _LARGEST = "30KB"
 _KB = 1024
 # Not of the classifier, or chosen by the size.
-_NOT_TUNED = ("n_components", "n_kernels", "validation", "teacher", "sample_weight", "n_jobs",
-              "task", "loss", "quantiles")  # fmt: skip
+_NOT_TUNED = (
+    "n_components",
+    "n_kernels",
+    "validation",
+    "teacher",
+    "sample_weight",
+    "n_jobs",
+    "task",
+    "loss",
+    "quantiles",
+)
 
 
 def tune(
@@ -119,8 +126,17 @@ def tune(
     trials = _plan(tried, int(folds.max()) + 1)
     kept = None
     if journal is not None:
-        about = _identity(rows, labels, named, {**given, "target": target, "folds": n_folds,
-                          "limits": str(replace(limits, flash=None))})  # fmt: skip
+        about = _identity(
+            rows,
+            labels,
+            named,
+            {
+                **given,
+                "target": target,
+                "folds": n_folds,
+                "limits": str(replace(limits, flash=None)),
+            },
+        )
         kept = Journal(Path(journal), about, np.unique(labels).size)
     before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
     if n_jobs is None and backend != "dask":
@@ -159,8 +175,9 @@ def _identity(X: Any, y: Any, groups: Any, given: Mapping[str, Any]) -> dict[str
     from tinykernel import __version__
 
     plain = (int, float, str, bool, list, dict)
-    options = {name: value if isinstance(value, plain) else repr(value)
-               for name, value in given.items()}  # fmt: skip
+    options = {
+        name: value if isinstance(value, plain) else repr(value) for name, value in given.items()
+    }
     return {"data": digest_of(X, y, groups), "options": options, "version": __version__}
 
 
@@ -175,10 +192,20 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
     searches = {size: each.search for size, each in finals.items() if each.search is not None}
     done, total = run.counts
     return TuneResult(
-        tuple(points), best, highest, models, reports, searches, target,
-        "balanced accuracy" if balanced else "accuracy", len(points[0].folds), done, total,
-        run.stopped if done < total else "", refused,
-    )  # fmt: skip
+        tuple(points),
+        best,
+        highest,
+        models,
+        reports,
+        searches,
+        target,
+        "balanced accuracy" if balanced else "accuracy",
+        len(points[0].folds),
+        done,
+        total,
+        run.stopped if done < total else "",
+        refused,
+    )
 
 
 def _nothing(run: Run, refused: Mapping[int, str]) -> BaseException:

@@ -94,9 +94,14 @@ def test_distances_converge_at_the_root_of_p(kind: str) -> None:
                 code = BCSIK(sigma=2.0, random_state=seed, **options)
             elif kind == "structured":
                 code = RMBCSIK(
-                    sigma=2.0, shared=False, diagonal="gaussian", row_scale="chi",
-                    permutation="stored", random_state=seed, **options,
-                )  # fmt: skip
+                    sigma=2.0,
+                    shared=False,
+                    diagonal="gaussian",
+                    row_scale="chi",
+                    permutation="stored",
+                    random_state=seed,
+                    **options,
+                )
             squares.append(np.mean((shares(code.fit_transform(X)) - expected) ** 2))
         errors.append(np.sqrt(np.mean(squares)))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]

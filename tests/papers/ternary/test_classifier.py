@@ -14,8 +14,18 @@ from tinykernel import TinykernelError, progress
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.papers import PaperClassifier
 
-ARRAYS = ("input_offset", "input_scale", "sign", "diagonal", "row_scale", "start", "width",
-          "weights", "output_scale", "output_offset")  # fmt: skip
+ARRAYS = (
+    "input_offset",
+    "input_scale",
+    "sign",
+    "diagonal",
+    "row_scale",
+    "start",
+    "width",
+    "weights",
+    "output_scale",
+    "output_offset",
+)
 SEARCH = {"sigma": None, "regularization": None}
 
 

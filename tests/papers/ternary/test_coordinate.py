@@ -97,10 +97,20 @@ def test_one_sweep_equals_the_slow_version(options, n, p, seed):
     sums[:n] = signs @ weights.astype(np.int64)
     order, scale, found = rng.permutation(p), np.array([0.2, 0.1]), weights.copy()
     objective, n_changes = sweep(
-        packed.planes, (y > 0).astype(np.int8), share, order, LOSSES.index(options.loss),
-        options.regularization, options.power, options.intercept, binary, found, scale, sums,
+        packed.planes,
+        (y > 0).astype(np.int8),
+        share,
+        order,
+        LOSSES.index(options.loss),
+        options.regularization,
+        options.power,
+        options.intercept,
+        binary,
+        found,
+        scale,
+        sums,
         np.empty(0),
-    )  # fmt: skip
+    )
     slow = weights.copy()
     for j in order:
         values = {}

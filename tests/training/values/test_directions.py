@@ -25,8 +25,10 @@ def test_the_direction_that_matters_is_found():
     leading = np.linalg.svd(view)[0][:, 0]
     assert abs(leading @ along) > 0.98
     assert np.square(view).sum() == pytest.approx(6)
-    errors = [np.abs(each.values(X) - new.targets).mean()
-              for each, X in ((fit, new.X @ view), (Ridge(rows), new.X))]  # fmt: skip
+    errors = [
+        np.abs(each.values(X) - new.targets).mean()
+        for each, X in ((fit, new.X @ view), (Ridge(rows), new.X))
+    ]
     assert errors[0] < 0.6 * errors[1]
 
 

@@ -31,8 +31,10 @@ def test_the_fit_is_nearer_to_the_truth_than_the_rows():
     assert recipe.noise == 0
     truth = np.sin(learned.X[:, 0])
     units = data.quantity.units
-    errors = [np.abs(units.offset + units.scale * each.quantity.targets[:80, 0] - truth[:80]).mean()
-              for each in (learned, data)]  # fmt: skip
+    errors = [
+        np.abs(units.offset + units.scale * each.quantity.targets[:80, 0] - truth[:80]).mean()
+        for each in (learned, data)
+    ]
     assert errors[0] < 0.5 * errors[1]
 
 

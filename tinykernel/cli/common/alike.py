@@ -16,12 +16,23 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
     from tinykernel.model import IntegerModel
 
-__all__ = ["Other", "other_model"]
-
 # What the other model says. A window or a hop is needed to cut recordings.
-_SAID = ("budget", "code", "n_components", "layout", "linear", "n_kernels", "image_shape",
-         "window_shape", "local", "input_bits", "scaler_scope", "input_type", "loss",
-         "quantiles")  # fmt: skip
+_SAID = (
+    "budget",
+    "code",
+    "n_components",
+    "layout",
+    "linear",
+    "n_kernels",
+    "image_shape",
+    "window_shape",
+    "local",
+    "input_bits",
+    "scaler_scope",
+    "input_type",
+    "loss",
+    "quantiles",
+)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ import typer
 
 from tinykernel.cli.common.output import percent, print_table, size
 
-__all__ = ["print_curve"]
-
 _COLUMNS = ("budget", "flash", "held out", "standard error", "")
 
 
@@ -29,8 +27,13 @@ def print_curve(said: object) -> None:
         return
     typer.echo(f"\nTuned, {said.get('score')} on rows held out:")
     rows = [
-        (size(budget), str(flash), percent(share), percent(error),
-         "recommended" if budget == said.get("recommended") else "")
+        (
+            size(budget),
+            str(flash),
+            percent(share),
+            percent(error),
+            "recommended" if budget == said.get("recommended") else "",
+        )
         for budget, flash, share, error in points
-    ]  # fmt: skip
+    ]
     print_table(_COLUMNS, rows, right=_COLUMNS[:4])

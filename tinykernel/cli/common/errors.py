@@ -21,16 +21,6 @@ from typer.core import TyperGroup
 from tinykernel.errors import TinykernelError
 from tinykernel.text import visible
 
-__all__ = [
-    "FAILED",
-    "INTERRUPTED",
-    "USAGE",
-    "ErrorGroup",
-    "fail",
-    "hear_interrupts_once",
-    "with_options",
-]
-
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
 # As messages write values of Python: a shape, a dict with one key, a word.

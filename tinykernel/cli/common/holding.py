@@ -10,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
-__all__ = ["those_that_hold"]
-
 
 def those_that_hold(model: IntegerModel, names: Sequence[str], asked: Sequence[str]) -> list[str]:
     """Leave out targets that ``all`` named and whose emulated boards are too small, and say so.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.model import IntegerModel
 
-__all__ = ["Judged", "labels_to_judge_by", "rows_to_judge"]
-
 _LABELS_SHOWN = 2
 
 
@@ -47,10 +45,17 @@ class Judged:
 
 
 def rows_to_judge(
-    model: Path, integer: IntegerModel, data: str, *, train: str | None = None,
-    label: str | None = None, groups: str | None = None, missing: str | None = None,
-    test_size: float | None = None, seed: int | None = None,
-) -> Judged:  # fmt: skip
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    train: str | None = None,
+    label: str | None = None,
+    groups: str | None = None,
+    missing: str | None = None,
+    test_size: float | None = None,
+    seed: int | None = None,
+) -> Judged:
     """Load the test part of DATA, what training kept aside of it, or else all its rows.
 
     Parameters
@@ -139,9 +144,15 @@ def _listed(labels: Sequence[Any]) -> str:
 
 
 def _training(
-    model: Path, integer: IntegerModel, data: str, names: Names, test_size: float, seed: int, *,
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    names: Names,
+    test_size: float,
+    seed: int,
+    *,
     missing: str | None,
-) -> Dataset:  # fmt: skip
+) -> Dataset:
     """Return rows with a split of the training: those of a file, or windows of recordings."""
     from tinykernel.data.load import load_data
     from tinykernel.data.splits import as_dataset

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Baseline, Evaluation, Judged
     from tinykernel.residuals import ValueBaseline, ValueEvaluation
 
-__all__ = [
-    "evaluation_in_words",
-    "print_all",
-    "print_classes",
-    "print_notes",
-    "print_verdict",
-    "seen_in_words",
-]
-
 _CLASSES_SHOWN = 12
 
 
@@ -45,12 +36,15 @@ def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
     beside = (_in_words(baseline) for baseline in found.baselines.values())
     return [
         ("accuracy", f"{percent(found.accuracy)}, with 95 % confidence {low} to {high} % ({of})"),
-        ("balanced", f"{percent(found.balanced_accuracy)} mean recall of the classes, "
-         f"macro F1 {found.macro_f1:.3f}"),
+        (
+            "balanced",
+            f"{percent(found.balanced_accuracy)} mean recall of the classes, "
+            f"macro F1 {found.macro_f1:.3f}",
+        ),
         ("least found", _least_found(found)),
         ("beside it", "; ".join(beside)),
         *_decisions_in_words(found),
-    ]  # fmt: skip
+    ]
 
 
 def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
@@ -67,9 +61,12 @@ def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
     return [
         ("answered", said),
         ("surest rows", f"wrong of the surest {', '.join(curve)}"),
-        ("calibration", f"expected error of probabilities {probability} (uncalibrated {plain}), of "
-         f"the confidence {confidence}"),
-    ]  # fmt: skip
+        (
+            "calibration",
+            f"expected error of probabilities {probability} (uncalibrated {plain}), of "
+            f"the confidence {confidence}",
+        ),
+    ]
 
 
 def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
@@ -136,8 +133,9 @@ def print_classes(found: Evaluation) -> None:
         rows.append([names[i], str(found.counts[i]), *shares, *confused])
     print_table([*columns, *taken], rows, right=[*columns[1:], *taken])
     if not few:
-        typer.echo(f"the {_CLASSES_SHOWN} of {len(names)} classes that are found least; "
-                   "--json prints all")  # fmt: skip
+        typer.echo(
+            f"the {_CLASSES_SHOWN} of {len(names)} classes that are found least; --json prints all"
+        )
 
 
 def _share(value: float) -> str:

@@ -20,49 +20,69 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
     from tinykernel.oneclass import TernaryKernelNovelty
 
-__all__ = [
-    "FalseAlarmsOption",
-    "OneClassOption",
-    "PrototypesOption",
-    "calibrate_normal",
-    "check_alone",
-    "check_normal",
-    "train_one_class",
-]
-
 _PANEL = "One class"
 _DEFAULT = 0.01
 # What the training of one class reads.
-_TAKEN = frozenset((
-    "data", "output", "label", "groups", "seed", "budget", "target", "inputs", "drop", "window",
-    "hop", "rate", "time", "mixed", "missing", "window_shape", "n_kernels", "calibration_size",
-    "as_json", "quiet", "one_class", "false_alarms", "n_prototypes",
-))  # fmt: skip
+_TAKEN = frozenset(
+    (
+        "data",
+        "output",
+        "label",
+        "groups",
+        "seed",
+        "budget",
+        "target",
+        "inputs",
+        "drop",
+        "window",
+        "hop",
+        "rate",
+        "time",
+        "mixed",
+        "missing",
+        "window_shape",
+        "n_kernels",
+        "calibration_size",
+        "as_json",
+        "quiet",
+        "one_class",
+        "false_alarms",
+        "n_prototypes",
+    )
+)
 
 OneClassOption = Annotated[
     bool,
     typer.Option(
-        "--one-class", metavar="", rich_help_panel=_PANEL,
+        "--one-class",
+        metavar="",
+        rich_help_panel=_PANEL,
         help="DATA are normal rows only; the model tells what is unlike them",
     ),
-]  # fmt: skip
+]
 FalseAlarmsOption = Annotated[
     float | None,
     typer.Option(
-        "--false-alarms", parser=parse_share, metavar="SHARE", rich_help_panel=_PANEL,
+        "--false-alarms",
+        parser=parse_share,
+        metavar="SHARE",
+        rich_help_panel=_PANEL,
         show_default="1%",
         help="with --one-class: take at most this share of normal rows for novel, by rows that "
         "are kept aside (--calibration-size)",
     ),
-]  # fmt: skip
+]
 PrototypesOption = Annotated[
     int | None,
     typer.Option(
-        "--n-prototypes", min=1, metavar="N", rich_help_panel=_PANEL,
+        "--n-prototypes",
+        min=1,
+        metavar="N",
+        rich_help_panel=_PANEL,
         help="with --one-class: what is normal is what is near one of them; half a byte an input "
         "each. One for 25 rows, at most 4096 bytes, if not given",
     ),
-]  # fmt: skip
+]
 
 
 def check_alone(ctx: typer.Context) -> None:
@@ -109,13 +129,20 @@ def train_one_class(options: Mapping[str, Any], limits: Limits | None) -> None:
     elif not options["quiet"]:
         pairs = [
             ("data", f"{len(rows.X)} rows of {rows.source}"),
-            ("model", f"{found['prototypes']} prototypes of {model.n_features} "
-             f"{'inputs' if model.local is None else 'counts'}"),
+            (
+                "model",
+                f"{found['prototypes']} prototypes of {model.n_features} "
+                f"{'inputs' if model.local is None else 'counts'}",
+            ),
             *normal_in_words(watch.alarms_, threshold),
-        ]  # fmt: skip
+        ]
         if memory is not None:
-            pairs.append((memory.target, f"{size(memory.flash)} of flash, {size(memory.ram)} of "
-                          f"RAM ({memory.source})"))  # fmt: skip
+            pairs.append(
+                (
+                    memory.target,
+                    f"{size(memory.flash)} of flash, {size(memory.ram)} of RAM ({memory.source})",
+                )
+            )
         print_pairs([*pairs, ("file", str(output))])
 
 
@@ -136,8 +163,11 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
         return normal_rows(data, selection=selection_of(options), **names)
     check_missing(options["missing"], ("drop", "error"), "windows of recordings")
     how = {name: options[name] for name in ("inputs", "window", "hop", "rate", "time")}
-    how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
-            "missing": options["missing"] or "error"}  # fmt: skip
+    how |= {
+        "drop": options["drop"] or (),
+        "mixed": options["mixed"] or "drop",
+        "missing": options["missing"] or "error",
+    }
     return normal_recordings(data, **how, **names)
 
 
@@ -154,11 +184,14 @@ def _fitted(
     more = {} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}
     while True:
         watch = TernaryKernelNovelty(
-            n_prototypes=number, false_alarms=options["false_alarms"] or _DEFAULT,
-            calibration_size=options["calibration_size"] or 0.2, hop=rows.hop,
+            n_prototypes=number,
+            false_alarms=options["false_alarms"] or _DEFAULT,
+            calibration_size=options["calibration_size"] or 0.2,
+            hop=rows.hop,
             window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
-            random_state=options["seed"], **more,
-        )  # fmt: skip
+            random_state=options["seed"],
+            **more,
+        )
         watch.fit(rows.X, groups=rows.group)
         if rows.columns is not None:
             watch.model_ = _named(watch.model_, rows.columns)
@@ -197,11 +230,14 @@ def _about(
         "data": rows.source,
         "one_class": True,
         **{name: options[name] for name in ("label", "groups", "seed", "target")},
-        "training_rows": {"rows": len(flat), "sha256": hash_of(flat, np.zeros(len(flat))),
-                          **record_of(flat)},
+        "training_rows": {
+            "rows": len(flat),
+            "sha256": hash_of(flat, np.zeros(len(flat))),
+            **record_of(flat),
+        },
         "calibration": None if watch.alarms_ is None else said(watch.alarms_),
         **rows.about,
-    }  # fmt: skip
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -228,9 +264,17 @@ def check_normal(given: Mapping[str, Any]) -> None:
 
 
 def calibrate_normal(
-    model: IntegerModel, rows: Rows, output: Path, false_alarms: float | None, confidence: float,
-    memory: Mapping[str, Any], *, same_groups: bool, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+    model: IntegerModel,
+    rows: Rows,
+    output: Path,
+    false_alarms: float | None,
+    confidence: float,
+    memory: Mapping[str, Any],
+    *,
+    same_groups: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Set the threshold of a model of one class anew, for ``calibrate``."""
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save
@@ -249,5 +293,10 @@ def calibrate_normal(
     if as_json:
         print_json(result)
     elif not quiet:
-        print_pairs([("data", f"{rows.part} of {rows.source}"),
-                     *normal_in_words(found, found.threshold), ("file", str(output))])  # fmt: skip
+        print_pairs(
+            [
+                ("data", f"{rows.part} of {rows.source}"),
+                *normal_in_words(found, found.threshold),
+                ("file", str(output)),
+            ]
+        )

@@ -19,32 +19,6 @@ if TYPE_CHECKING:
     from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
-__all__ = [
-    "LARGEST_SEED",
-    "MODEL_SUFFIXES",
-    "BudgetOption",
-    "DataArgument",
-    "ForceOption",
-    "GroupsOption",
-    "JsonOption",
-    "LabelOption",
-    "MissingOption",
-    "ModelArgument",
-    "QuietOption",
-    "SeedOfTrainOption",
-    "SplitSeedOption",
-    "TargetOption",
-    "TargetsOption",
-    "TestSizeOption",
-    "check_missing",
-    "check_output_file",
-    "check_output_folder",
-    "complete_target",
-    "expand_targets",
-    "recordings_for",
-    "rows_for",
-]
-
 MODEL_SUFFIXES = (".tkm", ".pkl")
 #: Of scikit-learn and NumPy.
 LARGEST_SEED = 2**32 - 1

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = [
-    "console",
-    "escape_what_cannot_be_shown",
-    "finish_output",
-    "percent",
-    "print_json",
-    "print_pairs",
-    "print_table",
-    "size",
-]
-
 _WIDTH_OF_A_FILE = 160
 _WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped
 

@@ -6,18 +6,6 @@ import re
 
 import typer
 
-__all__ = [
-    "augmentation_in",
-    "columns_in",
-    "image_shape_in",
-    "input_bits_in",
-    "parse_share",
-    "quantiles_in",
-    "share_in",
-    "width_in",
-    "window_shape_in",
-]
-
 # What an augmentation without a number means.
 _USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
 

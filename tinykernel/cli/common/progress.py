@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tinykernel.progress import Progress
 
-__all__ = ["PlainLines", "showing_progress"]
-
 _SECONDS_BETWEEN_LINES = 5.0
 
 

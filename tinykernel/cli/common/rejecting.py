@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.measure.limits import Limits
 
-__all__ = ["check_held", "decided", "default_budget", "less_decisions", "rows_aside"]
-
 # What decisions add to flash on any core, at most, with a margin for all classes.
 _DECISION_BYTES = 256
 
@@ -64,18 +62,20 @@ def rows_aside(
 
 
 def decided(
-    trained: TrainResult, aside: Rows, max_error: float, target: str, budget: Limits | None,
+    trained: TrainResult,
+    aside: Rows,
+    max_error: float,
+    target: str,
+    budget: Limits | None,
     output: Path,
-) -> tuple[TrainResult, dict[str, Any]]:  # fmt: skip
+) -> tuple[TrainResult, dict[str, Any]]:
     """Calibrate a trained model; also what its file is to remember."""
     from tinykernel.decisions import calibrate
     from tinykernel.measure.report import report
 
     assert aside.y is not None
     try:
-        found = calibrate(
-            trained.model, aside.X, aside.y, max_error=max_error, groups=aside.group
-        )  # fmt: skip
+        found = calibrate(trained.model, aside.X, aside.y, max_error=max_error, groups=aside.group)
     except BaseException:
         typer.echo(f"{output} holds the trained model, which always answers", err=True)
         raise

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
     from tinykernel.data.selection import Selection
 
-__all__ = ["Names", "Remembered", "about_training", "remembered"]
-
 
 class Names(TypedDict):
     """Which columns are what, as `load_rows` takes it."""
@@ -128,8 +126,16 @@ def remembered(model: Path) -> Remembered:
     from tinykernel.modelfile import about
 
     found = about(model)
-    kinds = {"data": str, "label": str, "groups": str, "target": str, "limits": str,
-             "budget": int, "seed": int, "test_size": float}  # fmt: skip
+    kinds = {
+        "data": str,
+        "label": str,
+        "groups": str,
+        "target": str,
+        "limits": str,
+        "budget": int,
+        "seed": int,
+        "test_size": float,
+    }
     known = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     if known.get("target") not in TARGETS:
         known.pop("target", None)
@@ -169,12 +175,18 @@ def about_training(
         },
     }
     if sizes is not None:
-        found |= {"sizes": {"flash": sizes.flash, "ram": sizes.ram,
-                            "measured": sizes.compiler or sizes.source}}  # fmt: skip
+        found |= {
+            "sizes": {
+                "flash": sizes.flash,
+                "ram": sizes.ram,
+                "measured": sizes.compiler or sizes.source,
+            }
+        }
     found["recipe"] = recipe_of(trained.classifier) or None
     searched = getattr(trained.classifier, "search_", None)
     if searched:
         found["search"] = {name: value for name, value in searched.items() if value is not None}
-    plain = {name: list(value) if isinstance(value, tuple) else value
-             for name, value in found.items()}  # fmt: skip
+    plain = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in found.items()
+    }
     return {name: value for name, value in plain.items() if value is not None}

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-__all__ = ["with_options_of"]
-
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Judged
     from tinykernel.model import IntegerModel
 
-__all__ = [
-    "accuracies",
-    "accuracies_of",
-    "compared",
-    "judged",
-    "linear_hint",
-    "model_words",
-    "print_training",
-    "summary",
-]
-
 
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     """Return what ``train --json`` prints, but for the file and the accuracies."""
@@ -171,8 +160,10 @@ def print_training(
     for note in dataset.notes:
         typer.echo(f"note: {note}")
     if dataset.medians is not None:
-        typer.echo("note: your firmware must put the same medians in the place of missing values; "
-                   "tinykernel inspect lists them")  # fmt: skip
+        typer.echo(
+            "note: your firmware must put the same medians in the place of missing values; "
+            "tinykernel inspect lists them"
+        )
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_all(found)
@@ -191,8 +182,11 @@ def linear_hint(trained: TrainResult, found: Judged) -> str:
     said = "hint: --linear 8 adds a linear part to the model"
     classifier = trained.classifier
     usual = type(classifier)().get_params(deep=False)
-    given = {key: value for key, value in classifier.get_params(deep=False).items()
-             if value != usual[key]}  # fmt: skip
+    given = {
+        key: value
+        for key, value in classifier.get_params(deep=False).items()
+        if value != usual[key]
+    }
     # Without a choice of forms there is nothing to compare.
     chosen = isinstance(classifier.n_components, Mapping) and linear_may_compete(given)
     if chosen and classifier.effort == "quick":
@@ -234,13 +228,12 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
     pairs = [
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),
-        ("model", f"{result['model_kind']}, {what}, method "
-         f"{result['method']}{stored}"),
+        ("model", f"{result['model_kind']}, {what}, method {result['method']}{stored}"),
         ("compared", result["compared"]),
         ("search", search_in_words(result["search"])),
         ("training", both("train")),
         ("test", both("test")),
-    ]  # fmt: skip
+    ]
     if "validation" in result:
         extra = result["validation"]
         where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 
-__all__ = ["dataset_for", "selection_of", "shape_hint", "type_hint", "validation_rows"]
-
 _COLUMNS = ("label", "groups", "inputs", "drop")
 
 
@@ -44,8 +42,11 @@ def dataset_for(
             )
         check_missing(options["missing"], ("drop", "error"), "windows of recordings")
         how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
-        how |= {"drop": options["drop"] or (), "mixed": options["mixed"] or "drop",
-                "missing": options["missing"] or "error"}  # fmt: skip
+        how |= {
+            "drop": options["drop"] or (),
+            "mixed": options["mixed"] or "drop",
+            "missing": options["missing"] or "error",
+        }
         dataset, cut, kept = load_recordings(data, **how, **split)
         parameters["hop"] = cut.hop
         return dataset, cut, kept
@@ -56,9 +57,14 @@ def dataset_for(
         parameters["hop"] = _hop_of_rows(options)
     selection = selection_of(options)
     dataset = load_data(
-        data, label=options["label"], groups=options["groups"], selection=selection,
-        input_type=options["input_type"], values=options.get("task") == "regression", **split,
-    )  # fmt: skip
+        data,
+        label=options["label"],
+        groups=options["groups"],
+        selection=selection,
+        input_type=options["input_type"],
+        values=options.get("task") == "regression",
+        **split,
+    )
     inputs = dataset.columns if selection.names_columns else None
     kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
     return dataset, None, kept
@@ -112,8 +118,10 @@ def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[
     n, names = dataset.X_train.shape[1], dataset.columns
     saves = f"about {found.saved:,} B of flash on {options['target']}"
     if not found.in_the_way:
-        return (f"the {n} inputs are whole numbers from {found.low} to {found.high}; --input-type "
-                f"{found.kind} saves {saves}")  # fmt: skip
+        return (
+            f"the {n} inputs are whole numbers from {found.low} to {found.high}; --input-type "
+            f"{found.kind} saves {saves}"
+        )
     others = ", ".join(names[i] if names else str(i) for i in found.in_the_way)
     return (
         f"{n - len(found.in_the_way)} of {n} inputs are whole numbers from {found.low} to "
@@ -149,10 +157,15 @@ def validation_rows(
     inputs = dataset.columns if selection.names_columns else None
     same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
     rows = load_rows(
-        file, label=label, groups=groups, n_features=dataset.X_train.shape[1],
-        feature_names=dataset.columns, classes=classes,
-        selection=same, values=values,
-    )  # fmt: skip
+        file,
+        label=label,
+        groups=groups,
+        n_features=dataset.X_train.shape[1],
+        feature_names=dataset.columns,
+        classes=classes,
+        selection=same,
+        values=values,
+    )
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; --validation needs them")
     return rows

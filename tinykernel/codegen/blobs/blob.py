@@ -14,8 +14,6 @@ from tinykernel.codegen.literals import check_name, table_rows
 from tinykernel.codegen.packing import FORMAT, PackedModel
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["blob_bytes", "data_context", "render_blob"]
-
 MAGIC = int.from_bytes(b"TKMD", "little")
 _HEADER = ("magic", "format", "shape", "fingerprint", "size", "crc")
 
@@ -62,11 +60,16 @@ def _header(model: IntegerModel, packed: PackedModel) -> dict[str, int]:
 def data_context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
     """Return what the templates of a model as data use besides."""
     members = [
-        {"c_type": table.c_type, "name": table.name.removeprefix("tk_"), "macro": table.name,
-         "size": int(table.values.size), "comment": table.comment,
-         "lines": list(table_rows(table.values, table.c_type, per_row=table.per_row, indent=8))}
+        {
+            "c_type": table.c_type,
+            "name": table.name.removeprefix("tk_"),
+            "macro": table.name,
+            "size": int(table.values.size),
+            "comment": table.comment,
+            "lines": list(table_rows(table.values, table.c_type, per_row=table.per_row, indent=8)),
+        }
         for table in tables_of(packed)
-    ]  # fmt: skip
+    ]
     return {
         "header": {key: f"0x{value:08x}u" for key, value in _header(model, packed).items()},
         "members": members,

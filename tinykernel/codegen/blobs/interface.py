@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tinykernel.model.integer import IntegerModel
 
-__all__ = ["Function", "functions"]
-
 _COLUMNS = 96
 _DEEPER = " " * 8
 
@@ -81,32 +79,85 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
     found = _forms(name, "", (raw, words), ("input", "scratch"), classifies, decides)
     if decides:
         vector, margin = "const int32_t *scores", "uint32_t *margin"
-        found.append(Function(name, "int", "decide_scores", (vector, margin), ("scores", "margin"),
-                              "tk_decide_scores", ("scores", "margin")))  # fmt: skip
-        found.append(Function(name, "uint8_t", "confidence", (vector,), ("scores",),
-                              "tk_confidence_of", ("scores",)))  # fmt: skip
+        found.append(
+            Function(
+                name,
+                "int",
+                "decide_scores",
+                (vector, margin),
+                ("scores", "margin"),
+                "tk_decide_scores",
+                ("scores", "margin"),
+            )
+        )
+        found.append(
+            Function(
+                name,
+                "uint8_t",
+                "confidence",
+                (vector,),
+                ("scores",),
+                "tk_confidence_of",
+                ("scores",),
+            )
+        )
         assert model.decision is not None
         if model.decision.prototypes is not None:
             found += _novelty_forms(name, "", (raw, words), ("input", "scratch"))
             if stage is None:
                 quantized = f"const {name}_quantized_t *input"
-                found.append(Function(
-                    name, "int32_t", "novelty_quantized", (quantized, vector), ("input", "scores"),
-                    "tk_novelty_quantized", ("(const tk_quantized_t *)input", "scores"),
-                ))  # fmt: skip
+                found.append(
+                    Function(
+                        name,
+                        "int32_t",
+                        "novelty_quantized",
+                        (quantized, vector),
+                        ("input", "scores"),
+                        "tk_novelty_quantized",
+                        ("(const tk_quantized_t *)input", "scores"),
+                    )
+                )
         elif model.decision.novelty_threshold is not None:
-            found.append(Function(name, "int32_t", "novelty", (vector,), ("scores",),
-                                  "tk_novelty_of", ("scores",), reads=False))  # fmt: skip
-            found.append(Function(name, "int", "is_novel", (vector,), ("scores",),
-                                  "tk_is_novel", ("scores",)))  # fmt: skip
+            found.append(
+                Function(
+                    name,
+                    "int32_t",
+                    "novelty",
+                    (vector,),
+                    ("scores",),
+                    "tk_novelty_of",
+                    ("scores",),
+                    reads=False,
+                )
+            )
+            found.append(
+                Function(
+                    name, "int", "is_novel", (vector,), ("scores",), "tk_is_novel", ("scores",)
+                )
+            )
     if stage is not None and stage.hop:
         state = f"{name}_state_t *state"
         found += [
-            Function(name, "void", "init", (state,), ("state",), "tk_local_init",
-                     ("state->words",), reads=False),
-            Function(name, "int", "push", (state, f"const {name}_input_t *sample"),
-                     ("state", "sample"), "tk_local_push", ("state->words", "sample")),
-        ]  # fmt: skip
+            Function(
+                name,
+                "void",
+                "init",
+                (state,),
+                ("state",),
+                "tk_local_init",
+                ("state->words",),
+                reads=False,
+            ),
+            Function(
+                name,
+                "int",
+                "push",
+                (state, f"const {name}_input_t *sample"),
+                ("state", "sample"),
+                "tk_local_push",
+                ("state->words", "sample"),
+            ),
+        ]
         least = f"uint32_t scratch[{upper}_STREAM_LEAST]"
         found += _forms(name, "stream_", (state, least), ("state", "scratch"), classifies, decides)
         if model.decision is not None and model.decision.prototypes is not None:
@@ -115,15 +166,37 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
         kept = f"const {name}_quantized_t *input"
         whole = ("(const tk_quantized_t *)input", "scratch")
         if classifies:
-            found.append(Function(name, "int", "predict_quantized", (kept, words),
-                                  ("input", "scratch"), "tk_predict_quantized", whole))  # fmt: skip
+            found.append(
+                Function(
+                    name,
+                    "int",
+                    "predict_quantized",
+                    (kept, words),
+                    ("input", "scratch"),
+                    "tk_predict_quantized",
+                    whole,
+                )
+            )
         found += [
-            Function(name, "void", f"{scores}_quantized", (kept, words, f"int32_t *{result}"),
-                     ("input", "scratch", result), "tk_scores_quantized", (*whole, result)),
-            Function(name, "void", "quantize", (raw, f"{name}_quantized_t *output"),
-                     ("input", "output"), "tk_quantize",
-                     ("input", "(tk_quantized_t *)output")),
-        ]  # fmt: skip
+            Function(
+                name,
+                "void",
+                f"{scores}_quantized",
+                (kept, words, f"int32_t *{result}"),
+                ("input", "scratch", result),
+                "tk_scores_quantized",
+                (*whole, result),
+            ),
+            Function(
+                name,
+                "void",
+                "quantize",
+                (raw, f"{name}_quantized_t *output"),
+                ("input", "output"),
+                "tk_quantize",
+                ("input", "(tk_quantized_t *)output"),
+            ),
+        ]
     return found
 
 
@@ -134,30 +207,58 @@ def _novelty_forms(
     given = tuple("state->words" if name == "state" else name for name in arguments)
     found = ("margin", "novelty")
     return [
-        Function(name, "int", f"{kind}decide_novelty",
-                 (*parameters, "uint32_t *margin", "int32_t *novelty"), (*arguments, *found),
-                 f"tk_{kind}decide_novelty", (*given, *found)),
-    ]  # fmt: skip
+        Function(
+            name,
+            "int",
+            f"{kind}decide_novelty",
+            (*parameters, "uint32_t *margin", "int32_t *novelty"),
+            (*arguments, *found),
+            f"tk_{kind}decide_novelty",
+            (*given, *found),
+        ),
+    ]
 
 
 def _forms(
-    name: str, kind: str, parameters: tuple[str, ...], arguments: tuple[str, ...],
-    classifies: bool, decides: bool,
-) -> list[Function]:  # fmt: skip
+    name: str,
+    kind: str,
+    parameters: tuple[str, ...],
+    arguments: tuple[str, ...],
+    classifies: bool,
+    decides: bool,
+) -> list[Function]:
     """List predict, scores and decide, of inputs or of a stream."""
     given = tuple("state->words" if name == "state" else name for name in arguments)
     result = "scores" if classifies else "values"
     found = []
     if classifies:
-        found.append(Function(name, "int", f"{kind}predict", parameters, arguments,
-                              f"tk_{kind}predict", given))  # fmt: skip
+        found.append(
+            Function(
+                name, "int", f"{kind}predict", parameters, arguments, f"tk_{kind}predict", given
+            )
+        )
     called = f"{kind}{'scores' if classifies else 'predict'}"
     found.append(
-        Function(name, "void", called, (*parameters, f"int32_t *{result}"), (*arguments, result),
-                 f"tk_{kind}scores", (*given, result))
-    )  # fmt: skip
+        Function(
+            name,
+            "void",
+            called,
+            (*parameters, f"int32_t *{result}"),
+            (*arguments, result),
+            f"tk_{kind}scores",
+            (*given, result),
+        )
+    )
     if decides:
-        found.append(Function(name, "int", f"{kind}decide", (*parameters, "uint32_t *margin"),
-                              (*arguments, "margin"), f"tk_{kind}decide",
-                              (*given, "margin")))  # fmt: skip
+        found.append(
+            Function(
+                name,
+                "int",
+                f"{kind}decide",
+                (*parameters, "uint32_t *margin"),
+                (*arguments, "margin"),
+                f"tk_{kind}decide",
+                (*given, "margin"),
+            )
+        )
     return found

@@ -20,8 +20,6 @@ from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
 from tinykernel.model.integer import InputScaler, IntegerModel
 from tinykernel.model.prototypes import most_steps
 
-__all__ = ["difference", "pack_as_data", "shape_lines", "shape_number", "tables_of"]
-
 # Array of a scaler: macro, table, the type that it is used as, and that it is stored as.
 _SCALER = (
     ("offset", "OFFSET", "offsets", "int32_t", "int32_t"),
@@ -116,9 +114,14 @@ def _orbit(model: IntegerModel) -> Parts:
     return [
         Definition("TK_ORBIT_MULTIPLIER", "tk_orbit[0]"),
         Definition("TK_ORBIT_INCREMENT", "tk_orbit[1]"),
-        Table("tk_orbit", "uint32_t", numbers & (model.dimension - 1), "transform",
-              "Multiplier and increment of the permutation P."),
-    ]  # fmt: skip
+        Table(
+            "tk_orbit",
+            "uint32_t",
+            numbers & (model.dimension - 1),
+            "transform",
+            "Multiplier and increment of the permutation P.",
+        ),
+    ]
 
 
 def _decision(model: IntegerModel) -> Parts:
@@ -127,32 +130,52 @@ def _decision(model: IntegerModel) -> Parts:
         return []
     parts: Parts = [
         Definition("TK_CONFIDENCE_SHIFT", "tk_confidence_shift[0]"),
-        Table("tk_confidence_shift", "uint8_t", np.array([decision.shift]), "decision",
-              "From margins to places in the table of confidences."),
-    ]  # fmt: skip
+        Table(
+            "tk_confidence_shift",
+            "uint8_t",
+            np.array([decision.shift]),
+            "decision",
+            "From margins to places in the table of confidences.",
+        ),
+    ]
     if decision.novelty_threshold is not None:
         least = np.array([decision.novelty_threshold])
         parts += [
             Definition("TK_NOVELTY_THRESHOLD", "tk_novelty_threshold[0]"),
-            Table("tk_novelty_threshold", "int32_t", least, "decision",
-                  "Largest novelty of a class."),
-        ]  # fmt: skip
+            Table(
+                "tk_novelty_threshold", "int32_t", least, "decision", "Largest novelty of a class."
+            ),
+        ]
     if decision.margin_line is not None:
         bias, gain, steps = decision.margin_line
         line = np.array([bias, gain, steps, most_steps(gain)])
         names = ("BIAS", "GAIN", "STEPS", "TOP")
         uses = ("(int32_t)tk_novelty_line[0]", *(f"tk_novelty_line[{i}]" for i in (1, 2, 3)))
-        parts += [Definition(f"TK_NOVELTY_{name}", f"({use})")
-                  for name, use in zip(names, uses, strict=True)]  # fmt: skip
-        parts.append(Table("tk_novelty_line", "uint32_t", line, "decision",
-                           "What a margin is worth as a distance."))  # fmt: skip
+        parts += [
+            Definition(f"TK_NOVELTY_{name}", f"({use})")
+            for name, use in zip(names, uses, strict=True)
+        ]
+        parts.append(
+            Table(
+                "tk_novelty_line",
+                "uint32_t",
+                line,
+                "decision",
+                "What a margin is worth as a distance.",
+            )
+        )
     if decision.rejects:
         margins = np.broadcast_to(decision.thresholds, (model.n_classes,))
         parts += [
             Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"),
-            Table("tk_thresholds", "uint32_t", margins, "decision",
-                  "Least margin of an answer, by label."),
-        ]  # fmt: skip
+            Table(
+                "tk_thresholds",
+                "uint32_t",
+                margins,
+                "decision",
+                "Least margin of an answer, by label.",
+            ),
+        ]
     return parts
 
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from tinykernel.data.formats.parts import Part, Parts
 from tinykernel.errors import TinykernelError
 
-__all__ = ["DAMAGED", "read_npy", "read_npz"]
-
 # What NumPy and zipfile raise for damaged files, beside ValueError. A RuntimeError stands for
 # encryption, and of its kinds another one for unknown compression.
 DAMAGED = (

@@ -18,8 +18,6 @@ from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doub
 from tinykernel.data.selection import MISSING
 from tinykernel.errors import TinykernelError
 
-__all__ = ["csv_rows", "header", "is_number", "read_csv", "text_labels"]
-
 #: A line of 65,536 numbers of 60 digits.
 _LONGEST_LINE = 4_000_000
 

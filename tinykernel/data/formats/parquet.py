@@ -13,8 +13,6 @@ from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
 from tinykernel.errors import TinykernelError
 
-__all__ = ["parquet_table", "read_parquet"]
-
 _Found = TypeVar("_Found")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Part", "Parts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Part:

@@ -13,8 +13,6 @@ from tinykernel.data.formats.tables import ColumnChooser
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FORMATS", "names_in", "read_parts"]
-
 FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
 _TEXTS = (".csv", ".tsv")
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
-__all__ = ["LEAVE_OUT", "ColumnChooser", "refuse_doubles", "shown"]
-
 _LABEL_NAMES = ("label", "target", "class", "y")
 #: What to do about a cell that is no number.
 LEAVE_OUT = "mend the cell, or leave the column out (train: --drop)"
@@ -32,8 +30,9 @@ class ColumnChooser:
         group = None if self.groups is None else self._named(self.groups, columns)
         label = self._label(columns, group)
         if group is not None and label == group:
-            raise TinykernelError(f"{self.path}: column {self.groups!r} cannot be both label "
-                                  "and group")  # fmt: skip
+            raise TinykernelError(
+                f"{self.path}: column {self.groups!r} cannot be both label and group"
+            )
         others = [position for position in (label, group) if position is not None]
         return label, group, self.selection.positions(self.path, columns, others)
 
@@ -50,9 +49,10 @@ class ColumnChooser:
             return self._named(self.label, columns)
         taken = {*self.selection.drop, *(self.selection.inputs or ())}
         found = [
-            i for i, name in enumerate(columns)
+            i
+            for i, name in enumerate(columns)
             if name.lower() in _LABEL_NAMES and i != group and name not in taken
-        ]  # fmt: skip
+        ]
         width = len(columns) - (group is not None) - len(self.selection.drop)
         if not self.needed and self.selection.inputs is None and self.n_features == width:
             return None

@@ -27,8 +27,6 @@ from tinykernel.data.recordings.tracks import (
 )
 from tinykernel.errors import TinykernelError
 
-__all__ = ["Stretch", "Windows", "count", "cut", "ready_windows", "window_starts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
@@ -340,8 +338,9 @@ def ready_windows(
     X, holes = matrix(table, columns, channels)
     known = ready.rate if rate is None else agreed(table, "the file says", ready.rate, rate)
     [(y, unlabelled)] = clean_labels([ready])
-    track = Track(source, table, X, holes, y, unlabelled, channels, known, None,
-                   np.empty(0, np.intp), None)  # fmt: skip
+    track = Track(
+        source, table, X, holes, y, unlabelled, channels, known, None, np.empty(0, np.intp), None
+    )
     smallest_type([track])
     lost = np.zeros(n, bool) if unlabelled is None else unlabelled
     if holes is not None:

@@ -23,8 +23,6 @@ from tinykernel.data.load import find_data
 from tinykernel.data.recordings.wav import read_wav
 from tinykernel.errors import TinykernelError
 
-__all__ = ["SUFFIXES", "Columns", "Ready", "find_recordings", "read_recording"]
-
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".wav")
 _ROWS_AT_ONCE = 8192
 _MISSING = ("", "na", "n/a", "null", "none")
@@ -145,8 +143,9 @@ def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
                         f"{path}: line {line} has {len(cells)} values, the header has {len(names)}"
                     )
                 lines.append(line)
-            for reader, column in zip(readers, zip(*(c for _, c in block), strict=True),
-                                      strict=True):  # fmt: skip
+            for reader, column in zip(
+                readers, zip(*(c for _, c in block), strict=True), strict=True
+            ):
                 reader.extend(column)
     if not lines:
         raise TinykernelError(f"{path}: has no rows below its header")
@@ -155,8 +154,11 @@ def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
         for i, (name, reader) in enumerate(zip(names, readers, strict=True))
         if i not in (label, group)
     }
-    faults = {name: reader.fault for name, reader in zip(names, readers, strict=True)
-              if reader.fault is not None}  # fmt: skip
+    faults = {
+        name: reader.fault
+        for name, reader in zip(names, readers, strict=True)
+        if reader.fault is not None
+    }
     y, groups = (None if i is None else readers[i].array() for i in (label, group))
     return Columns(path, data, y, groups, lines, faults=faults)
 
@@ -254,8 +256,10 @@ def _words(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return labels or groups as text, empty where they are missing."""
     values = column.to_pylist()
     if any(not isinstance(v, (str, int, float, bool, type(None))) for v in values):
-        raise TinykernelError(f"{path}: column {name!r} holds values of type {column.type}; "
-                              "give one number or text a row")  # fmt: skip
+        raise TinykernelError(
+            f"{path}: column {name!r} holds values of type {column.type}; "
+            "give one number or text a row"
+        )
     return np.array(["" if v is None or v != v else str(v).strip() for v in values])
 
 

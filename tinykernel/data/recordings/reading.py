@@ -16,8 +16,6 @@ from tinykernel.data.recordings.files import Columns, Ready, find_recordings, re
 from tinykernel.data.recordings.tracks import Track, read_tracks
 from tinykernel.errors import TinykernelError
 
-__all__ = ["windows"]
-
 
 def windows(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],

@@ -23,18 +23,6 @@ from tinykernel.data.formats.tables import shown
 from tinykernel.data.recordings.files import Columns, Ready
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "Track",
-    "agreed",
-    "choose_channels",
-    "clean_labels",
-    "majority",
-    "matrix",
-    "read_tracks",
-    "smallest_type",
-    "without",
-]
-
 _RATE_TOLERANCE = 0.02
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["read_wav"]
-
 
 def read_wav(path: Path) -> tuple[NDArray[Any], float]:
     """Return the samples of a .wav, int16 of shape (samples, channels), and its rate in Hz."""

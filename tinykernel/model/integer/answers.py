@@ -13,8 +13,6 @@ from tinykernel.model.decision import Decision, novelties
 from tinykernel.model.prototypes import distances
 from tinykernel.model.values import FixedPoint
 
-__all__ = ["Answers"]
-
 
 class Answers(ABC):
     """The methods of `IntegerModel` that read scores; how these are computed is its own matter."""

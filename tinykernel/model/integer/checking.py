@@ -21,8 +21,6 @@ from tinykernel.model.values import FixedPoint
 if TYPE_CHECKING:
     from tinykernel.model.integer.model import IntegerModel
 
-__all__ = ["CHECKS"]
-
 # Of all blocks together: the proof needs about 1 KB a row.
 _MOST_ROWS = 1 << 20
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tinykernel.model.integer.model import IntegerModel
 
-__all__ = ["arrays", "digest", "facts", "header"]
-
 
 def header(model: IntegerModel) -> dict[str, Any]:
     """Return everything that is not an array and counts in a comparison, as JSON types."""
@@ -41,8 +39,17 @@ def header(model: IntegerModel) -> dict[str, Any]:
 
 def arrays(model: IntegerModel) -> dict[str, NDArray[Any]]:
     """Return every array by name, the scaler's with the prefix ``scaler_``."""
-    own = ("sign", "diagonal", "row_kept", "scale", "start", "width", "weights", "multiplier",
-           "offset")  # fmt: skip
+    own = (
+        "sign",
+        "diagonal",
+        "row_kept",
+        "scale",
+        "start",
+        "width",
+        "weights",
+        "multiplier",
+        "offset",
+    )
     named = {name: getattr(model, name) for name in own}
     if model.permutation.table is not None:
         named["permutation_table"] = model.permutation.table

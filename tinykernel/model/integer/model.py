@@ -24,8 +24,6 @@ from tinykernel.model.prototypes import distances
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.values import FixedPoint
 
-__all__ = ["IntegerModel"]
-
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
 
@@ -200,13 +198,22 @@ class IntegerModel(Answers):
             for name, value in check(self).items():
                 object.__setattr__(self, name, value)
         ranges = prove(
-            bits=self.scaler.bits, sign=self.sign, permutation=self.permutation,
-            diagonal=self.diagonal, diagonal_kind=self.diagonal_kind,
-            halve_first=self.halve_first, halve_second=self.halve_second,
-            row_kept=self.row_kept, scale=self.scale, weights=self.weights,
-            multiplier=self.multiplier, offset=self.offset, linear=self.linear,
-            linear_multiplier=self.linear_multiplier, prototypes=self.prototypes,
-        )  # fmt: skip
+            bits=self.scaler.bits,
+            sign=self.sign,
+            permutation=self.permutation,
+            diagonal=self.diagonal,
+            diagonal_kind=self.diagonal_kind,
+            halve_first=self.halve_first,
+            halve_second=self.halve_second,
+            row_kept=self.row_kept,
+            scale=self.scale,
+            weights=self.weights,
+            multiplier=self.multiplier,
+            offset=self.offset,
+            linear=self.linear,
+            linear_multiplier=self.linear_multiplier,
+            prototypes=self.prototypes,
+        )
         if self.local is not None:
             ranges = self.local.ranges() + ranges
         object.__setattr__(self, "_ranges", ranges)
@@ -389,12 +396,22 @@ class IntegerModel(Answers):
     def _run(self, inputs: NDArray[Any], bits: NDArray[np.bool_], sums: NDArray[np.int32]) -> None:
         """Fill the components and the sums of all rows, each where it has rows."""
         reference.run(
-            inputs, bits, sums, sign=self.sign, permutation=self.permutation,
-            diagonal=self.diagonal, diagonal_kind=self.diagonal_kind,
-            halve_first=self.halve_first, halve_second=self.halve_second,
-            row_kept=self.row_kept, scale=self.scale, start=self.start, width=self.width,
-            phase_shift=self.phase_shift, weights=self.weights,
-        )  # fmt: skip
+            inputs,
+            bits,
+            sums,
+            sign=self.sign,
+            permutation=self.permutation,
+            diagonal=self.diagonal,
+            diagonal_kind=self.diagonal_kind,
+            halve_first=self.halve_first,
+            halve_second=self.halve_second,
+            row_kept=self.row_kept,
+            scale=self.scale,
+            start=self.start,
+            width=self.width,
+            phase_shift=self.phase_shift,
+            weights=self.weights,
+        )
 
     def features_quantized(self, Q: ArrayLike) -> NDArray[np.bool_]:
         """Compute the components from quantized inputs (steps 2 to 4).

@@ -12,8 +12,6 @@ from tinykernel.model.integer.model import IntegerModel
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["without_components"]
-
 
 def without_components(
     n_features: int, scaler: InputScaler, offset: NDArray[np.int32], **parts: Any
@@ -42,11 +40,21 @@ def without_components(
     none = np.zeros(0, dtype=np.uint8)
     schedule = (False,) * (dimension.bit_length() - 1)
     return IntegerModel(
-        n_features=n_features, scaler=scaler,
+        n_features=n_features,
+        scaler=scaler,
         sign=np.where(scaler.constant(n_features), 0, 1).astype(np.int8),
-        permutation=Permutation(), diagonal=np.zeros((0, dimension), dtype=np.int8),
-        diagonal_kind="sign", halve_first=schedule, halve_second=schedule,
-        row_kept=np.zeros((0, dimension), dtype=np.bool_), scale=none, start=none, width=none,
-        phase_shift=0, weights=np.zeros((offset.size, 0), dtype=np.int8),
-        multiplier=np.ones(offset.size, dtype=np.int32), offset=offset, **parts,
-    )  # fmt: skip
+        permutation=Permutation(),
+        diagonal=np.zeros((0, dimension), dtype=np.int8),
+        diagonal_kind="sign",
+        halve_first=schedule,
+        halve_second=schedule,
+        row_kept=np.zeros((0, dimension), dtype=np.bool_),
+        scale=none,
+        start=none,
+        width=none,
+        phase_shift=0,
+        weights=np.zeros((offset.size, 0), dtype=np.int8),
+        multiplier=np.ones(offset.size, dtype=np.int32),
+        offset=offset,
+        **parts,
+    )

@@ -15,8 +15,6 @@ from tinykernel.model.scaler import InputScaler
 if TYPE_CHECKING:
     from tinykernel.model.local.stage import LocalStage
 
-__all__ = ["CHECKS"]
-
 _MOST_COUNTS = 65536
 
 

@@ -6,14 +6,25 @@ import numpy as np
 
 from tinykernel.compiled import njit
 
-__all__ = ["count_images", "count_signals"]
-
 
 @njit(nogil=True)
 def count_images(  # type: ignore[no-untyped-def]
-    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, padding,
-    n_cells_y, n_cells_x, cell_columns, out,
-):  # fmt: skip
+    begin,
+    end,
+    levels,
+    ends,
+    places,
+    taps,
+    dilations,
+    channels,
+    thresholds,
+    kernel_rows,
+    padding,
+    n_cells_y,
+    n_cells_x,
+    cell_columns,
+    out,
+):
     """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
 
     A tap is added to a row of responses at once, which compilers turn into vector instructions.
@@ -49,9 +60,19 @@ def count_images(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def count_signals(  # type: ignore[no-untyped-def]
-    begin, end, levels, ends, places, taps, dilations, channels, thresholds, kernel_rows, n_cells,
+    begin,
+    end,
+    levels,
+    ends,
+    places,
+    taps,
+    dilations,
+    channels,
+    thresholds,
+    kernel_rows,
+    n_cells,
     out,
-):  # fmt: skip
+):
     """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1)."""
     rows = levels.shape[2]
     responses = np.empty(rows, dtype=np.int32)

@@ -16,8 +16,6 @@ from tinykernel.model.local.counting import count_images, count_signals
 from tinykernel.model.proof import Range
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["LANE_BITS", "WIDEST_CELL", "LocalStage"]
-
 #: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
 LANE_BITS = (8, 16)
 #: The firmware has C for cells of images of so many columns at most.
@@ -233,27 +231,39 @@ class LocalStage:
         return (
             Range("level", 0, self.top, 0, (1 << bits) - 1),
             Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
-            Range("response less threshold", int(margin_low.min()), int(margin_high.max()),
-                  -(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            Range(
+                "response less threshold",
+                int(margin_low.min()),
+                int(margin_high.max()),
+                -(1 << (bits - 1)),
+                (1 << (bits - 1)) - 1,
+            ),
             Range("count", 0, self.largest_count, 0, most),
-        )  # fmt: skip
+        )
 
     # -- identity -----------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:
         """Return everything that is not an array, as JSON types."""
         own = {
-            "height": self.height, "width": self.width, "channels": self.channels,
-            "raw_dtype": self.scaler.raw_dtype, "bits": int(self.scaler.bits),
-            "level_shift": self.level_shift, "average": self.average,
-            "cells": list(self.cells), "padding": self.padding,
-        }  # fmt: skip
+            "height": self.height,
+            "width": self.width,
+            "channels": self.channels,
+            "raw_dtype": self.scaler.raw_dtype,
+            "bits": int(self.scaler.bits),
+            "level_shift": self.level_shift,
+            "average": self.average,
+            "cells": list(self.cells),
+            "padding": self.padding,
+        }
         return own | {"hop": self.hop} if self.hop else own
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array by name, the scaler's with the prefix ``scaler_``."""
-        own = {name: getattr(self, name) for name in
-               ("mix", "taps", "dilation", "channel", "threshold")}  # fmt: skip
+        own = {
+            name: getattr(self, name)
+            for name in ("mix", "taps", "dilation", "channel", "threshold")
+        }
         return own | {f"scaler_{name}": array for name, array in self.scaler.arrays.items()}
 
     # -- execution ----------------------------------------------------------------------------
@@ -346,9 +356,15 @@ class LocalStage:
             part = slice(first, first + 4096)
             level = np.ascontiguousarray(self.levels(raw[part]).transpose(0, 3, 1, 2))
             run_on_rows(
-                count, level.shape[0], useful_threads(work * level.shape[0]), level, *kernels,
-                self.threshold, *(grid[:3:2] if self.is_signal else grid), out[part],
-            )  # fmt: skip
+                count,
+                level.shape[0],
+                useful_threads(work * level.shape[0]),
+                level,
+                *kernels,
+                self.threshold,
+                *(grid[:3:2] if self.is_signal else grid),
+                out[part],
+            )
         return out
 
     @cached_property

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
 
-__all__ = ["QuantizedInputs", "quantize_scaler"]
-
 _SAMPLES = 4096
 _INT32 = np.iinfo(np.int32)
 # 2**100: a difference that binary32 can only hold as a subnormal number stays far below one level.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
-__all__ = ["mean_rounding_errors"]
-
 
 def mean_rounding_errors(
     halve_first: Sequence[bool],

@@ -9,15 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "LARGEST_SCALE",
-    "LARGEST_SHIFT",
-    "STEPS_PER_TURN",
-    "QuantizedWindows",
-    "phase_shift_for",
-    "quantize_windows",
-]
-
 STEPS_PER_TURN = 256  # start and width are 8-bit fractions of a turn
 LARGEST_SCALE = 255
 LARGEST_SHIFT = 31
@@ -43,10 +34,15 @@ class QuantizedWindows:
 
 
 def quantize_windows(
-    *, start: NDArray[np.float64], width: NDArray[np.float64], slope: NDArray[np.float64],
-    centre: NDArray[np.float64], error: NDArray[np.float64], weighed: NDArray[np.bool_],
+    *,
+    start: NDArray[np.float64],
+    width: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    centre: NDArray[np.float64],
+    error: NDArray[np.float64],
+    weighed: NDArray[np.bool_],
     held_shift: int | None = None,
-) -> QuantizedWindows:  # fmt: skip
+) -> QuantizedWindows:
     """Round scale, start and width of every row to 8 bits.
 
     The phase is ``slope * v + start + centre - error``. Starts take up the last two, unless they

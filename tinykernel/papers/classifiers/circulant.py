@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tinykernel.papers.classifiers.learned_maps import LearnedMapClassifier, Projection
 from tinykernel.papers.features.circulant import circulant_gradient, circulant_projection
 
-__all__ = ["CirculantMapClassifier", "CirculantProjection"]
-
 
 class CirculantProjection(Projection):
     """``R x`` with R stacked circulant matrices, the first k rows of them (004 (12)-(15)).

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.papers.classifiers.learned_maps import LearnedMapClassifier, Projection
 
-__all__ = ["CompactMapClassifier", "DenseProjection"]
-
 
 class DenseProjection(Projection):
     """``R x = Theta' x`` with Theta any matrix, shape (n_features, k): one product through BLAS."""

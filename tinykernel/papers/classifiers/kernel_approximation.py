@@ -15,8 +15,6 @@ from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 from tinykernel.papers.features.fourier import draw_frequencies
 from tinykernel.papers.features.kernels import KERNELS
 
-__all__ = ["LearnedKernelFeatures", "kernel_error", "kernel_error_gradient"]
-
 _TURN = 2.0 * np.pi
 
 

@@ -14,8 +14,6 @@ from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
 from tinykernel.papers.features.base import find_sigma
 from tinykernel.papers.features.kernels import KERNELS
 
-__all__ = ["KernelSVC"]
-
 
 class KernelSVC(OneVersusRest):
     """Exact kernel support vector machine: scikit-learn's ``SVC`` (LIBSVM) with our kernels.

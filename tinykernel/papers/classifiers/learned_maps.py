@@ -25,8 +25,6 @@ from tinykernel.papers.classifiers.pegasos import (
 )
 from tinykernel.papers.features.base import add_cosine, find_sigma, label_targets
 
-__all__ = ["LearnedMapClassifier", "Projection", "map_gradient", "map_objective"]
-
 _TURN = 2.0 * np.pi
 _QUARTER = 0.25
 # Steps of the last run of Pegasos, in units of T1: it settles, the runs before only keep up.

@@ -20,12 +20,6 @@ from tinykernel.papers.features.base import find_sigma, label_targets
 from tinykernel.papers.features.fourier import RandomFourierFeatures
 from tinykernel.papers.features.kernels import KERNELS
 
-__all__ = [
-    "FourierLeastSquaresClassifier",
-    "KernelLeastSquaresClassifier",
-    "LeastSquaresClassifier",
-]
-
 _ROWS_AT_ONCE = 4096
 
 

@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["OneVersusRest", "hold_out"]
-
 _FLOATS = (np.float64, np.float32)
 _VALUES_AT_ONCE = 1 << 23
 

@@ -13,16 +13,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
 from tinykernel.papers.features.base import label_targets
 
-__all__ = [
-    "PegasosClassifier",
-    "active_targets",
-    "draw_batch",
-    "hinge_gradient",
-    "hinge_objective",
-    "pegasos",
-    "with_constant",
-]
-
 #: Features and targets of some rows.
 Batch = tuple[NDArray[Any], NDArray[Any]]
 

@@ -22,8 +22,6 @@ from tinykernel.papers.features.binary import window_codes
 from tinykernel.papers.features.fastfood import RMBCSIK
 from tinykernel.papers.features.fourier import draw_frequencies
 
-__all__ = ["KernelAlignment"]
-
 _TURN = 2.0 * np.pi
 # Rows are worked on in parts of this many features in all, but not so few that BLAS suffers.
 _VALUES_AT_ONCE = 1 << 20

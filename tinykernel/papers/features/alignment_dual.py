@@ -11,8 +11,6 @@ from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features.base import label_targets
 
-__all__ = ["AlignedDistribution", "alignment_scores", "label_matrix", "maximise_alignment"]
-
 
 class AlignedDistribution(NamedTuple):
     """What `maximise_alignment` returns.

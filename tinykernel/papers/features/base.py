@@ -18,8 +18,6 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.kernels import neighbour_distance
 
-__all__ = ["FeatureMap", "add_cosine", "find_sigma", "label_targets"]
-
 _TURN = 2.0 * np.pi
 
 

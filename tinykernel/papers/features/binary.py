@@ -12,8 +12,6 @@ from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.base import FeatureMap, find_sigma
 from tinykernel.papers.features.fourier import draw_frequencies
 
-__all__ = ["BCSIK", "BinaryJohnsonLindenstrauss", "window_codes"]
-
 _TURN = 2.0 * np.pi
 _VALUES_AT_ONCE = 1 << 22
 

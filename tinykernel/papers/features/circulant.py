@@ -10,8 +10,6 @@ from scipy.fft import irfft, rfft
 
 from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 
-__all__ = ["CirculantFeatures", "circulant_gradient", "circulant_projection"]
-
 _TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 256
 

@@ -14,8 +14,6 @@ from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows,
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 
-__all__ = ["RMBCSIK", "Fastfood"]
-
 _TURN = 2.0 * np.pi
 # Degrees of freedom of the multivariate t distribution that is the spectral density of each kernel.
 _DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}

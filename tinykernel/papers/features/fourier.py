@@ -12,8 +12,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
 from tinykernel.papers.features.metropolis import LogDensity, metropolis_hastings
 
-__all__ = ["RandomFourierFeatures", "draw_frequencies"]
-
 _TURN = 2.0 * np.pi
 _KERNELS = ("gaussian", "laplacian", "cauchy")
 

@@ -12,17 +12,6 @@ from sklearn.utils import check_array, check_random_state
 
 from tinykernel.errors import TinykernelError
 
-__all__ = [
-    "KERNELS",
-    "cauchy_kernel",
-    "expected_hamming",
-    "exponential_kernel",
-    "gaussian_kernel",
-    "hamming_bounds",
-    "laplacian_kernel",
-    "neighbour_distance",
-]
-
 _DISTANCES_AT_ONCE = 1 << 22
 
 

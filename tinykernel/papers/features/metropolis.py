@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
 
-__all__ = ["LogDensity", "MetropolisSample", "metropolis_hastings"]
-
 LogDensity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # Acceptance rate at which a random walk in many dimensions mixes fastest (Roberts, Gelman & Gilks

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 
-__all__ = ["PackedFeatures", "add_feature", "masked_sum", "pack_features"]
-
 _WIDTH = 128
 
 

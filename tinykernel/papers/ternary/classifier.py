@@ -25,8 +25,6 @@ from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, Pape
 from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.trainset import prepare
 
-__all__ = ["PaperClassifier"]
-
 _MOST_COMPONENTS = 65536
 
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]

@@ -18,8 +18,6 @@ from tinykernel.papers.ternary.linear import linear_svm, ternary_start
 from tinykernel.papers.ternary.losses import LOSSES
 from tinykernel.papers.ternary.options import DescentOptions
 
-__all__ = ["TernaryOutputs", "fit_outputs", "stratified_rows"]
-
 _START_ROWS = 2000
 _START_EPOCHS = 10
 # Twice this is the l2 penalty of the SVM that only gives the start; it need not be tuned.

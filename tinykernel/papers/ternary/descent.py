@@ -27,8 +27,6 @@ from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import add_feature, masked_sum
 from tinykernel.papers.ternary.losses import loss_slope, loss_value
 
-__all__ = ["sweep"]
-
 _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
 _TOP = 2.0**20
@@ -200,9 +198,17 @@ def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # ty
     searching = True
     while searching:
         slope = _slope(
-            loss, alpha + right * d_alpha, beta + right * d_beta, d_alpha, d_beta, rate, power,
-            counts, low, high,
-        )  # fmt: skip
+            loss,
+            alpha + right * d_alpha,
+            beta + right * d_beta,
+            d_alpha,
+            d_beta,
+            rate,
+            power,
+            counts,
+            low,
+            high,
+        )
         searching = slope < 0.0 and right < limit
         if searching:
             left = right
@@ -212,9 +218,17 @@ def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # ty
     while right - left > 1e-10 * right and right > 1e-12:
         middle = 0.5 * (left + right)
         slope = _slope(
-            loss, alpha + middle * d_alpha, beta + middle * d_beta, d_alpha, d_beta, rate, power,
-            counts, low, high,
-        )  # fmt: skip
+            loss,
+            alpha + middle * d_alpha,
+            beta + middle * d_beta,
+            d_alpha,
+            d_beta,
+            rate,
+            power,
+            counts,
+            low,
+            high,
+        )
         if slope < 0.0:
             left = middle
         else:

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 
-__all__ = ["linear_svm", "ternary_start"]
-
 
 # Inlined, as the kernels of the trainer are: a second copy could add in another order.
 @njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)

@@ -14,8 +14,6 @@ import numpy as np
 
 from tinykernel.compiled import njit
 
-__all__ = ["LOSSES", "loss_slope", "loss_value"]
-
 #: Names of the losses; compiled code takes the position.
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
 

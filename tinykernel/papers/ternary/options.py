@@ -12,8 +12,6 @@ from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.model.scaling import InputScaling
 from tinykernel.papers.ternary.losses import LOSSES
 
-__all__ = ["DescentOptions", "PaperOptions", "PaperRows"]
-
 _PENALTIES = {"l2": 2, "l1": 1}
 
 

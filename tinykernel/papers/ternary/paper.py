@@ -16,8 +16,6 @@ from tinykernel.papers.ternary.coordinate import fit_outputs
 from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 from tinykernel.papers.ternary.selection import Choice, choose, draw_features
 
-__all__ = ["train_paper"]
-
 _ROWS_TO_COMPARE = 2000
 _SHARE_THAT_MAY_CHANGE = 0.01
 

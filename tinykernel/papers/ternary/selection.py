@@ -15,8 +15,6 @@ from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
 from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 
-__all__ = ["Choice", "assign_folds", "choose", "draw_features"]
-
 # Multiples of the mean distance to the 50th neighbour, and lambdas, in the order in which they are
 # preferred when they score the same. Measured on ten data sets, the best multiple lies between 1
 # and 4 and the best lambda between 0.03 and 0.3, almost independently of each other.

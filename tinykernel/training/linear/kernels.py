@@ -6,8 +6,6 @@ import numpy as np
 
 from tinykernel.training.kernels import LANES, inlined
 
-__all__ = ["gather_inputs", "leave_out", "linear_backward", "linear_forward"]
-
 
 @inlined
 def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-def]

@@ -36,15 +36,6 @@ from tinykernel.training.loop import one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.steps import adam
 
-__all__ = [
-    "LinearLearner",
-    "LinearRecipe",
-    "input_moments",
-    "linear_dropout",
-    "linear_model",
-    "round_linear",
-]
-
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
 # Step of the levels over the root mean square of the weights: least squares for a normal law.
@@ -226,11 +217,25 @@ class LinearLearner:
 
         def part(slot: int) -> None:
             learn_rows(
-                slot, SLOTS, self.inputs, rows, self.targets, self.weight, self.losses,
-                self.n_outputs, linear, self.scale(), self.offset, self.mean, self.unit, keep,
-                self.inverse_share, self.gradients[0][slot], self.gradients[1][slot],
+                slot,
+                SLOTS,
+                self.inputs,
+                rows,
+                self.targets,
+                self.weight,
+                self.losses,
+                self.n_outputs,
+                linear,
+                self.scale(),
+                self.offset,
+                self.mean,
+                self.unit,
+                keep,
+                self.inverse_share,
+                self.gradients[0][slot],
+                self.gradients[1][slot],
                 self.totals[slot],
-            )  # fmt: skip
+            )
 
         list(executor.map(part, range(SLOTS)))
 
@@ -252,8 +257,16 @@ class LinearLearner:
         steps = self.steps()
         for name, moments, g in zip(self.names, self._moments, self.gradients, strict=True):
             value = getattr(self, name).reshape(-1)
-            adam(value, g.reshape(SLOTS, -1), moments[0], moments[1],
-                 np.float32(share * steps[name]), first, second, factor)  # fmt: skip
+            adam(
+                value,
+                g.reshape(SLOTS, -1),
+                moments[0],
+                moments[1],
+                np.float32(share * steps[name]),
+                first,
+                second,
+                factor,
+            )
 
     # -- the result ---------------------------------------------------------------------------
 
@@ -262,9 +275,17 @@ class LinearLearner:
         levels, step = round_linear(self.linear, self.recipe.bits)
         out = np.empty((inputs.shape[0], self.n_outputs), dtype=np.float32)
         run_on_rows(
-            decide_linear, inputs.shape[0], self.recipe.n_threads, inputs, levels * step,
-            self.scale(), self.offset, self.mean, self.unit, out,
-        )  # fmt: skip
+            decide_linear,
+            inputs.shape[0],
+            self.recipe.n_threads,
+            inputs,
+            levels * step,
+            self.scale(),
+            self.offset,
+            self.mean,
+            self.unit,
+            out,
+        )
         return out
 
     def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
@@ -278,9 +299,25 @@ class LinearLearner:
 
 @njit(nogil=True, error_model="numpy")
 def learn_rows(  # type: ignore[no-untyped-def]
-    slot, n_slots, inputs, rows, target, weight, losses, n_real, linear, scale, offset, mean, unit,
-    keep, inverse, d_linear, d_offset, totals,
-):  # fmt: skip
+    slot,
+    n_slots,
+    inputs,
+    rows,
+    target,
+    weight,
+    losses,
+    n_real,
+    linear,
+    scale,
+    offset,
+    mean,
+    unit,
+    keep,
+    inverse,
+    d_linear,
+    d_offset,
+    totals,
+):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
     n_inputs, n_outputs = linear.shape
     f = np.empty((n_inputs, LANES), dtype=np.float32)
@@ -306,7 +343,7 @@ def learn_rows(  # type: ignore[no-untyped-def]
 @njit(nogil=True, error_model="numpy")
 def decide_linear(  # type: ignore[no-untyped-def]
     begin, end, inputs, linear, scale, offset, mean, unit, out
-):  # fmt: skip
+):
     """Fill out[begin:end], shape (n, outputs)."""
     for n in range(begin, end):
         for o in range(linear.shape[1]):
@@ -317,9 +354,13 @@ def decide_linear(  # type: ignore[no-untyped-def]
 
 
 def linear_model(
-    scaler: InputScaler, meaning: Sequence[Any] | ValueUnits, levels: NDArray[np.int8],
-    worth: float, offset: NDArray[np.float64], local: LocalStage | None = None,
-) -> IntegerModel:  # fmt: skip
+    scaler: InputScaler,
+    meaning: Sequence[Any] | ValueUnits,
+    levels: NDArray[np.int8],
+    worth: float,
+    offset: NDArray[np.float64],
+    local: LocalStage | None = None,
+) -> IntegerModel:
     """Make the model that has a linear part alone; `meaning` are the classes, or units of values.
 
     The arguments after it are those of `stored`.
@@ -336,6 +377,13 @@ def linear_model(
         rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
         classes = tuple(meaning)
     return without_components(
-        n, scaler, rounded.astype(np.int32), classes=classes, decision_scale=worth, linear=levels,
-        linear_multiplier=multiplier, local=local, values=values,
-    )  # fmt: skip
+        n,
+        scaler,
+        rounded.astype(np.int32),
+        classes=classes,
+        decision_scale=worth,
+        linear=levels,
+        linear_multiplier=multiplier,
+        local=local,
+        values=values,
+    )

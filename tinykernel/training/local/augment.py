@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Augmentation", "affine_moves", "vary_windows"]
-
 # What `affine` 1 means: radians, shares of size, pixels of an image of 28, shear.
 _ROTATION, _SCALE, _SHIFT, _SHEAR = np.radians(12), 0.12, 1.5 / 28, 0.15
 
@@ -67,10 +65,17 @@ def affine_moves(
         right = right + rng.integers(-most, most + 1, n)
     matrix = np.stack([cos * tall, sin * tall, (shear - sin) * wide, cos * wide])
     y, x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
-    moves = np.stack([
-        matrix[0], matrix[1], y - matrix[0] * y - matrix[1] * x + down,
-        matrix[2], matrix[3], x - matrix[2] * y - matrix[3] * x + right,
-    ], axis=1)  # fmt: skip
+    moves = np.stack(
+        [
+            matrix[0],
+            matrix[1],
+            y - matrix[0] * y - matrix[1] * x + down,
+            matrix[2],
+            matrix[3],
+            x - matrix[2] * y - matrix[3] * x + right,
+        ],
+        axis=1,
+    )
     return moves.astype(np.float32)
 
 

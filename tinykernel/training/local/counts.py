@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.model.scaler import InputScaler
 
-__all__ = ["count_multiplier", "count_scaler", "scaled_counts"]
-
 _ONE = 1 << 16
 _BYTE = 255
 

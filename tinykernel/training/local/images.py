@@ -22,8 +22,6 @@ from tinykernel.training.local.augment import Augmentation, affine_moves
 from tinykernel.training.local.counts import count_multiplier, scaled_counts
 from tinykernel.training.local.kernels import count_images, learn_images
 
-__all__ = ["ImageLearner", "ImagePlan"]
-
 _CUT = 0.7
 _START_ROWS = 256
 
@@ -114,9 +112,13 @@ class ImageLearner(LinearLearner):
     names = ("linear", "offset", "gain", "shadow", "threshold")
 
     def __init__(
-        self, images: NDArray[np.uint8], targets: _Floats, weight: _Floats, plan: ImagePlan,
+        self,
+        images: NDArray[np.uint8],
+        targets: _Floats,
+        weight: _Floats,
+        plan: ImagePlan,
         augmentation: Augmentation,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.inputs, self.targets, self.weight = images, targets, weight
         self.plan, self.recipe, self.augmentation = plan, plan.linear, augmentation
         self.rng = np.random.default_rng([plan.linear.seed, 5])
@@ -201,9 +203,18 @@ class ImageLearner(LinearLearner):
         out = np.empty((len(images), self.plan.n_kernels * self._layout.n_cells), dtype=np.int32)
         offsets, signs = self._tables()
         run_on_rows(
-            count_images, len(images), self.recipe.n_threads, images, self._layout.numbers,
-            offsets, signs, self.integer_threshold(), self._layout.cell, self._layout.n_cells, out,
-        )  # fmt: skip
+            count_images,
+            len(images),
+            self.recipe.n_threads,
+            images,
+            self._layout.numbers,
+            offsets,
+            signs,
+            self.integer_threshold(),
+            self._layout.cell,
+            self._layout.n_cells,
+            out,
+        )
         return scaled_counts(out, self.largest_count)
 
     def accumulate(self, rows: NDArray[np.int64], executor: ThreadPoolExecutor) -> None:
@@ -217,13 +228,39 @@ class ImageLearner(LinearLearner):
 
         def part(slot: int) -> None:
             learn_images(
-                slot, SLOTS, self.inputs, moves, rows, layout.numbers, self.targets, self.weight,
-                self.losses, self.n_outputs, offsets, signs, layout.base, layout.places, threshold,
-                self.inverse, np.float32(self.plan.slope), layout.cell, layout.n_cells, linear,
-                self.scale(), self.offset, self.mean, self.unit, self.multiplier, keep,
+                slot,
+                SLOTS,
+                self.inputs,
+                moves,
+                rows,
+                layout.numbers,
+                self.targets,
+                self.weight,
+                self.losses,
+                self.n_outputs,
+                offsets,
+                signs,
+                layout.base,
+                layout.places,
+                threshold,
+                self.inverse,
+                np.float32(self.plan.slope),
+                layout.cell,
+                layout.n_cells,
+                linear,
+                self.scale(),
+                self.offset,
+                self.mean,
+                self.unit,
+                self.multiplier,
+                keep,
                 self.inverse_share,
-                g[3][slot], g[4][slot], g[0][slot], g[1][slot], self.totals[slot],
-            )  # fmt: skip
+                g[3][slot],
+                g[4][slot],
+                g[0][slot],
+                g[1][slot],
+                self.totals[slot],
+            )
 
         list(executor.map(part, range(SLOTS)))
 
@@ -245,14 +282,20 @@ class ImageLearner(LinearLearner):
         n, plan = kept.size, self.plan
         channel = self._layout.base[kept] // max(int(self._layout.numbers[7]), 1)
         return LocalStage(
-            height=height, width=width, channels=channels, scaler=scaler,
-            level_shift=scaler.bits - plan.level_bits, average=plan.average,
+            height=height,
+            width=width,
+            channels=channels,
+            scaler=scaler,
+            level_shift=scaler.bits - plan.level_bits,
+            average=plan.average,
             mix=np.eye(channels, dtype=np.int8),
             taps=self.taps()[kept].reshape(n, plan.size, plan.size),
-            dilation=np.ones(n, dtype=np.uint8), channel=channel.astype(np.uint8),
-            threshold=self.integer_threshold()[kept].astype(np.int32), cells=plan.cells,
+            dilation=np.ones(n, dtype=np.uint8),
+            channel=channel.astype(np.uint8),
+            threshold=self.integer_threshold()[kept].astype(np.int32),
+            cells=plan.cells,
             padding=plan.size // 2,
-        )  # fmt: skip
+        )
 
     def used(self) -> NDArray[np.int64]:
         """Return the kernels that some output weighs."""

@@ -18,8 +18,6 @@ from tinykernel.training.kernels import LANES, inlined
 from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
-__all__ = ["count_images", "learn_images", "respond"]
-
 _CHUNK = 2048
 _WIDE = 4096
 _ONE = np.float32(1.0)
@@ -133,7 +131,7 @@ def _count(responses, cell, thresholds, counts):  # type: ignore[no-untyped-def]
 @njit(nogil=True, error_model="numpy")
 def count_images(  # type: ignore[no-untyped-def]
     begin, end, images, geometry, offsets, signs, thresholds, cell, n_cells, out
-):  # fmt: skip
+):
     """Fill out[begin:end], shape (n, kernels * cells), with the counts of images."""
     n_kernels, n = offsets.shape[0], cell.shape[0] * LANES
     plane = geometry[7]
@@ -177,7 +175,7 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
 @inlined
 def _backward(  # type: ignore[no-untyped-def]
     x, base, places, responses, cell, thresholds, inverse, slope, d_counts, g, d_taps, d_threshold
-):  # fmt: skip
+):
     """Add the gradients of taps and thresholds; four kernels and three taps at a time.
 
     x holds the planes in float32, base where the channel of each kernel begins, places the offset
@@ -205,9 +203,14 @@ def _backward(  # type: ignore[no-untyped-def]
             for b in range(0, n, _WIDE):
                 e = min(n, b + _WIDE)
                 tile = _tile(
-                    x[p0 + b : p0 + e], x[p1 + b : p1 + e], x[p2 + b : p2 + e],
-                    g[0, b:e], g[1, b:e], g[2, b:e], g[3, b:e],
-                )  # fmt: skip
+                    x[p0 + b : p0 + e],
+                    x[p1 + b : p1 + e],
+                    x[p2 + b : p2 + e],
+                    g[0, b:e],
+                    g[1, b:e],
+                    g[2, b:e],
+                    g[3, b:e],
+                )
                 for i in range(kn):
                     d_taps[k0 + i, j] += tile[3 * i]
                     if j + 1 < n_taps:
@@ -247,11 +250,39 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def learn_images(  # type: ignore[no-untyped-def]
-    slot, n_slots, images, moves, rows, geometry, target, weight, losses, n_real,
-    offsets, signs, base, places, thresholds, inverse, slope, cell, n_cells,
-    linear, scale, offset, mean, unit, multiplier, keep, inverse_share,
-    d_taps, d_threshold, d_linear, d_offset, totals,
-):  # fmt: skip
+    slot,
+    n_slots,
+    images,
+    moves,
+    rows,
+    geometry,
+    target,
+    weight,
+    losses,
+    n_real,
+    offsets,
+    signs,
+    base,
+    places,
+    thresholds,
+    inverse,
+    slope,
+    cell,
+    n_cells,
+    linear,
+    scale,
+    offset,
+    mean,
+    unit,
+    multiplier,
+    keep,
+    inverse_share,
+    d_taps,
+    d_threshold,
+    d_linear,
+    d_offset,
+    totals,
+):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
     images (n, channels, h, w) uint8; rows (batch,) numbers of images and of targets; linear
@@ -288,9 +319,17 @@ def learn_images(  # type: ignore[no-untyped-def]
             leave_out(f, keep[group], inverse_share)
         linear_forward(f, linear, sums)
         loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, losses, rows[first : first + LANES], n_real,
-            dsums, d_offset,
-        )  # fmt: skip
+            sums,
+            scale,
+            offset,
+            target,
+            weight,
+            losses,
+            rows[first : first + LANES],
+            n_real,
+            dsums,
+            d_offset,
+        )
         totals[0] += loss
         totals[1] += d_scale
         linear_backward(f, dsums, d_linear)
@@ -309,6 +348,16 @@ def learn_images(  # type: ignore[no-untyped-def]
                         bit = (keep[group, i] >> np.uint32(lane)) & np.uint32(1)
                         d[lane] *= inverse_share * np.float32(bit)
         _backward(
-            x.astype(np.float32), base, places, responses, cell, thresholds, inverse, slope,
-            d_counts, g, d_taps, d_threshold,
-        )  # fmt: skip
+            x.astype(np.float32),
+            base,
+            places,
+            responses,
+            cell,
+            thresholds,
+            inverse,
+            slope,
+            d_counts,
+            g,
+            d_taps,
+            d_threshold,
+        )

@@ -27,8 +27,6 @@ from tinykernel.training.local.augment import Augmentation, vary_windows
 from tinykernel.training.local.counts import scaled_counts
 from tinykernel.training.loop import run_epochs
 
-__all__ = ["SignalPlan", "SignalPool"]
-
 _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
 _GOLDEN = 0.6180339887
@@ -107,12 +105,20 @@ def _draw_pool(
     dilation = np.array(fitting)[np.arange(plan.n_pool) // len(_TRIPLES) % len(fitting)]
     hop = {"hop": plan.hop} if plan.hop else {}
     return LocalStage(
-        height=samples, width=1, channels=channels, scaler=scaler,
-        level_shift=scaler.bits - plan.level_bits, average=plan.average, mix=mix,
-        taps=_draw_taps(plan.n_pool, plan.level_share, rng), dilation=dilation.astype(np.uint8),
+        height=samples,
+        width=1,
+        channels=channels,
+        scaler=scaler,
+        level_shift=scaler.bits - plan.level_bits,
+        average=plan.average,
+        mix=mix,
+        taps=_draw_taps(plan.n_pool, plan.level_share, rng),
+        dilation=dilation.astype(np.uint8),
         channel=rng.integers(0, len(mix), plan.n_pool).astype(np.uint8),
-        threshold=np.zeros(plan.n_pool, dtype=np.int32), cells=(1, 1), **hop,
-    )  # fmt: skip
+        threshold=np.zeros(plan.n_pool, dtype=np.int32),
+        cells=(1, 1),
+        **hop,
+    )
 
 
 class SignalPool:
@@ -134,10 +140,16 @@ class SignalPool:
     """
 
     def __init__(
-        self, rows: NDArray[Any], shape: tuple[int, int], scaler: InputScaler, targets: _Floats,
-        weight: _Floats, plan: SignalPlan, augmentation: Augmentation,
+        self,
+        rows: NDArray[Any],
+        shape: tuple[int, int],
+        scaler: InputScaler,
+        targets: _Floats,
+        weight: _Floats,
+        plan: SignalPlan,
+        augmentation: Augmentation,
         held: LocalStage | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
         if held is None:
@@ -176,10 +188,16 @@ class SignalPool:
         for first in range(0, len(rows), 1024):
             levels = _by_channel(self.stage, rows[first : first + 1024])
             run_on_rows(
-                count_windows, len(levels), self.plan.linear.n_threads, levels, _kinds(self.stage),
-                self.stage.dilation.astype(np.int64), self.stage.channel.astype(np.int64),
-                self.stage.threshold, out[first : first + 1024],
-            )  # fmt: skip
+                count_windows,
+                len(levels),
+                self.plan.linear.n_threads,
+                levels,
+                _kinds(self.stage),
+                self.stage.dilation.astype(np.int64),
+                self.stage.channel.astype(np.int64),
+                self.stage.threshold,
+                out[first : first + 1024],
+            )
         return scaled_counts(out, self.stage.largest_count)
 
     def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
@@ -207,9 +225,13 @@ class SignalPool:
         order = kept[np.lexsort((kept, kinds < 0, stage.channel[kept], stage.dilation[kept]))]
         used, channel = np.unique(stage.channel[order], return_inverse=True)
         return order, replace(
-            stage, mix=stage.mix[used], channel=channel.astype(np.uint8), taps=stage.taps[order],
-            dilation=stage.dilation[order], threshold=stage.threshold[order],
-        )  # fmt: skip
+            stage,
+            mix=stage.mix[used],
+            channel=channel.astype(np.uint8),
+            taps=stage.taps[order],
+            dilation=stage.dilation[order],
+            threshold=stage.threshold[order],
+        )
 
 
 def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -259,7 +281,7 @@ def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
 @njit(nogil=True)
 def count_windows(  # type: ignore[no-untyped-def]
     begin, end, levels, kinds, dilations, channels, thresholds, out
-):  # fmt: skip
+):
     """Fill out[begin:end], shape (n, kernels); levels (n, n_mixed, rows) int32."""
     rows = levels.shape[2]
     responses = np.empty((1, rows), dtype=np.int32)

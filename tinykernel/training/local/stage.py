@@ -34,9 +34,6 @@ from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
-__all__ = ["LocalResult", "fit_images", "fit_linear", "fit_signals", "image_plan",
-           "pooled_signals", "signal_plan"]  # fmt: skip
-
 _Floats = NDArray[np.float32]
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
@@ -83,9 +80,11 @@ def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
 
 
 def _run(
-    learner: LinearLearner, inputs: Callable[[NDArray[Any]], NDArray[Any]], rows: _Rows,
+    learner: LinearLearner,
+    inputs: Callable[[NDArray[Any]], NDArray[Any]],
+    rows: _Rows,
     options: TrainerOptions,
-) -> History:  # fmt: skip
+) -> History:
     """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
     judge = None
     if rows.held is not None:
@@ -103,20 +102,25 @@ def _recipe(
     """Return the recipe of a linear part; `epochs` are those for 60,000 rows."""
     usual = int(np.clip(round(epochs * np.sqrt(60000 / n_rows)), epochs, 10 * epochs))
     return LinearRecipe(
-        bits=bits, epochs=options.epochs or usual,
+        bits=bits,
+        epochs=options.epochs or usual,
         batch_rows=64 if n_rows < 4000 else 128,
         seed=int(check_random_state(options.random_state).randint(2**31 - 1)),
-        n_threads=thread_count(options.n_jobs), losses=losses,
-    )  # fmt: skip
+        n_threads=thread_count(options.n_jobs),
+        losses=losses,
+    )
 
 
 # -- images ---------------------------------------------------------------------------------------
 
 
 def image_plan(
-    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    n_rows: int,
+    bits: int,
     losses: tuple[float, ...] = (),
-) -> ImagePlan:  # fmt: skip
+) -> ImagePlan:
     """Return how kernels for images are trained."""
     side = min(shape[:2])
     if side < 4:
@@ -125,9 +129,12 @@ def image_plan(
         )
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
-        n_kernels=options.n_kernels or 64, size=size, taps=7 if size == 3 else 14,
-        average=2 if side >= _LARGE_IMAGE else 1, linear=_recipe(options, n_rows, bits, 15, losses),
-    )  # fmt: skip
+        n_kernels=options.n_kernels or 64,
+        size=size,
+        taps=7 if size == 3 else 14,
+        average=2 if side >= _LARGE_IMAGE else 1,
+        linear=_recipe(options, n_rows, bits, 15, losses),
+    )
 
 
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
@@ -183,9 +190,13 @@ def _check_channels(scaler: InputScaler) -> None:
 
 
 def _counting_model(
-    scaler: InputScaler, meaning: Any, weights: NDArray[np.int8], worth: float,
-    offset: NDArray[np.float64], stage: Any,
-) -> IntegerModel:  # fmt: skip
+    scaler: InputScaler,
+    meaning: Any,
+    weights: NDArray[np.int8],
+    worth: float,
+    offset: NDArray[np.float64],
+    stage: Any,
+) -> IntegerModel:
     """Make the model of a linear part on counts, which it learned without the 128 less."""
     moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
     return linear_model(scaler, meaning, weights, worth, moved, stage)
@@ -195,9 +206,12 @@ def _counting_model(
 
 
 def signal_plan(
-    options: TrainerOptions, shape: tuple[int, ...], n_rows: int, bits: int,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    n_rows: int,
+    bits: int,
     losses: tuple[float, ...] = (),
-) -> SignalPlan:  # fmt: skip
+) -> SignalPlan:
     """Return how kernels for signals are chosen."""
     samples = shape[0]
     if samples < 12:
@@ -207,9 +221,12 @@ def signal_plan(
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
     n = options.n_kernels or 256
     return SignalPlan(
-        n_kernels=n, n_pool=max(1344, 2 * n), average=average, hop=options.hop,
+        n_kernels=n,
+        n_pool=max(1344, 2 * n),
+        average=average,
+        hop=options.hop,
         linear=replace(_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
-    )  # fmt: skip
+    )
 
 
 def fit_signals(
@@ -224,9 +241,15 @@ def fit_signals(
     _check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     pool = SignalPool(
-        rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, plan,
-        Augmentation.of(options.augment), held,
-    )  # fmt: skip
+        rows.rows,
+        (shape[0], shape[1]),
+        scaler,
+        rows.targets,
+        rows.weight,
+        plan,
+        Augmentation.of(options.augment),
+        held,
+    )
     kept, stage = pool.reduced(pool.choose())
     learner = pool.learner(kept, plan.linear)
     if rows.held is not None:
@@ -247,8 +270,9 @@ def pooled_signals(
     _check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     nothing = np.zeros((len(rows), 1), dtype=np.float32)
-    pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan,
-                      Augmentation())  # fmt: skip
+    pool = SignalPool(
+        rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan, Augmentation()
+    )
     drawn = np.random.default_rng([plan.linear.seed, 8]).permutation(plan.n_pool)
     _, stage = pool.reduced(np.sort(drawn[: plan.n_kernels]))
     return stage, count_scaler(stage.count_dtype, pool.stage.largest_count)

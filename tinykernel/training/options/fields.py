@@ -27,16 +27,6 @@ from tinykernel.training.options.forms import (
     parts_of,
 )
 
-__all__ = [
-    "AUGMENTATIONS",
-    "EFFORTS",
-    "IMAGE_AUGMENTATIONS",
-    "MOST_COMPONENTS",
-    "SIGNAL_AUGMENTATIONS",
-    "TrainerOptions",
-    "documented",
-]
-
 #: Training would take days, and no target has the flash.
 MOST_COMPONENTS = 65536
 _DEFAULT_COMPONENTS = 2048
@@ -174,124 +164,167 @@ class TrainerOptions:
     #: The layout of those that name none.
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
     n_components: int | Mapping[str, int] | None = _option(
-        None, _unless_none(_components), "int, mapping of str to int, or None",
+        None,
+        _unless_none(_components),
+        "int, mapping of str to int, or None",
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
         'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
         "the layout chosen on rows held out; ``+linear4`` behind a layout adds a linear part in 4 "
         "bits, and ``linear4`` alone is one without components.",
-    )  # fmt: skip
+    )
     layout: str | None = _option(
-        None, _one_of(None, *LAYOUTS), '{"compact", "phases", "pruned", "windows"} or None',
+        None,
+        _one_of(None, *LAYOUTS),
+        '{"compact", "phases", "pruned", "windows"} or None',
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
         'weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only '
         'the half of the rows of a block whose weights are largest; "windows": as '
         '"phases", but also widths and S, and ternary weights. None takes "compact", a '
         'regressor "windows", or the best that `n_components` names.',
-    )  # fmt: skip
+    )
     sigma: float | None = _option(
-        None, _unless_none(check_positive), "float or None",
+        None,
+        _unless_none(check_positive),
+        "float or None",
         "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
-    )  # fmt: skip
+    )
     noise: float | None = _option(
-        None, _unless_none(_between(0, 10, "from 0 to 10")), "float or None",
+        None,
+        _unless_none(_between(0, 10, "from 0 to 10")),
+        "float or None",
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
-    )  # fmt: skip
+    )
     scaler_scope: str = _option(
-        "auto", _one_of("auto", "feature", "global"), '{"auto", "feature", "global"}',
+        "auto",
+        _one_of("auto", "feature", "global"),
+        '{"auto", "feature", "global"}',
         "A scaler for each input, or one for all: better for inputs in the same unit, such as "
         'pixels, and without a table in the firmware. "auto" takes one for all where most '
         "inputs span at least half of the range of all.",
-    )  # fmt: skip
+    )
     input_bits: int | str = _option(
-        "auto", _one_of(8, 16, "auto"), '{8, 16, "auto"}',
+        "auto",
+        _one_of(8, 16, "auto"),
+        '{8, 16, "auto"}',
         'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
         "serves all inputs or raw inputs have 8 bits, else 16.",
-    )  # fmt: skip
+    )
     epochs: int | None = _option(
-        None, _unless_none(check_count), "int or None",
+        None,
+        _unless_none(check_count),
+        "int or None",
         "Passes over the training rows; None for 6 to 120, fewer for more rows.",
-    )  # fmt: skip
+    )
     patience: int | None = _option(
-        None, _unless_none(check_count), "int or None",
+        None,
+        _unless_none(check_count),
+        "int or None",
         "With rows for validation: epochs without a better accuracy on these before training "
         "ends. None makes all epochs. The best epoch is kept either way.",
-    )  # fmt: skip
+    )
     validation_fraction: float | None = _option(
-        None, _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
+        None,
+        _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
-    )  # fmt: skip
+    )
     effort: str = _option(
-        "normal", _one_of(*EFFORTS), '{"quick", "normal", "thorough"}',
+        "normal",
+        _one_of(*EFFORTS),
+        '{"quick", "normal", "thorough"}',
         'How sigma, noise, slope and dropout are chosen. "normal": by a race of short trainings on '
         'part of the rows, which takes about as long as the training itself. "thorough": every one '
         'of them is long, and the search takes several times as long. "quick": they take values '
         "that are often good, and only a layout is chosen, where there is a choice.",
-    )  # fmt: skip
+    )
     linear: int | str = _option(
-        "auto", _one_of("auto", "off", *LINEAR_BITS), '{"auto", "off", 2, 4, 8}',
+        "auto",
+        _one_of("auto", "off", *LINEAR_BITS),
+        '{"auto", "off", 2, 4, 8}',
         "Bits of the weights of a linear part on the quantized inputs, or on the counts of a local "
         'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
         "bits on counts, in 8 on inputs.",
-    )  # fmt: skip
+    )
     code: str = _option(
-        "auto", _one_of("auto", "fast", "small"), '{"auto", "fast", "small"}',
+        "auto",
+        _one_of("auto", "fast", "small"),
+        '{"auto", "fast", "small"}',
         'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
         '"small" where fast code would fill more than 30 % of the budget of flash.',
-    )  # fmt: skip
+    )
     local: str = _option(
-        "auto", _one_of("auto", "off"), '{"auto", "off"}',
+        "auto",
+        _one_of("auto", "off"),
+        '{"auto", "off"}',
         "Whether inputs with a shape go through a local stage: small kernels, whose crossings of "
         "a threshold are counted; learned for images, chosen from a pool for signals. "
         '"auto": if a shape is given, by `window_shape`, `image_shape` or the array.',
-    )  # fmt: skip
+    )
     n_kernels: int | None = _option(
-        None, _unless_none(check_count), "int or None",
+        None,
+        _unless_none(check_count),
+        "int or None",
         "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
         "and 256 for signals.",
-    )  # fmt: skip
+    )
     window_shape: tuple[int, int] | None = _option(
-        None, _unless_none(_shape("(samples, channels)", 2)), "(int, int) or None",
+        None,
+        _unless_none(_shape("(samples, channels)", 2)),
+        "(int, int) or None",
         "Samples and channels of the windows of a signal that rows are, the channels of a sample "
         "side by side. Needless for arrays (n, samples, channels).",
-    )  # fmt: skip
+    )
     image_shape: tuple[int, ...] | None = _option(
-        None, _unless_none(_shape("(height, width) or (height, width, channels)", 2, 3)),
+        None,
+        _unless_none(_shape("(height, width) or (height, width, channels)", 2, 3)),
         "(int, int) or (int, int, int) or None",
         "Height and width of the images that rows are, in row-major order, and channels. An array "
         "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
-    )  # fmt: skip
+    )
     hop: int = _option(
-        0, lambda name, value: check_count(name, value, 0), "int",
+        0,
+        lambda name, value: check_count(name, value, 0),
+        "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
-    )  # fmt: skip
+    )
     augment: Mapping[str, float] | None = _option(
-        None, _unless_none(_augmentation), "mapping or None",
+        None,
+        _unless_none(_augmentation),
+        "mapping or None",
         'How rows are varied in training. Images: "shift", by up to so many pixels each way; '
         'with a local stage also "affine", the strength of small rotations, scales, shifts and '
         'shears, 1 for much. Signals: "shift" in samples, "scale" and "noise" as relative '
         'deviations, "rotate" in radians, of every three channels about a random axis.',
-    )  # fmt: skip
+    )
     teacher_share: float = _option(
-        0.5, _between(0, 1, "from 0 to 1"), "float",
+        0.5,
+        _between(0, 1, "from 0 to 1"),
+        "float",
         "Share of a teacher's labels in the targets, 0 to 1; see `fit`.",
-    )  # fmt: skip
+    )
     class_weight: Mapping[Any, float] | str | None = _option(
-        None, _unless_none(_class_weight), 'dict, "balanced" or None',
+        None,
+        _unless_none(_class_weight),
+        'dict, "balanced" or None',
         'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
         "classes the same total weight.",
-    )  # fmt: skip
+    )
     random_state: int | np.random.RandomState | None = _option(  # noqa: RUF009
-        None, _seed, "int, RandomState or None", "Of every random choice.",
-    )  # fmt: skip
+        None,
+        _seed,
+        "int, RandomState or None",
+        "Of every random choice.",
+    )
     n_jobs: int | None = _option(
-        None, _unless_none(_threads), "int or None",
+        None,
+        _unless_none(_threads),
+        "int or None",
         "Threads; None or -1 for all that numba uses. The result does not depend on it.",
-    )  # fmt: skip
+    )
     verbose: int = _option(0, _verbosity, "int", "Above 0 prints the progress.")
 
     def check(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tinykernel.training.layouts import LAYOUTS
 
-__all__ = ["DEFAULT_LAYOUT", "LINEAR_BITS", "form_of", "is_form", "parts_of"]
-
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
 

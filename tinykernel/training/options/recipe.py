@@ -15,8 +15,6 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, parts_of
 
-__all__ = ["Recipe", "recipe_for"]
-
 _WORD = 32
 
 

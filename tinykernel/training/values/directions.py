@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from tinykernel.training.values.ridge import Ridge, Rows
 
-__all__ = ["seen"]
-
 _MOST_STEPS = 4
 # Of more inputs the outer products take long, and few rows tell little of them.
 _MOST_INPUTS = 256

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ridge", "Rows"]
-
 _WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
 _PENALTIES = 10.0 ** np.arange(-5, 2.01, 0.5)
 

@@ -19,8 +19,6 @@ from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.directions import seen
 from tinykernel.training.values.ridge import Ridge, Rows
 
-__all__ = ["smoothed"]
-
 # Fewer rows tell no width; of more, a fit takes long, and noise does less harm.
 _FEWEST_ROWS, _MOST_ROWS = 30, 4000
 _ROWS_TO_LEARN, _MOST_OF_ONE = 16000, 16
@@ -63,10 +61,13 @@ def smoothed(
         found = _fitted((rows - centre) / spread, data)
     targets = (np.rint(found / _STEP) * _STEP).astype(np.float32)
     learned = replace(
-        data, X=rows, codes=data.codes[of], sample_weight=data.sample_weight[of],
+        data,
+        X=rows,
+        codes=data.codes[of],
+        sample_weight=data.sample_weight[of],
         groups=None if data.groups is None else data.groups[of],
         quantity=replace(data.quantity, targets=targets),
-    )  # fmt: skip
+    )
     noise = recipe.noise if options.noise is not None or "noise" in given else 0.0
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
     epochs = options.epochs or min(recipe.epochs, int(passes))
