@@ -40,7 +40,7 @@ _C_TYPES = {
 _MOST_VECTORS = 256
 _MOST_NAMES = 128
 _COMMENT_WIDTH = 95
-_INCLUDE = re.compile(rb'^#include "(.+)"\n', re.MULTILINE)
+_INCLUDE = re.compile(rb'#include "(.+)"\n')
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
@@ -224,19 +224,34 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
         for path, data in files.items()
         if path.startswith("lib/tinykernel/src/")
     }
-    done: set[str] = set()
+    return {f"single/{name}.c": _inlined(files[f"src/{name}.c"], headers, set())}
 
-    def inlined(match: re.Match[bytes]) -> bytes:
-        header = match.group(1).decode()
+
+def _inlined(
+    text: bytes, headers: dict[str, bytes], done: set[str], guarded: bool = False
+) -> bytes:
+    """Put headers in place of their includes, where the compiler has not surely seen them before.
+
+    A header that stands in a condition is done only in it; the guard of a header is none.
+    """
+    lines, scopes = [], [done]
+    for line in text.splitlines(keepends=True):
+        if line.startswith(b"#if"):
+            scopes.append(scopes[-1] if guarded else set(scopes[-1]))
+            guarded = False
+        elif line.startswith(b"#el"):
+            scopes[-1] = set(scopes[-2])
+        elif line.startswith(b"#endif"):
+            scopes.pop()
+        found = _INCLUDE.match(line)
+        header = found.group(1).decode() if found else ""
         if header not in headers:
-            return match.group(0)
-        if header in done:
-            return b""
-        done.add(header)
-        text = _INCLUDE.sub(inlined, headers[header])
-        return b"/* %s */\n%s\n" % (header.encode(), text.replace(_SPDX, b"").strip())
-
-    return {f"single/{name}.c": _INCLUDE.sub(inlined, files[f"src/{name}.c"])}
+            lines.append(line)
+        elif header not in scopes[-1]:
+            scopes[-1].add(header)
+            inner = _inlined(headers[header], headers, scopes[-1], True).replace(_SPDX, b"")
+            lines.append(b"/* %s */\n%s\n" % (header.encode(), inner.strip()))
+    return b"".join(lines)
 
 
 @functools.cache

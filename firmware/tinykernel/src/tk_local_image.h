@@ -286,7 +286,7 @@ TK_INLINE tk_count_t *tk_local_store(tk_count_t *counts, uint32_t even, uint32_t
     counts[2] = (tk_count_t)(even >> 16);
     counts[3] = (tk_count_t)(odd >> 16);
 #elif TK_LOCAL_LANES == 4
-    *(uint32_t *)counts = even;
+    *(uint32_t *)(void *)counts = even;
 #else
     counts[0] = (tk_count_t)even;
     counts[1] = (tk_count_t)(even >> 16);

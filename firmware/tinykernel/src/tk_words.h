@@ -85,7 +85,7 @@ TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
 {
 #if defined(__GNUC__)
     typedef uint16_t __attribute__((__may_alias__)) tk_bits16;
-    return *(const tk_bits16 *)((const char *)words + offset);
+    return *(const tk_bits16 *)(const void *)((const char *)words + offset);
 #else
     return words[offset >> 2] >> ((offset & 2u) << 3) & 0xffffu;
 #endif
@@ -96,7 +96,7 @@ TK_INLINE void tk_set_half(uint32_t *words, uint32_t offset, uint32_t half)
 {
 #if defined(__GNUC__)
     typedef uint16_t __attribute__((__may_alias__)) tk_bits16;
-    *(tk_bits16 *)((char *)words + offset) = (uint16_t)half;
+    *(tk_bits16 *)(void *)((char *)words + offset) = (uint16_t)half;
 #else
     const uint32_t shift = (offset & 2u) << 3;
     uint32_t *const word = words + (offset >> 2);

@@ -1,0 +1,93 @@
+"""A model of every kind that there is C for: what each export, check and proof must serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
+from tests.firmware.test_decisions import deciding
+from tests.random_models import one_class, random_model, random_raw
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.values import FixedPoint
+
+Maker = Callable[[], IntegerModel]
+
+#: Options of `random_model`: between them every layout of windows, weights and factors.
+TABLES: dict[str, dict[str, Any]] = {
+    "windows by row": {"n_features": 70, "raw_dtype": "float32"},
+    "bitmap": {
+        "n_features": 33,
+        "bits": 16,
+        "raw_dtype": "int32",
+        "permutation": "stored",
+        "kept": "few",
+        "n_blocks": 6,
+        "n_classes": 20,
+        "phase_shift": 25,
+    },
+    "compact": {
+        "n_features": 70,
+        "diagonal_kind": "int4",
+        "one_scale": True,
+        "windows": "half turns",
+        "zero_weights": False,
+        "kept": "tail",
+        "raw_dtype": "int16",
+        "permutation": "orbit",
+    },
+    "phases": {"diagonal_kind": "int4", "windows": "phases", "kept": "tail", "n_blocks": 3},
+    "one width": {"n_features": 90, "windows": "one width", "zero_weights": False, "kept": "some"},
+    "signs, two classes": {"n_features": 1, "diagonal_kind": "sign", "n_classes": 2},
+    "constant windows": {"n_features": 70, "windows": "constant", "raw_dtype": "uint16"},
+}
+
+
+def regressor(model: IntegerModel) -> IntegerModel:
+    """Return the model with values in place of labels."""
+    names = tuple(f"value {i}" for i in range(model.n_outputs))
+    return replace(model, classes=(), values=FixedPoint(names, 8))
+
+
+def calibrated(make: Maker, answer: str) -> IntegerModel:
+    """Return a model that answers always, with a margin, or with margins by label."""
+    model = make()
+    found = deciding(model, random_raw(model, 1, 40), answer == "known")
+    assert found.decision is not None
+    decision = found.decision
+    if answer == "always":
+        none = np.zeros(1, np.uint32)
+        decision = replace(decision, thresholds=none, novelty_threshold=None)
+    if answer == "margin":
+        decision = replace(decision, novelty_threshold=None)
+    return replace(found, decision=decision)
+
+
+_ONE_OF_EACH: dict[str, Maker] = {
+    "table": lambda: random_model(2, n_features=20, raw_dtype="float32"),
+    "linear": LINEAR["4 bits, few inputs"],
+    "image": IMAGES["28 x 28"],
+    "float image": IMAGES["16-bit lanes and counts, float"],
+    "signal": SIGNALS["components"],
+    "float signal": SIGNALS["16-bit counts, float"],
+}
+EVERY: dict[str, Maker] = {
+    **{
+        f"table, {name}": lambda o=options: random_model(4, **o) for name, options in TABLES.items()
+    },
+    **ALL,
+    **{
+        f"{kind}, calibrated: {answer}": lambda make=make, answer=answer: calibrated(make, answer)
+        for kind, make in _ONE_OF_EACH.items()
+        for answer in ("always", "margin", "novelty", "known")
+        if kind in ("table", "signal") or answer in ("novelty", "known")
+    },
+    **{
+        f"one class, {k}": lambda make=make: one_class(make(), 3)
+        for k, make in _ONE_OF_EACH.items()
+    },
+    **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
+}
