@@ -29,8 +29,9 @@ def audit_command(
 ) -> None:
     """Say what was changed in a project since its export, and whether it holds MODEL.
 
-    Leaves with status 1 if anything was. With MODEL its C is generated again and compared, so that
-    a changed manifest hides nothing; without, the manifest is believed.
+    Leaves with status 1 if anything was, or nothing could be compared. With MODEL the whole project
+    is generated again and compared, so that a changed manifest hides nothing; without, it is
+    believed. The lines "not covered" say what nobody has looked at.
     """
     from tinykernel.codegen.audit import audit
     from tinykernel.model import as_integer_model
@@ -49,6 +50,8 @@ def audit_command(
                 "added": found.added,
                 "is_of_model": found.fingerprint,
                 "not_generated": found.generated,
+                "not_compared": found.problem,
+                "not_covered": found.not_covered,
                 "manifest": found.manifest,
             }
         )
@@ -64,18 +67,19 @@ def _in_words(project: Path, found: Audit, passes: bool) -> list[tuple[str, str]
     rows.append(("model", str(said.get("model", ""))))
     if found.fingerprint is not None:
         rows.append(("", "is MODEL" if found.fingerprint else "is not MODEL"))
-        rows.append(("generated C", _generated(found)))
+        rows.append(("compared", _generated(found)))
     training = said.get("training")
     rows += _training(training) if isinstance(training, dict) else []
     for what in ("changed", "missing", "added"):
         rows += [(what, name) for name in getattr(found, what)]
+    rows += [("not covered", text) for text in found.not_covered]
     return [*rows, ("result", "as it was exported" if passes else "not as it was exported")]
 
 
 def _generated(found: Audit) -> str:
     if found.generated is None:
-        return "not compared: another version of tinykernel made this project"
-    return "differs: " + ", ".join(found.generated) if found.generated else "is that of MODEL"
+        return f"nothing: {found.problem}"
+    return "differs: " + ", ".join(found.generated) if found.generated else "all is that of MODEL"
 
 
 def _training(said: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,55 +1,32 @@
-"""Where an export comes from, as its manifest says, and what was changed in it since."""
+"""What was changed in an export since it was written, and whether it is that of a model."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import tinykernel
-from tinykernel.codegen.blobs.blob import render_blob
-from tinykernel.codegen.packing import FORMAT
-from tinykernel.codegen.sources import render_single, render_sources
+from tinykernel.codegen.projects import OPTIONS, exported_files
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, read_manifest
 from tinykernel.model.integer import IntegerModel
 
-#: What builds and editors make in a project.
-_OF_TOOLS = (".git", ".pio", ".vscode", "build", "__pycache__")
-#: What the manifest repeats of a model file.
-_TRAINING = (
-    "data",
-    "label",
-    "groups",
-    "split",
-    "test_size",
-    "seed",
-    "task",
-    "method",
-    "target",
-    "budget",
-    "limits",
-    "accuracy",
-    "sizes",
-)
-
-
-def provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -> dict[str, Any]:
-    """Return what a manifest says besides tool, model and files; JSON types.
-
-    `sizes` names the compiler that measured them: that of the table which comes with the package.
-    """
-    training = {key: about[key] for key in _TRAINING if key in about}
-    rows = about.get("training_rows")
-    if isinstance(rows, dict):
-        # The digests of single rows stay in the model file.
-        kept = {key: rows[key] for key in ("rows", "sha256") if key in rows}
-        training["training_rows"] = kept
-    said = {"name": name, "contract": FORMAT, "training": training}
-    return said | {"as_data": True} if as_data else said
+#: What builds and editors make at the top of a project.
+_OF_TOOLS = (".git", ".pio", ".vscode", "build")
+_LARGEST_FILE = 64 << 20
+_MOST_FILES = 20_000
+_NO_FILE, _TOO_LONG = "no plain file", "too long"
+_VECTORS = re.compile(r"vector_inputs\[\w+\]\[\w+\] = \{\n(.*?)\n\};", re.DOTALL)
+_NUMBER = re.compile(r"\(-2147483647 - 1\)|-?[0-9][0-9.e+-]*")
 
 
 @dataclass(frozen=True)
@@ -61,13 +38,16 @@ class Audit:
     manifest : dict
         As it stands in the project.
     changed, missing, added : tuple of str
-        Files against the manifest. What builds and editors make (``.pio``, ``build``, ...) is
-        left out.
+        Files against the manifest, and with a model against what it generates.
     fingerprint : bool or None
         Whether the manifest names the model; None without one.
     generated : tuple of str or None
-        Files whose C is not what the model generates, whatever the manifest says; None without a
-        model, or where another version of this package made the export.
+        Files that are not what the model generates, whatever the manifest says; None where
+        nothing was compared.
+    problem : str
+        Why nothing was compared though a model was given; else empty.
+    not_covered : tuple of str
+        What the audit says nothing of.
     """
 
     manifest: dict[str, Any]
@@ -76,6 +56,8 @@ class Audit:
     added: tuple[str, ...]
     fingerprint: bool | None = None
     generated: tuple[str, ...] | None = None
+    problem: str = ""
+    not_covered: tuple[str, ...] = ()
 
     def passes(self, *, allow_added: bool = False) -> bool:
         """Say whether the project is what was exported, and belongs to the model if one was given.
@@ -85,7 +67,7 @@ class Audit:
         allow_added : bool, default=False
             Files beside those of the export do not matter.
         """
-        clean = not (self.changed or self.missing or self.generated)
+        clean = not (self.changed or self.missing or self.generated or self.problem)
         return clean and self.fingerprint is not False and (allow_added or not self.added)
 
 
@@ -93,7 +75,8 @@ def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
     """Compare an export with its manifest, and with a model.
 
     The manifest is no signature: who can change a file can change it, too. With the model that
-    does not help them, because its C is generated again.
+    does not help them. The whole project is generated again, with the options that the manifest
+    names; these, and all else that stays uncompared, are in `Audit.not_covered`.
 
     Parameters
     ----------
@@ -116,59 +99,109 @@ def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
             f"{folder}: no export of tinykernel (it has no {MANIFEST} of one); "
             "give the folder that `tinykernel export` wrote"
         )
+    own: dict[str, str] | None = None
+    problem, open_ends = "", []
     try:
-        there = _digests_in(folder)
-        changed = {name for name in expected if name in there and there[name] != expected[name]}
-        own = None if model is None else _not_generated(folder, found, there, model)
+        if model is None:
+            open_ends = ["whatever the manifest was changed with: give MODEL to compare with that"]
+        else:
+            try:
+                own = _generated(folder, found, model, open_ends)
+            except TinykernelError as error:
+                problem = str(error)
+        there, skipped = _digests_in(folder, expected if own is None else own)
     except OSError as error:
         raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
+    names = set(expected) if own is None else set(own)
     return Audit(
         found,
-        tuple(sorted(changed)),
-        tuple(sorted(set(expected) - set(there))),
-        tuple(sorted(set(there) - set(expected))),
+        tuple(sorted(n for n in expected if n in there and there[n] != expected[n])),
+        tuple(sorted((set(expected) | names) - set(there))),
+        tuple(sorted(set(there) - (set(expected) & names))),
         None if model is None else found.get("model") == model.fingerprint(),
-        own,
+        None if own is None else tuple(sorted(n for n in own if there.get(n) != own[n])),
+        problem,
+        (*open_ends, *(f"{name}: what a build or an editor made" for name in skipped)),
     )
 
 
-def _digests_in(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file; of what is no plain file its kind."""
-    found = {}
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if name.parts[0] in (MANIFEST, *_OF_TOOLS) or "__pycache__" in name.parts:
-            continue
-        mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            continue
-        plain = stat.S_ISREG(mode)
-        found[name.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest() if plain else "link"
-    return found
+def _digests_in(folder: Path, exported: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the SHA-256 of every file, of what is no plain file its kind; and what was skipped."""
+    scripts = {name.removesuffix(".py") for name in exported if name.endswith(".py")}
+    found: dict[str, str] = {}
+    skipped = []
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        here = Path(place)
+        if here == folder:
+            skipped = [n for n in sorted(folders) if n in _OF_TOOLS and not (here / n).is_symlink()]
+            folders[:] = [name for name in folders if name not in skipped]
+        for name in (*files, *(name for name in folders if (here / name).is_symlink())):
+            path = (here / name).relative_to(folder)
+            script = path.parent.parent / name.partition(".")[0]
+            if path.parent.name == "__pycache__" and script.as_posix() in scripts:
+                skipped.append(path.as_posix())
+            elif path.as_posix() != MANIFEST:
+                found[path.as_posix()] = _digest(here / name)
+        if len(found) > _MOST_FILES:
+            raise TinykernelError(f"{folder}: more than {_MOST_FILES} files, which no export has")
+    return found, skipped
 
 
-def _not_generated(
-    folder: Path, found: Mapping[str, Any], there: Mapping[str, str], model: IntegerModel
-) -> tuple[str, ...] | None:
-    """Return the files of the model that differ from what it generates."""
-    name = found.get("name")
-    if found.get("tool") != f"tinykernel {tinykernel.__version__}" or not isinstance(name, str):
-        return None
-    blob = render_blob(model, name)
-    is_blob = f"{name}.bin" in there
-    sources = blob if is_blob else render_sources(model, name, as_data=bool(found.get("as_data")))
-    single = {} if is_blob else render_single(sources, name)
-    allowed: dict[str, set[bytes]] = {}
-    for path, data in (*sources.items(), *single.items()):
-        if path.endswith((".c", ".h", ".bin")):
-            allowed.setdefault(path.rpartition("/")[2], set()).add(data)
-    differ = [
-        path
-        for path in there
-        if (base := path.rpartition("/")[2]) in allowed
-        and (folder / path).read_bytes() not in allowed[base]
-    ]
-    seen = {path.rpartition("/")[2] for path in there}
-    missing = {f"{name}.bin"} if is_blob else {f"{name}.c", f"{name}.h"}
-    missing -= seen
-    return tuple(sorted([*differ, *missing]))
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a plain file that is not too long; else what is wrong with it."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return _NO_FILE
+    if status.st_size > _LARGEST_FILE:
+        return _TOO_LONG
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _generated(
+    folder: Path, found: Mapping[str, Any], model: IntegerModel, open_ends: list[str]
+) -> dict[str, str]:
+    """Return the digests of the project that the model generates with the options of a manifest."""
+    tool = f"tinykernel {tinykernel.__version__}"
+    if found.get("tool") != tool:
+        raise TinykernelError(f"another version made this project, this is {tool}: use that one")
+    given = found.get("options")
+    words = {"name": found.get("name"), **given} if isinstance(given, dict) else {}
+    if set(words) - {"name", *OPTIONS} or not all(isinstance(w, str) for w in words.values()):
+        words = {}
+    if not words:
+        raise TinykernelError("the manifest does not name the options of an export")
+    target, as_data = words.pop("target", None), found.get("as_data") is True
+    said = " ".join(
+        f"--{key} {value}" for key, value in {"target": target, **words}.items() if value
+    )
+    open_ends.append(f"the options of the export, which are the manifest's: {said}")
+    open_ends.append("what the manifest says of the training")
+    files = exported_files(model, target, **words, as_data=as_data)
+    rows = _rows(folder, files, model)
+    if rows is not None:
+        open_ends.append("which rows the self-test has; their scores are those of MODEL")
+        files = exported_files(model, target, **words, as_data=as_data, vectors=rows)
+    del files[MANIFEST]
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def _rows(folder: Path, files: Mapping[str, bytes], model: IntegerModel) -> NDArray[Any] | None:
+    """Return the inputs of a self-test whose rows the user chose; None where there are no such."""
+    for name, data in files.items():
+        path = folder / name
+        if not name.endswith("_vectors.h") or not os.path.lexists(path):
+            continue
+        if _digest(path) in (_NO_FILE, _TOO_LONG, hashlib.sha256(data).hexdigest()):
+            continue
+        table = _VECTORS.search(path.read_text("ascii", "replace"))
+        numbers = _NUMBER.findall(table[1]) if table else []
+        try:
+            values = np.array([-(2**31) if n[0] == "(" else float(n) for n in numbers])
+            return model.as_raw(values.astype(model.raw_dtype).reshape(-1, model.n_inputs))
+        except (ValueError, TinykernelError):
+            continue
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save
@@ -62,6 +64,8 @@ def render_ci(
     dict of str to bytes
     """
     check_choice("ci", service, tuple(CI_SERVICES))
+    if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
+        raise TinykernelError(f"budget: {budget!r} is none that a workflow can check")
     row = find_target(target or _DEFAULT_TARGET)
     on_chip = row.family != "host"
     # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 import tinykernel
 from tinykernel import resources
-from tinykernel.codegen.audit import provenance
 from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
@@ -34,6 +33,24 @@ from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.text import in_code_span
 
+#: Options of an export that its manifest names, so that an audit can repeat it.
+OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
+#: What the manifest repeats of a model file.
+_TRAINING = (
+    "data",
+    "label",
+    "groups",
+    "split",
+    "test_size",
+    "seed",
+    "task",
+    "method",
+    "target",
+    "budget",
+    "limits",
+    "accuracy",
+    "sizes",
+)
 _VECTORS = 8
 _Chosen: TypeAlias = tuple[Target, Board, str]
 
@@ -338,6 +355,94 @@ def render_project(
     return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
+def _provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -> dict[str, Any]:
+    """Return what a manifest says besides tool, model and files; JSON types.
+
+    `sizes` names the compiler that measured them: that of the table which comes with the package.
+    """
+    training = {key: about[key] for key in _TRAINING if key in about}
+    rows = about.get("training_rows")
+    if isinstance(rows, dict):
+        # The digests of single rows stay in the model file.
+        kept = {key: rows[key] for key in ("rows", "sha256") if key in rows}
+        training["training_rows"] = kept
+    said = {"name": name, "contract": FORMAT, "training": training}
+    return said | {"as_data": True} if as_data else said
+
+
+def exported_files(
+    model: object,
+    target: str | Target | None,
+    *,
+    name: str = "model",
+    board: str | None = None,
+    framework: str | None = None,
+    platform: str | None = None,
+    format: str = "platformio",
+    vectors: ArrayLike | None = None,
+    ci: str | None = None,
+    budget: str | int | None = None,
+    about: Mapping[str, Any] | None = None,
+    as_data: bool = False,
+) -> dict[str, bytes]:
+    """Render all that an export writes: the project, its workflow and its manifest.
+
+    Parameters
+    ----------
+    model, target, name, board, framework, platform, format, vectors, ci, budget, about, as_data
+        As for `export`.
+
+    Returns
+    -------
+    dict of str to bytes
+        Content by relative POSIX path; the same bytes for the same arguments.
+
+    Raises
+    ------
+    TinykernelError
+        If a name is unknown or does not fit.
+    """
+    integer_model = as_integer_model(model)
+    row = None if target is None else find_target(target).name
+    asked = {"board": board, "framework": framework, "platform": platform}
+    files = render_project(
+        integer_model,
+        target,
+        name=name,
+        format=format,
+        vectors=vectors,
+        as_data=as_data,
+        **asked,
+    )
+    if ci is not None and _is_data(format):
+        raise TinykernelError(f"project format {format!r} has nothing to build: leave --ci out")
+    if ci is not None:
+        rows = generated_inputs(integer_model) if vectors is None else vectors
+        files |= render_ci(
+            ci,
+            integer_model,
+            files,
+            rows,
+            name=name,
+            target=row,
+            budget=budget,
+            options={"format": format, **asked},
+            as_data=as_data,
+        )
+    elif budget is not None:
+        raise TinykernelError("budget: only a workflow checks it; give ci, too")
+    options = {"target": row, "format": format, **asked, "ci": ci, "budget": budget}
+    files[MANIFEST] = manifest(
+        files,
+        tool=f"tinykernel {tinykernel.__version__}",
+        model=integer_model.fingerprint(),
+        target=row,
+        options={key: str(options[key]) for key in OPTIONS if options[key] is not None},
+        **_provenance(name, about or {}, as_data=as_data),
+    )
+    return files
+
+
 def export(
     model: object,
     target: str | Target | None,
@@ -392,9 +497,8 @@ def export(
         If a name is unknown or does not fit, the folder exists and is not empty, or it cannot be
         written. Nothing is left half-written.
     """
-    integer_model = as_integer_model(model)
-    files = render_project(
-        integer_model,
+    files = exported_files(
+        model,
         target,
         name="model" if name is None else name,
         board=board,
@@ -402,32 +506,10 @@ def export(
         platform=platform,
         format=format,
         vectors=vectors,
+        ci=ci,
+        budget=budget,
+        about=about,
         as_data=as_data,
-    )
-    if ci is not None and _is_data(format):
-        raise TinykernelError(f"project format {format!r} has nothing to build: leave --ci out")
-    if ci is not None:
-        rows = generated_inputs(integer_model) if vectors is None else vectors
-        options = {"format": format, "board": board, "framework": framework, "platform": platform}
-        files |= render_ci(
-            ci,
-            integer_model,
-            files,
-            rows,
-            name="model" if name is None else name,
-            target=None if target is None else find_target(target).name,
-            budget=budget,
-            options=options,
-            as_data=as_data,
-        )
-    elif budget is not None:
-        raise TinykernelError("budget: only a workflow checks it; give ci, too")
-    files[MANIFEST] = manifest(
-        files,
-        tool=f"tinykernel {tinykernel.__version__}",
-        model=integer_model.fingerprint(),
-        target=None if target is None else find_target(target).name,
-        **provenance("model" if name is None else name, about or {}, as_data=as_data),
     )
     replace_folder_atomically(folder, files, force=force)
     return [Path(folder, *path.split("/")) for path in files]
