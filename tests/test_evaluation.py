@@ -12,6 +12,7 @@ from sklearn import metrics
 from tinykernel.data.seen import KEPT, record_of, seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval, baselines, cautions, compare
+from tinykernel.evaluation.clips import evaluate_clips
 
 RNG = np.random.default_rng(0)
 
@@ -168,3 +169,22 @@ def test_rows_seen_before(n):
     assert seen_before(X.astype(np.float64), record) == pytest.approx(0.5, abs=0.06 * (n > 50))
     assert seen_before(X[n // 2 :], record) == 0
     assert seen_before(X, {"digests": 3}) is None
+
+
+class _Scoring:
+    """Stands for a model of classes 0 and 1 whose scores are its inputs."""
+
+    classes = (0, 1)
+
+    def scores(self, X):
+        return X
+
+
+def test_one_answer_a_clip_is_the_sum_of_its_windows():
+    """A sure window outvotes two unsure ones, and clips are counted once."""
+    X = np.array([[9, 0], [0, 1], [0, 1], [0, 5], [3, 0], [2, 0]], dtype=np.int32)
+    clip = np.array([4, 4, 4, 7, 7, 9])
+    found = evaluate_clips(_Scoring(), X, [0, 0, 0, 1, 1, 1], clip)
+    assert (found.rows, found.accuracy) == (3, 2 / 3)
+    assert evaluate_clips(_Scoring(), X[:2], [0, 0], np.array([0, 1])) is None
+    assert evaluate_clips(_Scoring(), X[:2], [0, 1], np.array([0, 0])) is None

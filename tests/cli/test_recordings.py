@@ -302,7 +302,7 @@ def _bad(folder, kind):
         write(first, rows, "ax,ay,motion")
     elif kind == "sound":
         first.unlink()
-        for label, width, rate in (("on", 3, 8000), ("off", 3, 8000)):
+        for label, width, rate in (("on", 2, 8000), ("off", 2, 8000)):
             (folder / label).mkdir()
             with wave.open(str(folder / label / "s.wav"), "wb") as sound:
                 sound.setnchannels(1)
@@ -322,7 +322,8 @@ def _bad(folder, kind):
         ("channels", (), "b.csv"),
         ("one label", (), "one class only"),
         ("nan", (), "--missing drop"),
-        ("sound", ("--label", None), "24"),
+        ("sound", ("--label", None, "--name", "{a}_{b}"), "no field is the label"),
+        ("sound", ("--label", None, "--short", "cut"), "short"),
     ],
 )
 def test_bad_recordings(tmp_path, kind, options, expected):

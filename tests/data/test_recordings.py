@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.io import wavfile
 
 from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.recordings import Windows, windows
@@ -177,7 +178,7 @@ def test_tables_of_all_kinds_are_equal(tmp_path, require_tool):
 
 
 def test_sounds_take_their_label_from_the_folder(tmp_path):
-    """A .wav is int16, its rate comes from the file, its group is the file itself."""
+    """The rate of a .wav comes from the file, its group is the file itself."""
     for i, name in enumerate(["no/1.wav", "no/2.wav", "yes/1.wav", "yes/2.wav"]):
         sound(tmp_path / name, 80 + i)
     found = windows(tmp_path, "5ms", "5ms")
@@ -260,16 +261,87 @@ def test_bad_recordings(tmp_path):
 
 
 def test_bad_sounds(tmp_path):
-    """24 bits, two rates, and a file that was cut short are told from each other."""
-    message = refused(sound(tmp_path / "w" / "a.wav", width=3), 10)
-    assert "has 24 bits a sample; convert it to 16 bit" in message
+    """Two rates, a file that was cut short, and samples that are no numbers are told apart."""
     sound(tmp_path / "w" / "a.wav")
     b = sound(tmp_path / "w" / "b.wav", rate=16000)
     assert "b.wav: has 16000 Hz, " in refused(tmp_path / "w", 10)
     whole = b.read_bytes()
     for size in (0, 10, 40, len(whole) - 3):
         b.write_bytes(whole[:size])
-        assert "b.wav: is " in refused(b, 10)
+        assert "b.wav: is no .wav of PCM or floats" in refused(b, 10)
+    wavfile.write(b, 8000, np.array([0, np.nan], np.float32))
+    assert "b.wav: holds NaN or infinite samples" in refused(b, 1)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, 24, np.int32, np.float32, np.float64])
+def test_sounds_of_every_width_are_the_same_to_16_bits(tmp_path, kind):
+    """Whatever program wrote the file, the model gets the samples that the chip will give it."""
+    wanted = (np.arange(-128, 128) * 256).astype(np.int16)
+    path = tmp_path / "w" / "a.wav"
+    path.parent.mkdir()
+    if kind == 24:
+        with wave.open(str(path), "wb") as file:
+            file.setparams((1, 3, 8000, 0, "NONE", "none"))
+            wide = (wanted.astype("<i4") << 8).view(np.uint8).reshape(-1, 4)
+            file.writeframes(wide[:, :3].tobytes())
+    else:
+        scaled = {
+            "u": (wanted >> 8) + 128,
+            "i": wanted.astype(np.int64) << (8 * np.dtype(kind).itemsize - 16),
+            "f": wanted / 32768,
+        }
+        wavfile.write(path, 8000, scaled[np.dtype(kind).kind].astype(kind))
+    found = windows(path, 256, inputs=["channel 1"], labels_needed=False)
+    assert found.X.dtype == np.int16
+    np.testing.assert_array_equal(found.X.ravel(), wanted)
+
+
+def test_names_of_files_tell_label_and_group(tmp_path):
+    """Label and person stand in names or folders; another name, or none, is one clear line."""
+    for name in ("7_anna_1", "8_anna_1", "7_ben_1", "8_ben_2"):
+        sound(tmp_path / "flat" / f"{name}.wav", 40)
+        label, person, n = name.split("_")
+        sound(tmp_path / "deep" / person / label / f"{n}.wav", 40)
+    flat = windows(tmp_path / "flat", 40, name="{label}_{person}_{n}")
+    deep = windows(tmp_path / "deep", 40, name="{person}/{label}/*")
+    assert list(zip(flat.y, flat.groups, strict=True)) == [
+        (7, "anna"),
+        (7, "ben"),
+        (8, "anna"),
+        (8, "ben"),
+    ]  # numbers, as in a table
+    assert sorted(zip(deep.y, deep.groups, strict=True)) == sorted(
+        zip(flat.y, flat.groups, strict=True)
+    )
+    named = windows(tmp_path / "flat", 40, name="{a}_{b}_*", label="b", groups="a")
+    assert set(named.y) == {"anna", "ben"}
+    assert set(named.groups) == {"7", "8"}
+    sound(tmp_path / "flat" / "noise.wav", 40)
+    pattern = "{label}_{person}_{n}"
+    assert "noise.wav: its name is not of the form" in refused(tmp_path / "flat", 40, name=pattern)
+    assert "no field is the label" in refused(tmp_path / "flat", 40, name="{a}_{b}")
+    assert "a field stands there twice" in refused(tmp_path / "flat", 40, name="{y}/{y}")
+    alone = windows(tmp_path / "flat" / "noise.wav", 40, name=pattern, labels_needed=False)
+    assert alone.y is None
+
+
+def test_clips_shorter_than_a_window_are_padded(tmp_path):
+    """Sounds get zeros after their end, and are counted; others need an option."""
+    for i, length in enumerate((40, 25, 90)):
+        sound(tmp_path / "yn"[i % 2] / f"{i}.wav", length)
+    found = windows(tmp_path, 40, 40)
+    assert (len(found.X), found.padded) == (4, 1)
+    assert "; padded to a window: 1 recording" in str(found)
+    short = found.X[found.recording == found.recordings.index("n/1.wav")].ravel()
+    assert short[:25].any()
+    assert not short[25:].any()
+    assert "1 stretch too short" in str(
+        windows(tmp_path, 40, 40, short="drop", labels_needed=False)
+    )
+    table = log(tmp_path / "t" / "a.csv")
+    assert "longer than the recording" in refused(table, 101)
+    assert windows(table, 101, short="pad", mixed="majority", labels_needed=False).padded == 1
+    assert "every recording is shorter" in refused(table, 101, short="drop")
 
 
 def test_missing_values_are_never_silent(tmp_path):

@@ -54,6 +54,7 @@ def evaluate_command(
     kept aside; otherwise all its rows. Label and groups are those of the training unless given.
     """
     from tinykernel.evaluation import evaluate
+    from tinykernel.evaluation.clips import evaluate_clips
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
@@ -81,6 +82,9 @@ def evaluate_command(
         train=trained,
         class_weight=judged.class_weight,
     )
+    clips = None
+    if rows.clip is not None:
+        clips = evaluate_clips(integer, rows.X, judged.y, rows.clip, rows.group)
     seen, calibrated = memory.share_seen(rows.X), memory.share_calibrated(rows.X)
     if as_json:
         part = {
@@ -89,11 +93,15 @@ def evaluate_command(
             "notes": list(rows.notes),
             "seen_in_training": seen,
             "seen_in_calibration": calibrated,
+            "clips": None if clips is None else clips.to_dict(),
         }
         print_json(part | found.to_dict())
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}")])
         print_all(found)
+        if clips is not None:
+            right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
+            typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
         print_notes(rows)
         if seen:
             typer.echo(f"{seen_in_words(seen)}: the accuracy on new ones may be lower")

@@ -52,6 +52,7 @@ from tinykernel.cli.common.remembered import about_training
 from tinykernel.cli.common.trained import accuracies_of, judged, print_training, summary
 from tinykernel.cli.common.training_data import (
     dataset_for,
+    groups_hint,
     selection_of,
     shape_hint,
     type_hint,
@@ -88,6 +89,8 @@ _OTHERS = (
     "rate",
     "time",
     "mixed",
+    "name",
+    "short",
     "missing",
     "input_type",
     "reject_error",
@@ -370,6 +373,25 @@ def train_command(
             metavar="drop|majority",
         ),
     ] = None,
+    name: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--name",
+            "where label and group stand in the names of files and folders, e.g. "
+            "'{label}_{person}_{n}' or '{person}/{label}/*'",
+            metavar="PATTERN",
+        ),
+    ] = None,
+    short: Annotated[
+        str | None,
+        _option(
+            _RECORDINGS,
+            "--short",
+            "recordings shorter than a window: pad with zeros (the default for sounds) or drop",
+            metavar="pad|drop",
+        ),
+    ] = None,
     like: Annotated[
         Path | None,
         _option(
@@ -446,7 +468,7 @@ def train_command(
     hint = "" if other is not None else shape_hint(dataset, ctx.params)
     asked = on_chip and other is None and not quiet
     narrower = type_hint(dataset, ctx.params, parameters) if asked else ""
-    for each in (hint, narrower):
+    for each in (hint, narrower, groups_hint(cut)):
         if each and not quiet:
             typer.echo(f"hint: {each}", err=True)  # before the long training
     extra = None

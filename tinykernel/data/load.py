@@ -99,6 +99,8 @@ class Rows:
         What became of missing values, and what was left out; one line each.
     streams : tuple of ndarray, each of shape (n_samples, n_channels)
         Of recordings: the samples that the rows were cut from.
+    clip : ndarray of int64, shape (n_rows,), or None
+        Of recordings: the number of the one that a row was cut from.
     """
 
     X: NDArray[Any]
@@ -108,6 +110,7 @@ class Rows:
     group: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     streams: tuple[NDArray[Any], ...] = ()
+    clip: NDArray[np.int64] | None = None
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,17 +66,7 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     """Cut all windows of recordings; `how` are further parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
     _check_one(cut.source, cut.y)
-    about: dict[str, Any] = {}
-    if cut.hop is not None:
-        cutting = Cutting(
-            cut.X.shape[1],
-            cut.hop,
-            cut.channels,
-            cut.rate,
-            **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
-        )
-        about = {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
-    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, about)
+    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, Cutting.of(cut, how))
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:

@@ -44,6 +44,9 @@ class Cutting:
         Columns or arrays that were named.
     mixed : {"drop", "majority"}
     missing : {"error", "drop"}
+    name : str or None
+        Where label and group stand in the names of files.
+    short : {"pad", "drop"} or None
     """
 
     window: int
@@ -55,6 +58,19 @@ class Cutting:
     time: str | None = None
     mixed: str = "drop"
     missing: str = "error"
+    name: str | None = None
+    short: str | None = None
+
+    @classmethod
+    def of(cls, cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a model file is to remember of windows, as JSON types; `how` is a Reading."""
+        if cut.hop is None:
+            return {}
+        kept = ("label", "groups", "time", "mixed", "missing", "name", "short")
+        said = {name: how[name] for name in kept if how.get(name) is not None}
+        cutting = asdict(cls(cut.X.shape[1], cut.hop, cut.channels, cut.rate, **said))
+        # Tuples are lists in JSON.
+        return {"recordings": cutting | {"channels": list(cut.channels)}}
 
 
 def is_recording(path: str | Path) -> bool:
@@ -90,17 +106,7 @@ def load_recordings(
     """
     cut = windows(path, **how)
     dataset = replace(as_dataset(cut, test_size, seed), shape=cut.X.shape[1:])
-    if cut.hop is None:
-        return dataset, cut, {}
-    cutting = Cutting(
-        cut.X.shape[1],
-        cut.hop,
-        cut.channels,
-        cut.rate,
-        **{name: how[name] for name in ("label", "groups", "time", "mixed", "missing")},
-    )
-    # Tuples are lists in JSON.
-    return dataset, cut, {"recordings": asdict(cutting) | {"channels": list(cut.channels)}}
+    return dataset, cut, Cutting.of(cut, how)
 
 
 def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
@@ -170,6 +176,8 @@ def cut_for(
         time=cutting.time,
         mixed=mixed or cutting.mixed,
         missing=missing or cutting.missing,
+        name=cutting.name,
+        short=cutting.short,
         labels_needed=False,
     )
     assert model.local is not None
@@ -212,8 +220,9 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     # Of a recording without a window that counts, its labels are mixed, all samples stay.
     aside = set() if cut.groups is None or test.all() else set(cut.groups[~test])
     streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in aside)
-    notes = (f"left out: {cut.left_out}",) if cut.left_out else ()
-    return Rows(cut.X[test], y, cut.source, where, group, notes, streams)
+    return Rows(
+        cut.X[test], y, cut.source, where, group, cut.notes, streams, clip=cut.recording[test]
+    )
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:

@@ -39,6 +39,8 @@ _TAKEN = frozenset(
         "rate",
         "time",
         "mixed",
+        "name",
+        "short",
         "missing",
         "window_shape",
         "n_kernels",
@@ -157,12 +159,13 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     if options["window"] is None and not is_recording(data):
         if options["missing"] is not None:
             raise typer.BadParameter("not for rows of one class", param_hint="--missing")
-        for name in ("rate", "time", "mixed", "hop"):
+        for name in ("rate", "time", "mixed", "hop", "name", "short"):
             if options[name] is not None:
                 raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
         return normal_rows(data, selection=selection_of(options), **names)
     check_missing(options["missing"], ("drop", "error"), "windows of recordings")
-    how = {name: options[name] for name in ("inputs", "window", "hop", "rate", "time")}
+    named = ("inputs", "window", "hop", "rate", "time", "name", "short")
+    how = {name: options[name] for name in named}
     how |= {
         "drop": options["drop"] or (),
         "mixed": options["mixed"] or "drop",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 
+_MANY_CLIPS = 20
 _COLUMNS = ("label", "groups", "inputs", "drop")
 
 
@@ -41,7 +42,8 @@ def dataset_for(
                 param_hint="--task",
             )
         check_missing(options["missing"], ("drop", "error"), "windows of recordings")
-        how = {name: options[name] for name in (*_COLUMNS, "window", "hop", "rate", "time")}
+        names = (*_COLUMNS, "window", "hop", "rate", "time", "name", "short")
+        how = {name: options[name] for name in names}
         how |= {
             "drop": options["drop"] or (),
             "mixed": options["mixed"] or "drop",
@@ -50,7 +52,7 @@ def dataset_for(
         dataset, cut, kept = load_recordings(data, **how, **split)
         parameters["hop"] = cut.hop
         return dataset, cut, kept
-    for name in ("rate", "time", "mixed"):
+    for name in ("rate", "time", "mixed", "name", "short"):
         if options[name] is not None:
             raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
     if options["hop"] is not None:
@@ -99,6 +101,20 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     if square and _one_unit(dataset.X_train):
         return f"rows look like images; --image-shape {side}x{side} would make use of it"
     return ""
+
+
+def groups_hint(cut: Windows | None) -> str:
+    """Say that files may belong together, where many clips are groups of their own."""
+    if cut is None or cut.hop is None or cut.groups is None:
+        return ""
+    n = len(cut.recordings)
+    if n < _MANY_CLIPS or len(cut.X) > 2 * n or set(cut.groups) != set(cut.recordings):
+        return ""
+    return (
+        f"each of the {n} files is taken for a group of its own; if several are of one person or "
+        "machine, name it, as in --name '{label}_{person}_*', or the accuracy is that of persons "
+        "who were heard before"
+    )
 
 
 def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ starts at sample w * hop of it, which is when the firmware decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -82,6 +82,8 @@ class Windows:
     stretches : tuple of Stretch
         All samples that windows could be cut from, whatever their labels: what a stream sees.
         Empty for ready windows.
+    padded : int
+        Recordings that were shorter than a window, and got zeros after their end.
     """
 
     X: NDArray[Any]
@@ -100,6 +102,7 @@ class Windows:
     time: str | None
     source: str
     stretches: tuple[Stretch, ...] = ()
+    padded: int = 0
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
@@ -111,7 +114,14 @@ class Windows:
         if self.rate is not None:
             words += f", {self.rate:g} Hz"
         words += f", from {count(len(self.recordings), 'file')}"
-        return f"{words}; left out: {self.left_out}" if self.left_out else words
+        return "; ".join([words, *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was padded and what was left out, in words; a line each."""
+        padded = f"padded to a window: {count(self.padded, 'recording')}" if self.padded else ""
+        left_out = f"left out: {self.left_out}" if self.left_out else ""
+        return tuple(line for line in (padded, left_out) if line)
 
     @property
     def left_out(self) -> str:
@@ -159,6 +169,52 @@ def window_starts(
     segment = [np.full(len(s), i, np.int64) for i, s in enumerate(starts)]
     empty = np.empty(0, np.int64)
     return np.concatenate([empty, *starts]), np.concatenate([empty, *segment])
+
+
+def long_enough(
+    tracks: Sequence[Track], window: int, short: str | None, source: str
+) -> tuple[list[Track], int]:
+    """Pad or leave out recordings that are shorter than a window; also say how many were padded.
+
+    With `short` None, sounds are padded, and others are an error of those who cut them.
+    """
+    kept, padded = list[Track](), 0
+    for track in tracks:
+        n = window - len(track.X)
+        if n <= 0 or (short is None and not track.table.is_sound):
+            kept.append(track)
+        elif short != "drop":
+            kept.append(_padded(track, n))
+            padded += 1
+    if not kept:
+        raise TinykernelError(
+            f"{source}: every recording is shorter than a window; give --short pad"
+        )
+    return kept, padded
+
+
+def _padded(track: Track, n: int) -> Track:
+    """Put n rows of zeros after the end of a recording; the last label and group go on."""
+
+    def longer(values: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if values is None else np.pad(values, (0, n), mode="edge")
+
+    def zeros(values: NDArray[Any]) -> NDArray[Any]:
+        return np.pad(values, ((0, n), (0, 0)))
+
+    times = track.times
+    if times is not None:
+        step = (times[-1] - times[0]) / max(1, len(times) - 1)
+        times = np.concatenate([times, times[-1] + step * np.arange(1, n + 1)])
+    return replace(
+        track,
+        table=replace(track.table, group=longer(track.table.group)),
+        X=zeros(track.X),
+        holes=None if track.holes is None else zeros(track.holes),
+        y=longer(track.y),
+        unlabelled=longer(track.unlabelled),
+        times=times,
+    )
 
 
 def _segments(track: Track) -> list[tuple[int, int]]:

@@ -47,7 +47,13 @@ class Columns:
     lines: Sequence[int] | None = None
     rate: float | None = None
     keeps_type: bool = False  # arrays and sounds have a type of their own, texts have not
+    is_sound: bool = False
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return len(next(iter(self.columns.values())))
 
     def place(self, row: int, name: str | None = None) -> str:
         """Say where a value is, as a person who opens the file would look for it."""
@@ -377,11 +383,12 @@ def _from_wav(path: Path, label: str | None, groups: str | None) -> Columns:
         if value is not None:
             raise TinykernelError(
                 f"{path}: a .wav has no columns; its label is the name of its folder, its group "
-                f"the file: leave out {option}"
+                f"the file: leave out {option}, or say with --name where they stand in its name"
             )
     X, rate = read_wav(path)
     if not len(X):
         raise TinykernelError(f"{path}: holds no samples")
     names = [f"channel {i + 1}" for i in range(X.shape[1])]
     y = np.full(len(X), path.resolve().parent.name)
-    return Columns(path, dict(zip(names, X.T, strict=True)), y, rate=rate, keeps_type=True)
+    columns = dict(zip(names, X.T, strict=True))
+    return Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)

@@ -6,31 +6,92 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tinykernel.checks import check_choice, check_positive
-from tinykernel.data.recordings.cutting import Windows, cut, ready_windows
+from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
+from tinykernel.data.recordings.names import NamePattern
 from tinykernel.data.recordings.tracks import Track, read_tracks
 from tinykernel.errors import TinykernelError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How recordings are read; the fields are parameters of `windows`, which says what they mean.
+
+    Raises
+    ------
+    TinykernelError
+        If a value is none of those allowed.
+    """
+
+    label: str | None = None
+    groups: str | None = None
+    name: str | None = None
+    inputs: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    rate: float | None = None
+    time: str | None = None
+    mixed: str = "drop"
+    missing: str = "error"
+    short: str | None = None
+    labels_needed: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
+        check_choice("mixed", self.mixed, ("drop", "majority"))
+        check_choice("missing", self.missing, ("error", "drop"))
+        check_choice("short", self.short, (None, "pad", "drop"))
+        if self.rate is not None:
+            object.__setattr__(self, "rate", check_positive("rate", self.rate))
+        for name, value in (("inputs", self.inputs), ("drop", self.drop)):
+            if isinstance(value, str):
+                raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
+
+    def pattern(self) -> NamePattern | None:
+        """Return where label and group stand in the names of files."""
+        return None if self.name is None else NamePattern(self.name, self.label, self.groups)
+
+    def read(self, file: Path) -> Columns | Ready:
+        """Read one file; what its name says takes the place of what stands in it."""
+        pattern = self.pattern()
+        named_label = pattern is not None and pattern.label is not None
+        named_group = pattern is not None and pattern.group is not None
+        found = read_recording(
+            file,
+            label=None if named_label else self.label,
+            groups=None if named_group else self.groups,
+            time=self.time,
+            labels_needed=self.labels_needed and not named_label,
+        )
+        if pattern is None:
+            return found
+        if isinstance(found, Ready):
+            raise TinykernelError(f"{file}: holds windows that are ready; leave out --name")
+        said = pattern.find(file)
+        if said is None and self.labels_needed:
+            raise TinykernelError(
+                f"{file}: its name is not of the form {self.name!r}; move it elsewhere or give "
+                "another --name"
+            )
+        label, group = said or (None, None)
+        if named_label:
+            found.y = None if label is None else np.full(found.n_rows, label)
+        if group is not None:
+            found.group = np.full(found.n_rows, group)
+        return found
 
 
 def windows(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     window: str | int | None = None,
     hop: str | int | None = None,
-    *,
-    label: str | None = None,
-    groups: str | None = None,
-    inputs: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    rate: float | None = None,
-    time: str | None = None,
-    mixed: str = "drop",
-    missing: str = "error",
-    labels_needed: bool = True,
+    **how: Any,
 ) -> Windows:
     r"""Cut recordings into windows.
 
@@ -41,7 +102,8 @@ def windows(
     ``.npz``      ``X`` of shape (samples, channels), ``y`` of shape (samples,), possibly ``time``
                   (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names); or windows
                   that are ready: ``X`` of shape (n, samples, channels), ``y`` and ``group`` (n,)
-    ``.wav``      16 bit PCM; the label is the name of the folder
+    ``.wav``      PCM of 8 to 32 bits or floats, all brought to 16 bits; the label is the name of
+                  the folder
     ============  ==================================================================
 
     Times are the column whose name says so (``time``, ``t``, ``timestamp``, also with a unit:
@@ -63,6 +125,9 @@ def windows(
     groups : str, optional
         The column or array that tells which samples belong together (a person, a machine), in
         place of the file. Windows never span two groups.
+    name : str, optional
+        Where label and group stand in the path of a file, as in ``"{label}_{person}_{n}"`` or
+        ``"{person}/{label}/*"``; see `NamePattern`. `label` and `groups` may name its fields.
     inputs : sequence of str, optional
         The columns to take as channels, in this order; all that are left if not given.
     drop : sequence of str
@@ -77,6 +142,9 @@ def windows(
         of its samples; of equally many, the one that comes last.
     missing : {"error", "drop"}
         What becomes of a window in which a value or a label is missing.
+    short : {"pad", "drop"}, optional
+        What becomes of a recording that is shorter than a window: zeros are put after its end, or
+        it is left out. If not given, sounds are padded and others are an error.
     labels_needed : bool, default=True
         Whether a file without labels, or with one label only, is an error.
 
@@ -108,32 +176,38 @@ def windows(
     array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
     >>> folder.cleanup()
     """
-    check_choice("mixed", mixed, ("drop", "majority"))
-    check_choice("missing", missing, ("error", "drop"))
-    rate = None if rate is None else check_positive("rate", rate)
-    for name, value in (("inputs", inputs), ("drop", drop)):
-        if isinstance(value, str):
-            raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
+    reading = Reading(**how)
     files, names, source = _files(recordings)
-    read = [
-        read_recording(file, label=label, groups=groups, time=time, labels_needed=labels_needed)
-        for file in files
-    ]
+    read = [reading.read(file) for file in files]
     ready = next((item for item in read if isinstance(item, Ready)), None)
     if ready is not None:
         if len(read) > 1:
             raise TinykernelError(
                 f"{ready.file}: holds ready windows; give it alone, or recordings only"
             )
-        if time is not None:
+        if reading.time is not None:
             raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
-        found = ready_windows(ready, window, hop, inputs, drop, rate, missing, source)
+        found = ready_windows(
+            ready,
+            window,
+            hop,
+            reading.inputs,
+            reading.drop,
+            reading.rate,
+            reading.missing,
+            source,
+        )
     else:
         tables = [item for item in read if isinstance(item, Columns)]
-        tracks = read_tracks(tables, names, inputs, drop, rate, time)
+        tracks = read_tracks(
+            tables, names, reading.inputs, reading.drop, reading.rate, reading.time
+        )
         lengths = _lengths(tracks[0], window, hop)
-        found = cut(tracks, *lengths, mixed, missing, source)
-    if labels_needed and found.y is not None and (found.y == found.y[0]).all():
+        kept, padded = long_enough(tracks, lengths[0], reading.short, source)
+        found = cut(kept, *lengths, reading.mixed, reading.missing, source)
+        found = replace(found, padded=padded)
+        found.dropped["short"] += len(tracks) - len(kept)
+    if reading.labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(found.y)} windows have the label {found.y[0]}; "
             "training needs two"

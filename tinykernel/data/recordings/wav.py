@@ -1,8 +1,9 @@
-"""Read sound files: 16 bit PCM in a .wav."""
+"""Read sound files: a .wav of any width, brought to 16 bits."""
 
 from __future__ import annotations
 
-import wave
+import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,54 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
+_FULL = 1 << 15
+#: What scipy raises where the bytes of a file contradict each other.
+_DAMAGED = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NameError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
-def read_wav(path: Path) -> tuple[NDArray[Any], float]:
-    """Return the samples of a .wav, int16 of shape (samples, channels), and its rate in Hz."""
+
+def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
+    """Return the samples of a .wav, int16 of shape (samples, channels), and its rate in Hz.
+
+    PCM of 8, 16, 24 or 32 bits and floats of -1 to 1 are all brought to 16 bits, rounded down, so
+    that files of several widths go together and full scale is 32768.
+    """
+    from scipy.io import wavfile
+
     try:
-        with wave.open(str(path), "rb") as sound:
-            bits, rate = 8 * sound.getsampwidth(), sound.getframerate()
-            channels, count = sound.getnchannels(), sound.getnframes()
-            # The header may promise more frames than there are: the file's size is the limit.
-            frames = sound.readframes(min(count, path.stat().st_size))
-    except (wave.Error, EOFError, RuntimeError, ValueError) as error:
-        reason = str(error) or "cut short"
-        raise TinykernelError(f"{path}: is no 16 bit PCM .wav ({reason})") from None
-    if bits != 16:
-        raise TinykernelError(
-            f"{path}: has {bits} bits a sample; convert it to 16 bit PCM "
-            f"(ffmpeg -i {path.name} -c:a pcm_s16le NEW.wav)"
-        )
-    if rate <= 0 or len(frames) != 2 * channels * count:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # chunks of other programs
+            warnings.filterwarnings("error", message=".*premature", category=UserWarning)
+            rate, samples = wavfile.read(path)
+    except (*_DAMAGED, wavfile.WavFileWarning) as error:
+        reason = "cut short" if "premature" in str(error) else str(error) or "damaged"
+        raise TinykernelError(f"{path}: is no .wav of PCM or floats ({reason})") from None
+    if rate <= 0 or samples.ndim > 2:
         raise TinykernelError(f"{path}: is damaged or cut short")
-    return np.frombuffer(frames, dtype="<i2").astype(np.int16).reshape(count, channels), float(rate)
+    return as_int16(path, samples).reshape(len(samples), -1), float(rate)
+
+
+def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
+    """Bring samples of any width to 16 bits.
+
+    >>> as_int16(Path("a.wav"), np.array([0, 128, 255], np.uint8)).tolist()
+    [-32768, 0, 32512]
+    >>> as_int16(Path("a.wav"), np.array([-1, 0.25, 1], np.float32)).tolist()
+    [-32768, 8192, 32767]
+    """
+    if samples.dtype == np.uint8:
+        return ((samples.astype(np.int16) - 128) << 8).astype(np.int16)
+    if samples.dtype.kind == "i":
+        return (samples >> (8 * samples.dtype.itemsize - 16)).astype(np.int16)
+    if not np.isfinite(samples).all():
+        raise TinykernelError(f"{path}: holds NaN or infinite samples")
+    whole = np.floor(samples.astype(np.float64) * _FULL)
+    return np.clip(whole, -_FULL, _FULL - 1).astype(np.int16)

@@ -1,0 +1,84 @@
+"""Labels and groups that stand in the names of files and folders."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinykernel.errors import TinykernelError
+
+_LABELS = ("label", "class", "target", "word", "y")
+_GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+_PARTS = re.compile(r"\{(\w+)\}|\*")
+
+
+@dataclass(frozen=True)
+class NamePattern:
+    """Where label and group stand in the path of a file.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"{label}_{person}_{n}"`` or ``"{person}/{label}/*"``: the last parts of the path,
+        the file without its suffix. ``{field}`` is at least one character and as few as possible,
+        ``*`` anything; neither holds a ``/``.
+    label, group : str, optional
+        Which fields they are. Else the label is the field called label, class, target, word or y,
+        and the group is group, person, speaker, subject, patient, machine or device, if there is
+        one.
+
+    Raises
+    ------
+    TinykernelError
+        If no field is the label or a group, or a field stands there twice.
+
+    Examples
+    --------
+    >>> NamePattern("{label}_{person}_{n}").find(Path("digits/7_anna_12.wav"))
+    ('7', 'anna')
+    >>> NamePattern("{person}/{label}/*").find(Path("all/anna/yes/0001.wav"))
+    ('yes', 'anna')
+    >>> NamePattern("{label}_{person}").find(Path("noise.wav")) is None
+    True
+    """
+
+    text: str
+    label: str | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        """Find out which fields are which."""
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        if len(set(fields)) < len(fields):
+            raise TinykernelError(f"--name {self.text!r}: a field stands there twice")
+        for role, known in (("label", _LABELS), ("group", _GROUPS)):
+            asked = getattr(self, role)
+            if asked is not None and asked not in fields:
+                object.__setattr__(self, role, None)  # it may be a column
+            elif asked is None:
+                found = next((name for name in known if name in fields), None)
+                object.__setattr__(self, role, found)
+        if self.label is None and self.group is None:
+            raise TinykernelError(
+                f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
+                "{group}, or name them with --label and --groups"
+            )
+
+    def find(self, path: Path) -> tuple[str | None, str | None] | None:
+        """Return label and group of a file, or None where its path is of another form."""
+        parts = path.resolve().with_suffix("").parts[-1 - self.text.count("/") :]
+        match = re.fullmatch(self._expression(), "/".join(parts))
+        if match is None:
+            return None
+        label, group = (None if name is None else match[name] for name in (self.label, self.group))
+        return label, group
+
+    def _expression(self) -> str:
+        """Return the pattern as a regular expression."""
+        out, end = "", 0
+        for part in _PARTS.finditer(self.text):
+            out += re.escape(self.text[end : part.start()])
+            out += f"(?P<{part[1]}>[^/]+?)" if part[1] else "[^/]*"
+            end = part.end()
+        return out + re.escape(self.text[end:])

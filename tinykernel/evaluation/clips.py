@@ -1,0 +1,48 @@
+"""One answer for a whole clip, from the scores of its windows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.evaluation.labels import Evaluation, compare
+from tinykernel.model import IntegerModel
+
+
+def evaluate_clips(
+    model: IntegerModel,
+    X: ArrayLike,
+    y: ArrayLike,
+    clip: NDArray[np.int64],
+    groups: ArrayLike | None = None,
+) -> Evaluation | None:
+    """Judge the answers for whole clips: the class with the largest sum of the windows' scores.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        A classifier.
+    X : array-like, shape (n, ...)
+        Windows.
+    y : array-like, shape (n,)
+        Their labels.
+    clip : ndarray of int64, shape (n,)
+        Which clip a window is of.
+    groups : array-like, shape (n,), optional
+        What belongs together, for the interval; that of its first window is that of a clip.
+
+    Returns
+    -------
+    Evaluation or None
+        None where no clip has several windows, or a clip has several labels.
+    """
+    true = np.asarray(y)
+    _, first, where = np.unique(clip, return_index=True, return_inverse=True)
+    if len(first) == len(clip) or (true != true[first][where]).any():
+        return None
+    scores = model.scores(X)
+    total = np.zeros((len(first), scores.shape[1]), np.int64)
+    np.add.at(total, where, scores.astype(np.int64))
+    answers = np.array(model.classes)[total.argmax(axis=1)]
+    group = None if groups is None else np.asarray(groups)[first]
+    return compare(true[first], answers, model.classes, group)
