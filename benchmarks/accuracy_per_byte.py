@@ -156,8 +156,8 @@ def interval(name: str, parts: list[Data], right: np.ndarray) -> tuple[float | N
     if name in BALANCED:
         return None, None
     groups = [part.groups_test for part in parts if part.groups_test is not None]
-    low, high = accuracy_interval(right, np.concatenate(groups) if groups else None)
-    return 100 * low, 100 * high
+    found = accuracy_interval(right, np.concatenate(groups) if groups else None)
+    return (None, None) if found is None else (100 * found[0], 100 * found[1])
 
 
 def in_words(model: IntegerModel) -> str:

@@ -119,7 +119,10 @@ def har_raw(folder: Path) -> Case:
 
 
 def _interval(wrong: NDArray[np.bool_], groups: NDArray[Any] | None) -> str:
-    low, high = accuracy_interval(wrong, groups)
+    interval = accuracy_interval(wrong, groups)
+    if interval is None:
+        return "too few groups"
+    low, high = interval
     return f"{100 * low:.2f} to {100 * high:.2f} %"
 
 

@@ -161,13 +161,18 @@ def test_groups_widen_the_interval(work):
     folder = work / "grouped"
     folder.mkdir(exist_ok=True)
     rows = arrays(work / "data.npz")
-    groups = {"group_test": np.arange(30) // 10}
+    groups = {"group_test": np.arange(30) // 3}
     np.savez(folder / "g.npz", **{**rows, **groups})
     widths = []
     for file in (work / "data.npz", folder / "g.npz"):
         found = json.loads(run("evaluate", work / "gesture.tkm", file, "--json").stdout)
         widths.append(np.ptp(found["interval"]))
     assert widths[1] > widths[0]
+    np.savez(folder / "few.npz", **{**rows, "group_test": np.zeros(30)})
+    said = run("evaluate", work / "gesture.tkm", folder / "few.npz", "--train", work / "data.npz")
+    assert "too few groups for an interval (30 rows of 1 group)" in said.stdout
+    assert "whether the model does better on others cannot be concluded" in said.stdout
+    assert "not clearly worse" not in said.stdout
 
 
 def test_a_model_remembers_its_training(tmp_path):

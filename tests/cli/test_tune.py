@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from tests.cli.tools import failed, process, run, table_with_groups
@@ -171,6 +172,17 @@ def test_groups_of_a_table(tmp_path):
     assert load(tmp_path / "m.tkm").n_features == 4
     trial = json.loads((tmp_path / "j" / "trial-3072-0.json").read_text().splitlines()[0])
     assert sum(rows for rows, _ in trial["groups"]) == sum(map(sum, trial["confusion"]))
+
+
+def test_labels_at_random_are_not_found_on_the_test_rows(tmp_path):
+    """Nothing of the test rows leaks into the search: a coin's labels are found by chance."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1500, 4)).astype(np.float32), rng.integers(0, 2, 1500)
+    np.savez(tmp_path / "coin.npz", X=X, y=y)
+    found = run("tune", tmp_path / "coin.npz", *OPTIONS, "-o", tmp_path / "m.tkm", "--json", "-q")
+    test = json.loads(found.stdout)["test"]
+    assert test["rows"] == 300
+    assert abs(test["accuracy"] - 0.5) < 3 * 0.5 / 300**0.5
 
 
 def test_a_short_time_says_so(work, tmp_path):

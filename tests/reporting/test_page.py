@@ -105,7 +105,7 @@ def test_figures(page: ReportPage) -> None:
     low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
     said = [
         f"{100 * judged.accuracy:.2f} %",
-        f"{100 * judged.interval[0]:.2f} %",
+        f"{100 * judged.interval[0]:.2f} to",
         "60 rows",
         "10 groups",
         f"It fits the STM32L053R8 (target cortex-m0plus): {memory.flash / 1024:.1f}",

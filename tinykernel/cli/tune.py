@@ -313,8 +313,10 @@ def _print(
         typer.echo(f"flash and RAM: {how}")
     typer.echo(found.recommendation)
     if judged is not None:
-        low, high = (f"{100 * bound:.1f}" for bound in judged.interval)
+        from tinykernel.evaluation import interval_in_words
+
+        interval = interval_in_words(judged.interval, judged.n_groups)
         text = f"On the test rows the model of {size(chosen.budget)} has "
-        typer.echo(f"{text}{percent(judged.accuracy)}, with 95 % confidence {low} to {high} %.")
+        typer.echo(f"{text}{percent(judged.accuracy)}, {interval}.")
     if output is not None:
         typer.echo(f"{output} holds the model of {size(chosen.budget)}")

@@ -7,6 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+#: Fewer groups than these say nothing in figures of new ones.
+FEWEST_GROUPS = 8
+#: As so many independent rows a group counts at most.
+ROWS_A_GROUP = 2.0
+
 
 def upper_bound(wrong: float, rows: float, risk: float) -> float:
     """Return the one-sided bound of Clopper and Pearson (1934): the share is above it with `risk`.
@@ -51,22 +56,88 @@ def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0
     return high
 
 
-def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
-    """Return how many independent rows tell as much as the rows of these groups.
+def kish(groups: ArrayLike) -> float:
+    """Return how many groups of one size tell as much as these: (sum n)^2 / sum n^2 (Kish 1965).
 
-    After Korn and Graubard (1998), by the variance between groups and Student's t for their number.
-    Where all outcomes are equal, the groups do not tell how alike their rows are: each then counts
-    as one row.
+    Examples
+    --------
+    >>> kish([0, 0, 1, 1]), kish([0, 0, 0, 1])
+    (2.0, 1.6)
+    """
+    counts = np.unique(np.asarray(groups), return_counts=True)[1].astype(np.float64)
+    return float(counts.sum() ** 2 / (counts @ counts))
+
+
+def too_few_groups(groups: ArrayLike | None) -> bool:
+    """Say whether the groups are too few to say anything in figures of new ones."""
+    return groups is not None and len(np.unique(np.asarray(groups))) < FEWEST_GROUPS
+
+
+def most_effective(groups: ArrayLike) -> float:
+    """Return as how many independent rows these groups count at most: two each.
+
+    Groups that were not seen may be bad: of K groups none is, with a probability of 5 %, where a
+    share of 3 / K is bad. That 2 K right rows leave an error of 1.5 / K open allows for it if a
+    bad group is wrong in half of its rows. Unequal groups are counted by `kish`.
+    """
+    return ROWS_A_GROUP * kish(groups)
+
+
+def groups_needed(rows: int) -> int:
+    """Return how many groups count as so many independent rows."""
+    return max(FEWEST_GROUPS, math.ceil(rows / ROWS_A_GROUP))
+
+
+def error_bound(
+    wrong: int, answered: int, risk: float, share: float, groups: ArrayLike | None
+) -> float:
+    """Return the bound of the error among answered rows, of which a share is independent.
+
+    They count as no more than their own groups allow, and promise nothing where these are few.
+    """
+    if not answered or too_few_groups(groups):
+        return 1.0
+    if groups is not None:
+        share = min(share, most_effective(groups) / answered)
+    return upper_bound(share * wrong, share * answered, risk)
+
+
+def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
+    """Return how many independent rows tell as much as the rows of these groups, about.
+
+    After Korn and Graubard (1998), by the variance between groups and Student's t for their number,
+    but no more than `most_effective`. Where all outcomes are equal, the groups do not tell how
+    alike their rows are: each then counts as one row.
     """
     from scipy.stats import t
 
-    n, share = outcome.size, outcome.mean()
-    excess, count = by_group(outcome - share, groups), len(np.unique(np.asarray(groups)))
-    variance = 0.0 if count < 2 else count / (count - 1) * float(excess @ excess) / n**2
-    if variance == 0:
-        return float(count)
-    factor = t.ppf((1 + level) / 2, n - 1) / t.ppf((1 + level) / 2, count - 1)
-    return float(np.clip(share * (1 - share) / variance * factor**2, 1, n))
+    n, number = outcome.size, kish(groups)
+    share, error = outcome.mean(), standard_error(outcome, groups)
+    if number < 1.5 or error == 0:
+        return number
+    factor = t.ppf((1 + level) / 2, n - 1) / t.ppf((1 + level) / 2, number - 1)
+    found = share * (1 - share) / error**2 * factor**2
+    return float(np.clip(found, 1, min(n, most_effective(groups))))
+
+
+def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> float:
+    """Return that of the mean, of rows or by what groups differ; infinite of one row or group."""
+    n = values.size
+    number = float(n) if groups is None else kish(groups)
+    excess = values - values.mean()
+    excess = excess if groups is None else by_group(excess, groups)
+    if number <= 1:
+        return math.inf
+    return math.sqrt(number / (number - 1) * float(excess @ excess)) / n
+
+
+def is_positive(values: NDArray[np.float64], groups: ArrayLike | None, level: float) -> bool:
+    """Say whether a mean is above 0 by Student's t, of rows or of groups; not so of one group."""
+    from scipy.stats import t
+
+    number = float(values.size) if groups is None else kish(groups)
+    error = standard_error(values, groups)
+    return bool(number > 1 and values.mean() > t.ppf(level, number - 1) * error)
 
 
 def by_group(values: NDArray[np.float64], groups: ArrayLike) -> NDArray[np.float64]:

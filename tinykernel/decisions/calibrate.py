@@ -11,8 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.bounds import (
     conformal_levels,
     effective_rows,
+    error_bound,
+    groups_needed,
+    most_effective,
     rows_needed,
-    upper_bound,
+    too_few_groups,
 )
 from tinykernel.decisions.confidence import (
     calibration_error,
@@ -172,9 +175,10 @@ def calibrate(
     Notes
     -----
     Thresholds: Learn then Test (see `tinykernel.decisions.thresholds`) or split conformal
-    prediction. Temperature: Guo et al. 2017. Groups: Korn & Graubard 1998 for errors, which is
-    approximate, by the variance of errors between groups over all rows; Lee, Barber & Willett 2023
-    for coverage and prediction sets.
+    prediction. Temperature: Guo et al. 2017. Groups: Korn & Graubard 1998 for errors, by the
+    variance of errors between groups over all rows, and no more than two rows a group; that is
+    approximate, and of fewer than 8 groups nothing is promised. Lee, Barber & Willett 2023 for
+    coverage and prediction sets.
 
     Examples
     --------
@@ -332,7 +336,7 @@ def _choice(
     groups = None if rows.groups is None else rows.groups[mask]
     levels = conformal_levels(groups, n)
     if wish.max_error is None:
-        found = by_coverage(margin, right, wish.coverage or 0.0, wish.risk, share, levels)
+        found = by_coverage(margin, right, wish.coverage or 0.0, wish.risk, share, levels, groups)
         if found is None:
             assert wish.coverage is not None
             units = "rows" if groups is None else "groups"
@@ -351,42 +355,44 @@ def _choice(
                 threshold=0,
                 answered=n,
                 wrong=int(np.sum(~right)),
-                bound=_bound_of_all(right, share, wish.risk),
+                bound=error_bound(int(np.sum(~right)), n, wish.risk, share, groups),
             )
         )
-    chosen, best = by_error(margin, right, wish.max_error, wish.risk, share)
+    chosen, best = by_error(margin, right, wish.max_error, wish.risk, share, groups)
     if chosen is None:
-        raise TinykernelError(_why_none(rows, wish, best, n, share, where))
+        raise TinykernelError(_why_none(wish, best, n, share, groups, where))
     return chosen
 
 
-def _bound_of_all(right: NDArray[np.bool_], share: float, risk: float) -> float:
-    return upper_bound(share * int(np.sum(~right)), share * len(right), risk)
-
-
-def _why_none(rows: _Rows, wish: _Wish, best: Choice, n: int, share: float, where: str) -> str:
+def _why_none(
+    wish: _Wish, best: Choice, n: int, share: float, groups: NDArray[Any] | None, where: str
+) -> str:
     """Say why an error cannot be promised, and how many rows could."""
     assert wish.max_error is not None
     least = rows_needed(wish.max_error, wish.risk)
     have = f"{n} rows{_answered(where)}"
-    if rows.groups is not None:
+    effective = share * n
+    if groups is not None:
+        effective = min(effective, most_effective(groups))
         have += (
-            f", of {len(np.unique(rows.groups))} groups, tell as much of new groups as "
-            f"{max(1, int(share * n))} independent ones and"
+            f", of {len(np.unique(groups))} groups, tell as much of new groups as "
+            f"{max(1, int(effective))} independent ones and"
         )
     promise = f"an error of at most {_percent(wish.max_error)}"
-    if least is not None and share * n < least + 1:
+    if least is not None and (effective < least + 1 or too_few_groups(groups)):
         rest = f"at least {least + 1} independent ones are needed, all of them right"
-        if rows.groups is not None:
-            rest += "; without groups the promise is for new rows of the same groups"
+        if groups is not None:
+            rest = (
+                f"at least {groups_needed(least + 1)} groups are needed, all of their rows right; "
+                "without groups the promise is for new rows of the same groups"
+            )
         return f"calibrate: {have} are too few to promise {promise}: {rest}"
     observed = best.wrong / max(1, best.answered)
     needed = rows_needed(wish.max_error, wish.risk, error=observed)
-    more = (
-        "no number of rows would do"
-        if needed is None
-        else (f"about {int(np.ceil(needed / share * n / max(1, best.answered)))} rows are needed")
-    )
+    more = "no number of rows would do"
+    if needed is not None:
+        rows = needed * n / effective * n / max(1, best.answered)
+        more = f"about {int(np.ceil(rows))} rows are needed"
     return (
         f"calibrate: {have} cannot promise {promise}: of the {best.answered} surest answers "
         f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; wish for a larger "
@@ -411,7 +417,9 @@ def _statement(rows: _Rows, wish: _Wish, bound: float) -> str:
     every = " of every class" if wish.per_class else ""
     share = wish.max_error if wish.max_error is not None else bound
     text = f"{with_rows}: error among answered{every} at most {_percent(share)} with "
-    text += f"{_percent(1 - wish.risk)} confidence"
+    text += f"{'' if rows.groups is None else 'about '}{_percent(1 - wish.risk)} confidence"
+    if too_few_groups(rows.groups):
+        text = f"{with_rows}: too few groups to promise an error for new ones"
     if wish.coverage is not None:
         text += f", and at least {_percent(wish.coverage)} answered on average"
     return text

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import effective_rows, rows_needed, upper_bound
+from tinykernel.decisions.bounds import (
+    effective_rows,
+    groups_needed,
+    rows_needed,
+    too_few_groups,
+    upper_bound,
+)
 from tinykernel.decisions.prototypes import fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -35,6 +41,8 @@ class Alarms:
         Share of false alarms that was asked for, and what can be promised.
     confidence : float
         Of the promise.
+    approximate : bool
+        Whether it is so about: where groups were counted as rows.
     """
 
     threshold: int
@@ -42,13 +50,14 @@ class Alarms:
     wished: float
     bound: float
     confidence: float
+    approximate: bool = False
 
     @property
     def statement(self) -> str:
         """What is promised, to follow what is said of errors."""
         return (
             f"; at most {100 * self.wished:.4g} % of rows like these are taken for novel, "
-            f"with {100 * self.confidence:.4g} % confidence"
+            f"with {'about ' if self.approximate else ''}{100 * self.confidence:.4g} % confidence"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +204,8 @@ def alarms(
 
     The threshold is one of the values, the k-th from above, so that its bound is exact: a tolerance
     limit after Wilks 1941, whose formula is that of Clopper and Pearson for k - 1 alarms. Of groups
-    rows count as fewer, by how much alarms differ between groups (approximate).
+    rows count as fewer, by how much alarms differ between groups, and as two a group at most
+    (approximate).
 
     Parameters
     ----------
@@ -229,7 +239,7 @@ def alarms(
         if bound > wished:
             break
         count += 1
-    if count < 0:
+    if count < 0 or too_few_groups(groups):
         raise TinykernelError(_too_few(n, share, groups, wished, risk, beside))
     threshold = int(values[count])
     return Alarms(
@@ -238,6 +248,7 @@ def alarms(
         wished,
         upper_bound(share * count, share * n, risk),
         1 - risk,
+        groups is not None,
     )
 
 
@@ -254,8 +265,10 @@ def _too_few(
             f"{max(1, int(share * n))} independent ones and"
         )
         rest = "; without groups the promise is for new rows of the same groups"
-    needed = rows_needed(wished, risk)
+    least = rows_needed(wished, risk)
+    assert least is not None
+    needed = f"{least} independent ones" if groups is None else f"{groups_needed(least)} groups"
     return (
         f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms: "
-        f"at least {needed} independent ones are needed{rest}"
+        f"at least {needed} are needed{rest}"
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.decisions.bounds import rows_needed, upper_bound
+from tinykernel.decisions.bounds import error_bound, rows_needed
 
 _STARTS = 4
 _STEPS = 400
@@ -33,7 +34,12 @@ class Choice:
 
 
 def by_error(
-    margin: NDArray[np.uint32], right: NDArray[np.bool_], most: float, risk: float, share: float
+    margin: NDArray[np.uint32],
+    right: NDArray[np.bool_],
+    most: float,
+    risk: float,
+    share: float,
+    groups: NDArray[Any] | None = None,
 ) -> tuple[Choice | None, Choice]:
     """Return the lowest threshold whose error among answered is at most `most`, but for `risk`.
 
@@ -52,6 +58,8 @@ def by_error(
     most, risk : float
     share : float
         Of the rows that count as independent, above 0, at most 1.
+    groups : ndarray, shape (n,), optional
+        Answered rows count as no more than their groups allow.
 
     Returns
     -------
@@ -62,6 +70,7 @@ def by_error(
     """
     order = np.argsort(-margin.astype(np.int64), kind="stable")
     sorted_margin, wrong = margin[order], np.cumsum((~right[order]).astype(np.intp))
+    sorted_groups = None if groups is None else groups[order]
     n = len(margin)
     starts = _starts(n, most, risk, share)
     places = np.unique(np.concatenate([starts, np.linspace(starts[0], n, _STEPS).astype(int)]))
@@ -72,7 +81,7 @@ def by_error(
         level = carried + (risk / len(starts) if place in starts else 0.0)
         if level == 0:
             continue
-        found = _at(sorted_margin, wrong, place, level, share)
+        found = _at(sorted_margin, wrong, place, level, share, sorted_groups)
         passed = found.bound <= most
         carried = level if passed else 0.0
         if passed:
@@ -103,6 +112,7 @@ def _at(
     place: int,
     level: float,
     share: float,
+    groups: NDArray[Any] | None,
 ) -> Choice:
     """Return the threshold above row `place`, counted from 1; that of the last row answers all."""
     n = len(sorted_margin)
@@ -114,7 +124,8 @@ def _at(
             limit + 1,
         )
     errors = int(wrong[answered - 1]) if answered else 0
-    bound = upper_bound(share * errors, share * answered, level) if answered else 1.0
+    among = None if groups is None else groups[:answered]
+    bound = error_bound(errors, answered, level, share, among)
     return Choice(threshold, answered, errors, bound)
 
 
@@ -125,6 +136,7 @@ def by_coverage(
     risk: float,
     share: float,
     levels: NDArray[np.float64],
+    groups: NDArray[Any] | None = None,
 ) -> Choice | None:
     """Return the threshold above which a new row's margin is with at least this probability.
 
@@ -143,6 +155,7 @@ def by_coverage(
     threshold = int(margin[order[at]])
     is_answered = margin > threshold
     errors, answered = int(np.sum(~right & is_answered)), int(is_answered.sum())
-    bound = upper_bound(share * errors, share * answered, risk) if answered else 1.0
+    among = None if groups is None else groups[is_answered]
+    bound = error_bound(errors, answered, risk, share, among)
     is_answered = margin >= threshold
     return Choice(threshold, int(is_answered.sum()), int(np.sum(~right & is_answered)), bound)

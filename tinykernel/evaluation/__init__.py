@@ -9,7 +9,13 @@ from __future__ import annotations
 from tinykernel.evaluation.beside import baselines
 from tinykernel.evaluation.doubts import cautions
 from tinykernel.evaluation.judging import Judged, evaluate
-from tinykernel.evaluation.labels import Baseline, Evaluation, accuracy_interval, compare
+from tinykernel.evaluation.labels import (
+    Baseline,
+    Evaluation,
+    accuracy_interval,
+    compare,
+    interval_in_words,
+)
 
 __all__ = [
     "Baseline",
@@ -20,4 +26,5 @@ __all__ = [
     "cautions",
     "compare",
     "evaluate",
+    "interval_in_words",
 ]

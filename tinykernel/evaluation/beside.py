@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import by_group
+from tinykernel.decisions.bounds import is_positive
 from tinykernel.evaluation.labels import LEVEL, Baseline, compare
 
 #: A linear model learns from so many rows at most; more hardly change it, and take long.
@@ -126,23 +126,18 @@ def _is_better(
     weight: NDArray[np.float64] | None = None,
 ) -> bool:
     """Say whether `a` is right more often than `b`, by more than chance explains."""
-    from scipy.stats import binomtest, t
+    from scipy.stats import binomtest
 
     gain = a.astype(np.float64) - b
     if weight is not None:
-        gain = gain * weight
-        groups = np.arange(len(gain)) if groups is None else groups
+        return is_positive(gain * weight, groups, LEVEL)
+    if groups is not None:
+        return is_positive(gain, groups, LEVEL)
     if gain.sum() <= 0:
         return False
-    if groups is None:
-        wins = int((gain > 0).sum())
-        chance = binomtest(wins, int((gain != 0).sum()), alternative="greater").pvalue
-        return bool(chance < 1 - LEVEL)
-    excess = by_group(gain - gain.mean(), groups)
-    if len(excess) < 2:
-        return False
-    deviation = np.sqrt(len(excess) / (len(excess) - 1) * float(excess @ excess)) / len(gain)
-    return bool(gain.mean() > t.ppf(LEVEL, len(excess) - 1) * deviation)
+    wins = int((gain > 0).sum())
+    chance = binomtest(wins, int((gain != 0).sum()), alternative="greater").pvalue
+    return bool(chance < 1 - LEVEL)
 
 
 def drawn_rows(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import effective_rows
+from tinykernel.decisions.bounds import effective_rows, too_few_groups
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import TinykernelError
 
@@ -65,8 +65,9 @@ class Evaluation:
         How many rows of each true label (row) got each label (column).
     n_groups : int or None
         How many people, records or batches the rows come from, where that is known.
-    interval : tuple of float
-        In which the accuracy on new rows (or of new groups) lies, with 95 % confidence.
+    interval : tuple of float or None
+        In which the accuracy on new rows (or, about, of new groups) lies, with 95 % confidence;
+        None of fewer than 8 groups.
     baselines : dict of str to Baseline
         "majority" and "linear"; empty where the training rows were not at hand.
     cautions : tuple of str
@@ -84,7 +85,7 @@ class Evaluation:
     classes: tuple[Any, ...]
     confusion: NDArray[np.int64]
     n_groups: int | None
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     baselines: dict[str, Baseline] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     decisions: DecisionFigures | None = None
@@ -131,7 +132,7 @@ class Evaluation:
             "rows": self.rows,
             "groups": self.n_groups,
             "accuracy": self.accuracy,
-            "interval": list(self.interval),
+            "interval": None if self.interval is None else list(self.interval),
             "balanced_accuracy": self.balanced_accuracy,
             "macro_f1": self.macro_f1,
             "classes": list(self.classes),
@@ -206,15 +207,37 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
         )
 
 
+def interval_in_words(
+    interval: tuple[float, float] | None, n_groups: int | None, digits: int | None = 1
+) -> str:
+    """Say in which interval a figure lies, or that nobody knows.
+
+    A share is said in per cent with so many digits, anything else (None) with four.
+
+    Examples
+    --------
+    >>> interval_in_words((0.915, 0.93), None), interval_in_words(None, 3)
+    ('with 95 % confidence 91.5 to 93.0 %', 'too few groups for an interval')
+    """
+    if interval is None:
+        return "too few groups for an interval"
+    low, high = (
+        f"{bound:.4g}" if digits is None else f"{100 * bound:.{digits}f}" for bound in interval
+    )
+    about = "" if n_groups is None else "about "
+    return f"with {about}95 % confidence {low} to {high}{'' if digits is None else ' %'}"
+
+
 def accuracy_interval(
     right: ArrayLike, groups: ArrayLike | None = None, level: float = LEVEL
-) -> tuple[float, float]:
+) -> tuple[float, float] | None:
     """Return the interval of a share: which shares the rows leave open.
 
-    Without groups it is the exact one of Clopper and Pearson (1934). With groups it is that of
-    Korn and Graubard (1998): the exact one of as many independent rows as tell as much as these,
-    by the variance between groups and Student's t for their number. Where all rows are right, or
-    none, the groups do not tell how alike their rows are: each then counts as one row.
+    Without groups it is the exact one of Clopper and Pearson (1934). With groups it is, about, that
+    of Korn and Graubard (1998): the exact one of as many independent rows as tell as much as these,
+    by the variance between groups and Student's t for their number, but of two rows a group at
+    most, where unequal groups count as fewer (Kish 1965). `benchmarks/interval_coverage.py` says
+    how often it holds.
 
     Parameters
     ----------
@@ -225,15 +248,20 @@ def accuracy_interval(
     Returns
     -------
     low, high : float
+        None of fewer than 8 groups, which say too little of new ones.
 
     Examples
     --------
     >>> low, high = accuracy_interval([True] * 90 + [False] * 10)
     >>> round(low, 3), round(high, 3)
     (0.824, 0.951)
+    >>> accuracy_interval([True] * 90 + [False] * 10, [0] * 50 + [1] * 50) is None
+    True
     """
     from scipy.stats import beta
 
+    if too_few_groups(groups):
+        return None
     outcome = np.asarray(right, dtype=np.float64)
     share = float(outcome.mean())
     n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)

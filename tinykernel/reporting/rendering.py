@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 import tinykernel
 from tinykernel import resources
-from tinykernel.evaluation import Evaluation
+from tinykernel.evaluation import Evaluation, interval_in_words
 from tinykernel.measure.report import format_kb
 from tinykernel.reporting import drawing
 from tinykernel.reporting.costs import Cost, Supply, format_clock
@@ -70,7 +70,9 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "model": model,
         "version": tinykernel.__version__,
         "judged": judged,
-        "interval": None if judged is None else tuple(judged.interval),
+        "interval": ""
+        if judged is None
+        else interval_in_words(judged.interval, judged.n_groups, 2),
         "classes": [] if judged is None else _classes(judged),
         "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
         "answered": [] if page.coverage is None else _answered(page),

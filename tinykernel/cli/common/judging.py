@@ -25,17 +25,18 @@ def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
     ----------
     found : Evaluation or ValueEvaluation
     """
+    from tinykernel.evaluation import interval_in_words
     from tinykernel.residuals import ValueEvaluation
 
     if isinstance(found, ValueEvaluation):
         return _values_in_words(found)
-    low, high = (f"{100 * bound:.1f}" for bound in found.interval)
+    interval = interval_in_words(found.interval, found.n_groups)
     of = f"{found.rows} rows"
     if found.n_groups is not None:
         of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
     beside = (_in_words(baseline) for baseline in found.baselines.values())
     return [
-        ("accuracy", f"{percent(found.accuracy)}, with 95 % confidence {low} to {high} % ({of})"),
+        ("accuracy", f"{percent(found.accuracy)}, {interval} ({of})"),
         (
             "balanced",
             f"{percent(found.balanced_accuracy)} mean recall of the classes, "
@@ -49,13 +50,16 @@ def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
 
 def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
     """Say how often a calibrated model answers, and how often that is wrong."""
+    from tinykernel.evaluation import interval_in_words
+
     figures = found.decisions
     if figures is None:
         return []
     said = f"{percent(figures.coverage)} of the rows"
+    if figures.error is not None:
+        said += f", wrong {percent(figures.error)}"
     if figures.interval is not None:
-        low, high = (f"{100 * bound:.2f}" for bound in figures.interval)
-        said += f", wrong {percent(figures.error)}, with 95 % confidence {low} to {high} %"
+        said += f", {interval_in_words(figures.interval, found.n_groups, 2)}"
     plain, probability, confidence = (f"{error:.4f}" for error in figures.calibration_error)
     curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in figures.curve)
     return [
@@ -70,14 +74,16 @@ def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
 
 
 def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
-    low, high = (f"{bound:.4g}" for bound in found.interval)
+    from tinykernel.evaluation import interval_in_words
+
+    interval = interval_in_words(found.interval, found.n_groups, None)
     of = f"{found.rows} rows"
     if found.n_groups is not None:
         of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
     beside = (f"{_named(each)} RMSE {each.rmse:.4g}" for each in found.baselines.values())
     covered = (f"{percent(share)} at most {name}" for name, share in found.coverage.items())
     return [
-        ("RMSE", f"{found.rmse:.4g}, with 95 % confidence {low} to {high} ({of})"),
+        ("RMSE", f"{found.rmse:.4g}, {interval} ({of})"),
         ("MAE", f"{found.mae:.4g}"),
         ("R2", f"{found.r2:.4f}"),
         ("rows", ", ".join(covered)),
@@ -149,6 +155,8 @@ def print_verdict(found: Evaluation) -> None:
     ----------
     found : Evaluation
     """
+    if _tells_nothing(found):
+        return print_cautions(found.cautions)
     for baseline in found.baselines.values():
         if baseline.as_good:
             lower = getattr(baseline, baseline.by) < getattr(found, baseline.by)
@@ -158,6 +166,16 @@ def print_verdict(found: Evaluation) -> None:
                 f"{percent(baseline.balanced_accuracy)} balanced"
             )
     print_cautions(found.cautions)
+
+
+def _tells_nothing(found: Judged) -> bool:
+    """Say so where all rows are of one group: it tells nothing of others."""
+    one = found.n_groups == 1 and bool(found.baselines)
+    if one:
+        typer.echo(
+            "all rows are of one group: whether the model does better on others cannot be concluded"
+        )
+    return one
 
 
 def print_cautions(lines: Iterable[str]) -> None:
@@ -178,6 +196,8 @@ def print_all(found: Judged) -> None:
 
     print_pairs(evaluation_in_words(found))
     if isinstance(found, ValueEvaluation):
+        if _tells_nothing(found):
+            return
         for baseline in found.baselines.values():
             if baseline.as_good:
                 how = _does(baseline, lower=baseline.rmse > found.rmse)

@@ -1,0 +1,208 @@
+"""How often intervals and promises by groups hold, where groups differ in ways nobody has seen.
+
+Run with ``python benchmarks/interval_coverage.py [--repeats N] [--write FILE]``. Persons are drawn
+of which a share is bad; models are nothing but the rate at which they are right for a person. No
+data are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from _page import page_arguments, print_page
+from numpy.typing import NDArray
+
+from tinykernel import TernaryKernelNovelty
+from tinykernel.decisions.bounds import effective_rows
+from tinykernel.decisions.confidence import confidence_table, fit_temperature, softmax
+from tinykernel.decisions.novelty import alarms
+from tinykernel.decisions.thresholds import by_error
+from tinykernel.errors import TinykernelError
+from tinykernel.evaluation import accuracy_interval
+from tinykernel.model.decision import margins
+from tinykernel.residuals import compare_values
+
+GROUPS = (8, 12, 20, 40)
+BAD = (0.0, 0.05, 0.1, 0.25, 0.5)
+ROWS = 40
+#: Rates of good and bad persons.
+RATES = ((0.95, 0.5), (0.98, 0.5), (0.98, 0.2))
+PROMISED_GROUPS = (5, 8, 20, 40, 80, 160)
+PROMISED = 0.05
+
+
+def sizes(kind: str, groups: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the rows of each person: equal, drawn (log-normal), or half of all from one."""
+    if kind == "equal":
+        return np.full(groups, ROWS)
+    if kind == "drawn":
+        return np.maximum(2, np.rint(ROWS * np.exp(rng.normal(size=groups)))).astype(np.intp)
+    return np.where(np.arange(groups) == 0, ROWS * (groups - 1), ROWS)
+
+
+def persons(
+    kind: str, groups: int, bad: float, values: tuple[float, float], rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return what each row's person is like, and the person."""
+    rows = np.repeat(np.arange(groups), sizes(kind, groups, rng))
+    return np.where(rng.random(groups) < bad, values[1], values[0])[rows], rows
+
+
+def accuracy_holds(kind: str, groups: int, bad: float, rates: Any, repeats: int) -> float:
+    """Return how often the interval of the accuracy holds."""
+    rng, held = np.random.default_rng(0), 0
+    truth = rates[0] - bad * (rates[0] - rates[1])
+    for _ in range(repeats):
+        rate, group = persons(kind, groups, bad, rates, rng)
+        found = accuracy_interval(rng.random(len(rate)) < rate, group)
+        assert found is not None
+        held += found[0] <= truth <= found[1]
+    return held / repeats
+
+
+def rmse_holds(kind: str, groups: int, bad: float, scale: float, repeats: int) -> float:
+    """Return how often the interval of the RMSE holds, of normal errors."""
+    rng, held = np.random.default_rng(0), 0
+    truth = np.sqrt(1 - bad + bad * scale**2)
+    for _ in range(repeats):
+        spread, group = persons(kind, groups, bad, (1.0, scale), rng)
+        found = compare_values(np.zeros(len(group)), spread * rng.normal(size=len(group)), group)
+        assert found.interval is not None
+        held += found.interval[0] <= truth <= found.interval[1]
+    return held / repeats
+
+
+def promise(groups: int, bad: float, wrong: float, repeats: int) -> tuple[float, float]:
+    """Return how often an error of 5 % is promised, and how often that breaks.
+
+    Good persons have 0.1 % of errors, margins say nothing.
+    """
+    rng, made, broken = np.random.default_rng(0), 0, 0
+    truth = 0.001 * (1 - bad) + wrong * bad
+    for _ in range(repeats):
+        error, group = persons("equal", groups, bad, (0.001, wrong), rng)
+        right = rng.random(len(error)) >= error
+        margin = rng.permutation(len(error)).astype(np.uint32)
+        share = effective_rows(right.astype(np.float64), group, 0.95) / len(right)
+        chosen, _ = by_error(margin, right, PROMISED, 0.05, share, group)
+        made += chosen is not None
+        broken += chosen is not None and truth > PROMISED
+    return made / repeats, broken / repeats
+
+
+def alarm_promise(groups: int, bad: float, repeats: int) -> tuple[float, float]:
+    """Return the same of false alarms: half of a bad person's rows are far from all others."""
+    rng, made, broken = np.random.default_rng(0), 0, 0
+    for _ in range(repeats):
+        far, group = persons("equal", groups, bad, (0.0, 0.5), rng)
+        novelty = rng.integers(0, 10_000, len(far)) + 10_000 * (rng.random(len(far)) < far)
+        try:
+            threshold = alarms(novelty.astype(np.int32), group, PROMISED, 0.05).threshold
+        except TinykernelError:
+            continue
+        made += 1
+        near, beyond = max(0, 9999 - threshold) / 10_000, min(1.0, (19_999 - threshold) / 10_000)
+        rate = (1 - bad) * near + bad * 0.5 * (near + beyond)
+        broken += rate > PROMISED
+    return made / repeats, broken / repeats
+
+
+def probability_errors(rows: int, repeats: int) -> tuple[float, float, float]:
+    """Return the mean bias of confidences, and mean distances of them and of probabilities.
+
+    From the probability that a label is right, which is known: labels are drawn from it. Half of
+    the decision values that would give it are what the model says.
+    """
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(20_000, 3)) * 1.5
+    scores, true = np.rint(1000 * logits).astype(np.int32), softmax(logits)
+    label, margin = margins(scores)
+    right = true[np.arange(len(true)), label]
+    found = []
+    for _ in range(repeats):
+        some = rng.choice(len(true), rows, replace=False)
+        drawn = (rng.random((rows, 1)) > true[some].cumsum(axis=1)).sum(axis=1).clip(0, 2)
+        table, shift = confidence_table(margin[some], drawn == label[some])
+        confidence = (table[np.minimum(margin >> shift, len(table) - 1)] + 0.5) / 256
+        probability = softmax(logits / 2, fit_temperature(logits[some] / 2, drawn)).max(axis=1)
+        off = confidence - right
+        found.append((off.mean(), np.abs(off).mean(), np.abs(probability - right).mean()))
+    bias, confidences, probabilities = np.mean(found, axis=0)
+    return float(bias), float(confidences), float(probabilities)
+
+
+def one_class_promise(rows: int, repeats: int) -> tuple[float, float]:
+    """Return how often a model of one class promises 5 % of false alarms, and breaks it."""
+    mixed = np.random.default_rng(0).normal(size=(6, 6))
+    fresh = np.random.default_rng(1).normal(size=(20_000, 6)) @ mixed
+    made = broken = 0
+    for seed in range(repeats):
+        normal = np.random.default_rng(seed + 2).normal(size=(rows, 6)) @ mixed
+        watch = TernaryKernelNovelty(false_alarms=PROMISED, random_state=seed).fit(normal)
+        made += watch.alarms_ is not None
+        alarmed = float(np.mean(watch.predict(fresh) < 0))
+        broken += watch.alarms_ is not None and alarmed > PROMISED
+    return made / repeats, broken / repeats
+
+
+def page(repeats: int) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# How often intervals and promises by groups hold"
+    yield ""
+    yield f"Written by `benchmarks/interval_coverage.py`, {repeats} repeats a cell. Persons have"
+    yield f"{ROWS} rows each (equal), numbers drawn from a log-normal distribution (drawn), or one"
+    yield "has half of all rows (half). A share of 0, 5, 10, 25 or 50 % of all persons is bad; each"
+    yield "cell is the lowest coverage among these shares. What is covered is the figure of new"
+    yield "persons; 95 % are said. Of fewer than 8 persons there is no interval."
+    yield ""
+    names = [f"accuracy {100 * a:.0f} %, bad {100 * b:.0f} %" for a, b in RATES]
+    names += [f"RMSE, bad {scale:g} times as large" for scale in (1.5, 2.0)]
+    yield f"| persons | rows | {' | '.join(names)} |"
+    yield "|---:|---|" + "---:|" * len(names)
+    for groups in GROUPS:
+        for kind in ("equal", "drawn", "half"):
+            cells = [
+                min(accuracy_holds(kind, groups, bad, rates, repeats) for bad in BAD)
+                for rates in RATES
+            ]
+            cells += [
+                min(rmse_holds(kind, groups, bad, scale, repeats) for bad in BAD)
+                for scale in (1.5, 2.0)
+            ]
+            yield f"| {groups} | {kind} | {' | '.join(f'{100 * cell:.1f} %' for cell in cells)} |"
+    yield ""
+    yield "A promise of at most 5 %, with 95 % confidence, of errors (good persons 0.1 %, bad 50 %)"
+    yield "and of false alarms (half of a bad person's rows are far from all others): how often it"
+    yield "is made for good persons alone, and how often it is made and broken, at the worst of"
+    yield "the shares of bad persons."
+    yield ""
+    yield "| persons | errors: promised | broken | false alarms: promised | broken |"
+    yield "|---:|---:|---:|---:|---:|"
+    for groups in PROMISED_GROUPS:
+        wrong = [promise(groups, bad, 0.5, repeats) for bad in BAD]
+        false = [alarm_promise(groups, bad, repeats) for bad in BAD]
+        shown = [
+            figure for found in (wrong, false) for figure in (found[0][0], max(b for _, b in found))
+        ]
+        yield f"| {groups} | {' | '.join(f'{100 * share:.1f} %' for share in shown)} |"
+    yield ""
+    yield "A model of one class, trained on rows of which a fifth is kept aside (200 repeats), and"
+    yield "confidences and probabilities after a calibration (200 draws) less the known probability"
+    yield "that the label is right: mean, and mean distance."
+    yield ""
+    yield "| rows | one class: promised | broken | confidence | distance | probability: distance |"
+    yield "|---:|---:|---:|---:|---:|---:|"
+    for rows in (100, 400, 1000, 4000):
+        made, broken = one_class_promise(rows, min(repeats, 200))
+        bias, near, likely = probability_errors(rows, min(repeats, 200))
+        shares = f"{100 * made:.1f} % | {100 * broken:.1f} %"
+        yield f"| {rows} | {shares} | {bias:+.4f} | {near:.4f} | {likely:.4f} |"
+
+
+if __name__ == "__main__":
+    parser = page_arguments(__doc__, "")
+    parser.add_argument("--repeats", type=int, default=1000)
+    arguments = parser.parse_args()
+    print_page(page(arguments.repeats), arguments.write)
