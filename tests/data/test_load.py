@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinykernel.data.load import Dataset, Rows, find_data, load_data, load_rows
+from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
 
@@ -183,10 +184,11 @@ def test_parquet(tmp_path, require_tool):
     assert set(data.y_train) == {"up", "down"}
     frame.loc[3, "b"] = None
     frame.to_parquet(tmp_path / "a.parquet")
-    assert "row 4, column 'b'" in refused(tmp_path / "a.parquet")
-    frame["b"] = "text"
+    never = Selection(missing="error")
+    assert "row 4, column 'b'" in refused(tmp_path / "a.parquet", selection=never)
+    frame["b"] = [f"text {i}" for i in range(len(frame))]
     frame.to_parquet(tmp_path / "a.parquet")
-    assert "row 1, column 'b': 'text' is not a number" in refused(tmp_path / "a.parquet")
+    assert "row 1, column 'b': 'text 0' is not a number" in refused(tmp_path / "a.parquet")
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
@@ -335,7 +337,7 @@ def test_not_finite(tmp_path, value, word):
     assert word in message
     file = tmp_path / "a.csv"
     file.write_text(f"ax,ay,label\n1,2,a\n\n3,{value},b\n")
-    message = refused(file)
+    message = refused(file, selection=Selection(missing="error"))
     assert "row 2 (line 4), column 'ay'" in message
     assert word in message
 
@@ -378,7 +380,7 @@ def test_bad_tables(tmp_path, text, expected):
     if expected is None:
         assert load_data(file).X_train.shape[1] == 1
     else:
-        assert expected in refused(file)
+        assert expected in refused(file, selection=Selection(missing="error"))
 
 
 def test_label_column_that_is_not_there(tmp_path):

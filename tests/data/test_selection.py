@@ -74,10 +74,11 @@ def test_wrong_columns(tmp_path, options, expected):
 
 @pytest.mark.parametrize("how", ["drop", "median"])
 def test_missing_values(tmp_path, how):
-    """Missing values are refused unless asked; then counted, and treated the same ever after."""
+    """Missing values are refused if asked; else counted, and treated the same ever after."""
     data, model = gesture(tmp_path / "g.csv", gaps=6), tmp_path / "m.tkm"
     options = ("--drop", "id,time")
-    assert "--missing drop or median" in failed("train", data, "-o", model, *QUICK, *options)
+    refused = failed("train", data, "-o", model, *QUICK, *options, "--missing", "error")
+    assert "--missing keep, drop or median" in refused
     options = (*options, "--missing", how)
     result = run("train", data, "-o", model, *QUICK[:-1], *options)
     assert result.exit_code == 0, result.stderr
@@ -138,7 +139,7 @@ def test_missing_values_of_arrays_and_parquet(tmp_path, require_tool):
         assert len(kept.y_train) + len(kept.y_test) == 30 - lacking
         assert np.isfinite(load_data(tmp_path / name, selection=median).X_train).all()
         with pytest.raises(TinykernelError, match=r"NaN|missing"):
-            load_data(tmp_path / name)
+            load_data(tmp_path / name, selection=Selection(missing="error"))
 
 
 @pytest.mark.parametrize(("name", "mark"), [("a.csv", ";"), ("a.tsv", "\t"), ("a.csv", "\t")])

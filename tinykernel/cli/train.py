@@ -160,9 +160,10 @@ def train_command(
         _option(
             None,
             "--missing",
-            "rows that lack a value: drop leaves them out, median fills them, as your firmware "
-            "must then. Windows of recordings: drop, or error (the default)",
-            metavar="drop|median|error",
+            "rows that lack a value: keep gives it a number of its own (the default for tables), "
+            "drop leaves them out, median fills them, as your firmware must then, error refuses "
+            "them. Windows of recordings: drop, or error (the default)",
+            metavar="keep|drop|median|error",
         ),
     ] = None,
     input_type: Annotated[

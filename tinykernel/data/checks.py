@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.coding import gaps_in_words
 from tinykernel.data.formats import Part
-from tinykernel.data.selection import gaps_in_words
 from tinykernel.errors import TinykernelError
 from tinykernel.text import visible
 
@@ -82,7 +83,7 @@ def checked_part(
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1
             raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
-    return Part(part.file, part.name, X, y, part.group, part.columns, part.lines)
+    return replace(part, X=X, y=y)
 
 
 def without_gaps(part: Part) -> tuple[Part, str]:
@@ -97,7 +98,7 @@ def without_gaps(part: Part) -> tuple[Part, str]:
         raise TinykernelError(f"{part.file}: every row lacks a value; fill them with the median")
     y, group = (None if array is None else array[kept] for array in (part.y, part.group))
     lines = None if part.lines is None else np.asarray(part.lines)[kept].tolist()
-    smaller = Part(part.file, part.name, part.X[kept], y, group, part.columns, lines)
+    smaller = replace(part, X=part.X[kept], y=y, group=group, lines=lines)
     return smaller, f"{gaps_in_words(gaps, part.columns)}: these rows are left out"
 
 

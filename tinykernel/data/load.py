@@ -27,6 +27,13 @@ from tinykernel.data.checks import (
     same_kind,
     without_gaps,
 )
+from tinykernel.data.coding import (
+    Coding,
+    coding_of,
+    in_words,
+    recoded,
+    refuse_new_gaps,
+)
 from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.formats import Part, names_in, read_parts
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
@@ -62,6 +69,8 @@ class Dataset:
         What missing values were filled with, one an input; None where that was not asked for.
     label : str or None
         Name of the column of labels of a table.
+    coding : Coding or None
+        The numbers of text and of missing values; None where there are none.
     """
 
     X_train: NDArray[Any]
@@ -77,6 +86,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     medians: tuple[float, ...] | None = None
     label: str | None = None
+    coding: Coding | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +240,7 @@ def load_data(
     parts = read_parts(file, label=label, labels_needed=True, groups=groups, selection=selection)
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
-    may_lack = selection.missing is not None
+    may_lack = _may_lack(parts.train, selection)
     train, left_out = checked_part(parts.train, gaps=may_lack, values=values), ""
     if selection.missing == "drop":
         train, left_out = without_gaps(train)
@@ -263,13 +273,40 @@ def load_data(
         notes=(left_out,) if left_out else (),
         label=parts.train.label,
     )
-    return _typed(_filled(found, selection), input_type)
+    return _typed(_filled(_coded(found, train, selection), selection), input_type)
+
+
+def _may_lack(part: Part, selection: Selection) -> bool:
+    """Whether the values of a part may be missing: in tables, or where that is asked for."""
+    return selection.may_lack and (selection.missing is not None or part.columns is not None)
+
+
+def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
+    """Give text and missing values the numbers of the training rows, or of an earlier training."""
+    X, columns = data.X_train, part.columns or tuple(map(str, range(data.X_train.shape[1])))
+    keeps = selection.missing in (None, "keep")
+    gaps = np.isnan(part.X) if keeps else np.zeros((1, len(columns)), bool)
+    coding = selection.coding or coding_of(
+        X, data.y_train, columns, part.texts, np.asarray(gaps.any(axis=0))
+    )
+    if not coding.texts and not coding.gaps:
+        return data
+    X_test = data.X_test
+    X = recoded(X, columns, part.texts, coding)
+    X_test = None if X_test is None else recoded(X_test, columns, part.texts, coding)
+    for rows in (X, X_test):
+        if keeps and rows is not None:
+            refuse_new_gaps(rows, columns, data.source)
+    notes = (*data.notes, *in_words(coding, gaps, columns))
+    return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
 
 
 def _refuse_suspicious(part: Part) -> None:
     """Refuse a column that is no measurement."""
     assert part.columns is not None
     for name, reason in suspicious_inputs(part.X, part.columns).items():
+        if name in part.texts:
+            continue
         raise TinykernelError(
             f"{part.file}: the column {name!r} {reason}; leave it out with --drop {name}, or ask "
             "for it with --inputs"
@@ -305,8 +342,11 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
         if limits is not None and not (is_whole and limits.min <= low and high <= limits.max):
             what = f"whole numbers from {low} to {high}" if is_whole else "not all whole numbers"
             raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
-    elif is_whole and data.columns is not None and data.X_train.dtype.kind == "f":
-        input_type = "int64"  # a table of 3.0 and 4.0
+    elif is_whole and data.columns is not None and data.X_train.dtype.kind in "fi":
+        texts = {} if data.coding is None else data.coding.texts
+        only_text = all(name in texts for name in data.columns)
+        # A table of 3.0 and 4.0; of text alone the range is known.
+        input_type = smallest_type(low, high) if only_text else "int64"
     if input_type is not None:
         parts = [X.astype(input_type) for X in parts]
         X_test = None if data.X_test is None else parts[1]
@@ -433,7 +473,7 @@ def load_rows(
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part, note = _complete(part, n_features, selection or Selection(), values)
+    part, notes = _complete(part, n_features, selection or Selection(), values)
     check_columns(part, feature_names)
     X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
@@ -446,25 +486,32 @@ def load_rows(
         which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
     if y is not None and classes is not None:
         y = as_classes(part, y, classes)
-    return Rows(X, y, file.name, which, group, (note,) if note else ())
+    return Rows(X, y, file.name, which, group, notes)
 
 
 def _complete(
     part: Part, n_features: int | None, selection: Selection, values: bool = False
-) -> tuple[Part, str]:
-    """Check rows for a finished model; without those that lack a value, or with medians there.
+) -> tuple[Part, tuple[str, ...]]:
+    """Check rows for a finished model; without those that lack a value, or with numbers there.
 
     Also says in words which of it was done.
     """
-    may_lack = selection.missing is not None
+    may_lack = _may_lack(part, selection)
     part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
     if selection.missing == "drop":
-        return without_gaps(part)
+        part, note = without_gaps(part)
+        return part, (note,) if note else ()
     if selection.missing == "median":
         medians = np.array(selection.medians or (), dtype=np.float64)
         X, note = fill_gaps(part.X, medians, part.file, part.columns)
-        return replace(part, X=X), note
-    return part, ""
+        return replace(part, X=X), (note,) if note else ()
+    columns = part.columns or tuple(map(str, range(part.X.shape[1])))
+    coding = selection.coding or Coding()
+    X = recoded(part.X, columns, {}, coding)
+    refuse_new_gaps(X, columns, part.file)
+    gaps = np.isnan(part.X) if part.X.dtype.kind == "f" else None
+    said = in_words(Coding({}, coding.gaps), gaps, columns)
+    return replace(part, X=X), said
 
 
 # ---------------------------------------------------------------------------------------- split

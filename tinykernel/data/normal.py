@@ -57,6 +57,11 @@ def normal_rows(
     assert part is not None  # read_parts never returns two empty parts
     part = checked_part(part, n_features=None, like="the model", gaps=False, values=False)
     _check_one(file.name, part.y)
+    if part.texts:
+        raise TinykernelError(
+            f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "
+            "numbers (leave the column out: --drop)"
+        )
     columns = None if part.columns is None else tuple(part.columns)
     about = {"inputs": list(columns)} if columns and selection.names_columns else {}
     return NormalRows(part.X, part.group, columns, file.name, 0, about)

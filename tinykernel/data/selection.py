@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
+from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 
 #: What stands for a missing value in a text file, where missing values are allowed.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INT32 = np.iinfo(np.int32)
 _SMALL = ("uint8", "int8", "uint16", "int16", "int32")
-_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,14 @@ class Selection:
         The columns that are inputs, in this order; by default all but label and groups.
     drop : tuple of str, default=()
         Columns that are none.
-    missing : {None, "drop", "median"}
-        What becomes of missing values: refused, or their rows left out, or filled with the median
-        of the training rows.
+    missing : {None, "keep", "drop", "median", "error"}
+        What becomes of missing values: kept, as a number of their own that the model is trained
+        with; or their rows left out, or filled with the median of the training rows, or refused.
+        None keeps those of tables and refuses others.
     medians : tuple of float, optional
         Those of an earlier training, one an input, for "median".
+    coding : Coding, optional
+        Of an earlier training: the numbers of text and of missing values.
 
     Raises
     ------
@@ -45,10 +48,16 @@ class Selection:
     drop: tuple[str, ...] = ()
     missing: str | None = None
     medians: tuple[float, ...] | None = None
+    coding: Coding | None = None
 
     def __post_init__(self) -> None:
         """Check the choice."""
-        check_choice("missing", self.missing, (None, "drop", "median"))
+        check_choice("missing", self.missing, (None, "keep", "drop", "median", "error"))
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether values may be missing in the file."""
+        return self.missing != "error"
 
     @property
     def names_columns(self) -> bool:
@@ -88,19 +97,6 @@ def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
         ordered = np.sort(X, axis=0)  # NaN at the end
     count = np.sum(~np.isnan(X), axis=0)
     return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
-
-
-def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
-    """Count missing values by column."""
-    per = gaps.sum(axis=0)
-    named = [
-        f"{columns[i] if columns is not None else i} {per[i]}" for i in np.flatnonzero(per)[:_SHOWN]
-    ]
-    more = ", ..." if np.count_nonzero(per) > _SHOWN else ""
-    return (
-        f"{int(per.sum())} missing values in {int(gaps.any(axis=1).sum())} rows "
-        f"({', '.join(named)}{more})"
-    )
 
 
 def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:

@@ -75,9 +75,10 @@ MissingOption = Annotated[
     str | None,
     typer.Option(
         "--missing",
-        help="rows that lack a value: drop leaves them out, median fills them with the medians of "
-        "the training, error refuses them. Windows of recordings: drop or error",
-        metavar="drop|median|error",
+        help="rows that lack a value: keep takes the number that stands for it, drop leaves them "
+        "out, median fills them with the medians of the training, error refuses them. Windows of "
+        "recordings: drop or error",
+        metavar="keep|drop|median|error",
         show_default="as in training",
     ),
 ]
@@ -249,6 +250,10 @@ def recordings_for(
         return None
     check_missing(missing, ("drop", "error"), "windows of recordings")
     return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed, missing=missing)
+
+
+#: What --missing may say of rows of tables and arrays.
+MISSING_OF_ROWS = ("keep", "drop", "median", "error")
 
 
 def check_missing(missing: str | None, allowed: Sequence[str], what: str) -> None:

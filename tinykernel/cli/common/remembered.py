@@ -58,7 +58,7 @@ class Remembered:
             The file.
         label, groups : str or None
             As given by the user.
-        missing : {None, "drop", "median", "error"}
+        missing : {None, "keep", "drop", "median", "error"}
             What becomes of missing values; as in the training where it is None.
         """
         from tinykernel.data.formats import names_in
@@ -79,12 +79,13 @@ class Remembered:
         }
 
     def _selection(self, asked: str | None, *, is_table: bool) -> Selection:
-        from tinykernel.cli.common.options import check_missing
+        from tinykernel.cli.common.options import MISSING_OF_ROWS, check_missing
+        from tinykernel.data.coding import Coding
         from tinykernel.data.selection import Selection
         from tinykernel.errors import TinykernelError
 
         inputs, medians = (self.everything.get(name) for name in ("inputs", "medians"))
-        check_missing(asked, ("drop", "median", "error"), "rows of tables and arrays")
+        check_missing(asked, MISSING_OF_ROWS, "rows of tables and arrays")
         missing = self.everything.get("missing") if asked is None else asked
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
         numbers = medians if isinstance(medians, list) else []
@@ -94,8 +95,9 @@ class Remembered:
             )
         return Selection(
             inputs=tuple(inputs) if is_named and inputs else None,
-            missing=missing if missing in ("drop", "median") else None,
+            missing=missing if missing in MISSING_OF_ROWS else None,
             medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
+            coding=Coding.read(self.everything.get("coding")),
         )
 
     def budget_for(self, target: str) -> str | int | None:

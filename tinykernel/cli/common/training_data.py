@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.options import check_missing
+from tinykernel.cli.common.options import MISSING_OF_ROWS, check_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +69,8 @@ def dataset_for(
     )
     inputs = dataset.columns if selection.names_columns else None
     kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
+    if dataset.coding is not None:
+        kept["coding"] = dataset.coding.written()
     return dataset, None, kept
 
 
@@ -157,7 +159,7 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    check_missing(missing, ("drop", "median"), "rows of tables and arrays")
+    check_missing(missing, MISSING_OF_ROWS, "rows of tables and arrays")
     return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
 
 
@@ -171,7 +173,9 @@ def validation_rows(
     values = dataset.y_train.dtype.kind == "f"
     classes = None if values else sorted(set(dataset.y_train.tolist()))
     inputs = dataset.columns if selection.names_columns else None
-    same = replace(selection, inputs=inputs, drop=(), medians=dataset.medians)
+    same = replace(
+        selection, inputs=inputs, drop=(), medians=dataset.medians, coding=dataset.coding
+    )
     rows = load_rows(
         file,
         label=label,

@@ -6,7 +6,7 @@ import csv
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
-from tinykernel.data.selection import MISSING
+from tinykernel.data.formats.texts import TextColumns, holds_text, is_missing, is_number
 from tinykernel.errors import TinykernelError
 
 #: A line of 65,536 numbers of 60 digits.
 _LONGEST_LINE = 4_000_000
+# Rows by which columns of text are told from columns of numbers.
+_ROWS_TOLD_BY = 20_000
 
 
 def _delimiter(path: Path) -> str:
@@ -83,17 +85,23 @@ def header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
     return names
 
 
-def is_number(text: str) -> bool:
-    """Say whether a cell is a number: 1_000, which Python takes, is none."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+class _TextFound(Exception):
+    """Columns of text came to light, which were read as numbers so far."""
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        super().__init__(columns)
+        self.columns = columns
 
 
 def read_csv(path: Path, chooser: ColumnChooser) -> Part:
-    """Read numbers, labels and groups of every line."""
+    """Read numbers, text as numbers, labels and groups of every line."""
+    try:
+        return _read_lines(path, chooser, TextColumns(path, chooser.selection.coding))
+    except _TextFound as found:
+        return _read_lines(path, chooser, TextColumns(path, None, found.columns))
+
+
+def _read_lines(path: Path, chooser: ColumnChooser, texts: TextColumns) -> Part:
     lines, labels, groups = array("q"), list[str](), list[str]()
     values = _Numbers(may_have_commas=_delimiter(path) != ",")
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -107,26 +115,43 @@ def read_csv(path: Path, chooser: ColumnChooser) -> Part:
                 raise TinykernelError(
                     f"{place}: has {len(cells)} values, the header has {len(names)}"
                 )
-            texts = list(cells)
             for i, kind, kept in ((at, "label", labels), (group_at, "group", groups)):
                 if i is None:
                     continue
-                kept.append(texts[i].strip())
+                kept.append(cells[i].strip())
                 if not kept[-1]:
                     raise TinykernelError(f"{place}, column {names[i]!r}: the {kind} is missing")
-            cells = [texts[i] for i in inputs]
-            if chooser.selection.missing is not None:
-                cells = ["nan" if cell.strip().lower() in MISSING else cell for cell in cells]
+            cells = [cells[i] for i in inputs]
+            for i in texts.among(columns):
+                cells[i] = texts.number(columns[i], cells[i], place)
             try:
                 values.extend(cells)
             except ValueError:
-                raise TinykernelError(_not_a_number(place, columns, cells)) from None
+                if chooser.selection.may_lack:
+                    cells = ["nan" if is_missing(cell) else cell for cell in cells]
+                try:
+                    values.extend(cells)
+                except ValueError:
+                    found = _text_columns(path, names, columns) if texts.may_grow else None
+                    wrong = _not_numbers(columns, cells)
+                    if found and any(name in found for name, _ in wrong):
+                        raise _TextFound(found) from None
+                    raise TinykernelError(_not_a_number(place, wrong)) from None
             lines.append(line)
     X = np.asarray(values.values).reshape(len(lines), len(columns))
     y = None if at is None else text_labels(labels)
     group = None if group_at is None else np.array(groups)
     label = None if at is None else names[at]
-    return Part(path, "", X, y, group, columns=columns, lines=lines, label=label)
+    return Part(path, "", X, y, group, columns, lines, label, texts.found())
+
+
+def _text_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of text: those of few different cells, enough of which are no numbers."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv_rows(path, stream)
+        next(rows)
+        cells = [row for _, row in islice(rows, _ROWS_TOLD_BY) if len(row) == len(names)]
+    return tuple(name for name in columns if holds_text([row[names.index(name)] for row in cells]))
 
 
 class _Numbers:
@@ -155,24 +180,28 @@ class _Numbers:
         if self.values.typecode == "q":
             before = len(self.values)
             try:
-                self.values.extend(map(int, cells))
+                self.values.extend([int(cell) for cell in cells])
                 return
             except (ValueError, OverflowError):
                 self.values = array("d", self.values[:before])
-        self.values.extend(map(float, cells))
+        self.values.extend([float(cell) for cell in cells])  # all of them, or none
 
 
-def _not_a_number(place: str, columns: Sequence[str], cells: Sequence[str]) -> str:
+def _not_numbers(columns: Sequence[str], cells: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the columns and cells of a row that are no numbers, the worst first."""
     pairs = list(zip(columns, cells, strict=True))
     worst = sorted(pairs, key=lambda pair: is_number(pair[1].replace(",", ".", 1)))
-    wrong = ((name, cell) for name, cell in worst if not is_number(cell) or "," in cell)
-    column, cell = next(wrong, ("", ""))
+    return [(name, cell) for name, cell in worst if not is_number(cell) or "," in cell]
+
+
+def _not_a_number(place: str, wrong: Sequence[tuple[str, str]]) -> str:
+    column, cell = next(iter(wrong), ("", ""))
     if not column:
         return f"{place}: has decimal points where other rows have decimal commas; use one of them"
     if not cell.strip():
         return (
             f"{place}, column {column!r}: the value is missing; fill it or remove the row (train: "
-            "--missing drop or median)"
+            "--missing keep, drop or median)"
         )
     if len(cell) > 40:
         cell = cell[:37] + "..."

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
+from tinykernel.data.formats.texts import TextColumns, holds_text, is_missing
 from tinykernel.errors import TinykernelError
 
 _Found = TypeVar("_Found")
@@ -44,18 +45,46 @@ def _table_part(path: Path, table: Any, chooser: ColumnChooser) -> Part:
     names = [name for name in table.column_names if name != "__index_level_0__"]
     at, group_at, inputs = chooser.positions(names)
     columns = tuple(names[i] for i in inputs)
+    texts = _texts(path, table, columns, chooser)
 
     def read(i: int) -> NDArray[Any]:
         name, column = names[i], table.column(names[i])
-        if column.null_count and (i not in inputs or chooser.selection.missing is None):
+        if column.null_count and (i not in inputs or not chooser.selection.may_lack):
             row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
             raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
+        if i in inputs and texts.among([name]):
+            return _coded(path, name, column, texts)
         return (_numbers if i in inputs else _names)(path, name, column)
 
     y, group = (None if i is None else read(i) for i in (at, group_at))
     features = [read(i) for i in inputs]
     X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
-    return Part(path, "", X, y, group, columns=columns)
+    label = None if at is None else names[at]
+    return Part(path, "", X, y, group, columns, None, label, texts.found())
+
+
+def _texts(path: Path, table: Any, columns: tuple[str, ...], chooser: ColumnChooser) -> TextColumns:
+    """Return the columns of text: those of an earlier training, or those that hold some."""
+    import pyarrow as pa
+
+    if chooser.selection.coding is not None:
+        return TextColumns(path, chooser.selection.coding)
+    found = []
+    for name in columns:
+        kind = table.column(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            cells = ["" if cell is None else cell for cell in table.column(name).to_pylist()]
+            if holds_text(cells):
+                found.append(name)
+    return TextColumns(path, None, found)
+
+
+def _coded(path: Path, name: str, column: Any, texts: TextColumns) -> NDArray[Any]:
+    """Return a column of text as numbers, NaN where there is none."""
+    cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    numbers = [texts.number(name, cell, f"{path}: row {i}") for i, cell in enumerate(cells, 1)]
+    return np.array([np.nan if is_missing(cell) else float(cell) for cell in numbers])
 
 
 def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:

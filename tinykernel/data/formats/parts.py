@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class Part:
         Line numbers of the rows in a text file, counted from 1.
     label : str, optional
         Name of the column of labels of a table.
+    texts : mapping of str to tuple of str
+        Of each feature column of text its different texts, whose places X holds.
     """
 
     file: Path
@@ -42,6 +44,7 @@ class Part:
     columns: tuple[str, ...] | None = None
     lines: Sequence[int] | None = None
     label: str | None = None
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def place(self, row: int, column: int | None = None) -> str:
         """Say where a value is, as a person who opens the file would look for it.

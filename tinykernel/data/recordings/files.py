@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.arrays import DAMAGED
-from tinykernel.data.formats.delimited import csv_rows, header, is_number
+from tinykernel.data.formats.delimited import csv_rows, header
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
+from tinykernel.data.formats.texts import is_number
 from tinykernel.data.load import find_data
 from tinykernel.data.recordings.wav import read_wav
 from tinykernel.errors import TinykernelError

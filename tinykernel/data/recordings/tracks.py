@@ -18,8 +18,9 @@ from tinykernel.data.columns import (
     suspicious_inputs,
     ticks_per_second,
 )
-from tinykernel.data.formats.delimited import is_number, text_labels
+from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import shown
+from tinykernel.data.formats.texts import is_number
 from tinykernel.data.recordings.files import Columns, Ready
 from tinykernel.errors import TinykernelError
 

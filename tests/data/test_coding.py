@@ -1,0 +1,116 @@
+"""Text and missing values of tables as numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.tools import QUICK, failed, run
+from tinykernel.data.coding import Coding, coding_of, recoded
+from tinykernel.data.load import load_data, load_rows
+from tinykernel.data.selection import Selection
+from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import about
+
+_COLOURS = ("red", "blue", "none", "?", "green")
+
+
+def fruit(path, n=80):
+    """Write rows with a column of five colours, one of which is a gap, and a number with gaps."""
+    lines = ["colour,ripe,weight,label"]
+    for i in range(n):
+        weight = "" if i % 9 == 0 else f"{2 + i % 7}.5"
+        label = "apple" if _COLOURS[i % 5] in ("red", "none") else "plum"
+        lines.append(f"{_COLOURS[i % 5]},{'yes' if i % 3 else 'no'},{weight},{label}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_text_and_gaps_become_numbers(tmp_path):
+    """Two texts are 0 and 1, more stand in the order of what they say, a gap is below all."""
+    data = load_data(fruit(tmp_path / "a.csv"), test_size=0)
+    assert data.coding.texts == {
+        "colour": ("none", "red", "blue", "green"),
+        "ripe": ("no", "yes"),
+    }
+    assert data.coding.gaps == {"colour": -1, "weight": -1}
+    assert data.X_train[:6, 0].tolist() == [1, 2, 0, -1, 3, 1]
+    assert data.X_train[:4, 1].tolist() == [0, 1, 1, 0]
+    assert data.X_train[:3, 2].tolist() == [-1, 3.5, 4.5]
+    assert [note.split(":")[0] for note in data.notes] == [
+        "2 columns of text became numbers",
+        "25 missing values in 23 rows (colour 16, weight 9)",
+    ]
+
+
+def test_numbers_of_an_earlier_training_hold(tmp_path):
+    """Other rows get the numbers of the training; new text and new gaps are refused by place."""
+    coding = load_data(fruit(tmp_path / "a.csv")).coding
+    other, selection = tmp_path / "b.csv", Selection(coding=coding)
+    header = "colour,ripe,weight"
+    other.write_text(f"{header}\nblue,no,3\ngreen,yes,?\n")
+    assert load_rows(other, selection=selection).X.tolist() == [[2, 0, 3], [3, 1, -1]]
+    other.write_text(f"{header}\nblue,no,3\npink,yes,1\n")
+    with pytest.raises(TinykernelError, match=r"row 2 .*column 'colour': 'pink' is none of the"):
+        load_rows(other, selection=selection)
+    other.write_text(f"{header}\nblue,NA,3\n")
+    with pytest.raises(TinykernelError, match="row 1, column 'ripe': the value is missing; the m"):
+        load_rows(other, selection=selection)
+
+
+def test_mistake_in_a_column_of_numbers_is_no_text(tmp_path):
+    """A few cells that are no numbers are mistakes, and names of rows are no categories."""
+    rows = [f"{i % 7},{i % 2}" for i in range(100)]
+    rows[60], rows[61] = "3;5,0", "4;5,1"
+    (tmp_path / "a.csv").write_text("\n".join(["ax,label", *rows]))
+    with pytest.raises(TinykernelError, match=r"row 61 \(line 62\), column 'ax': '3;5' is not a"):
+        load_data(tmp_path / "a.csv")
+    rows = [f"name {i},{i % 2}" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["who,label", *rows]))
+    with pytest.raises(TinykernelError, match="'name 0' is not a number; mend the cell, or leave"):
+        load_data(tmp_path / "a.csv")
+
+
+def test_text_after_numbers_makes_a_column_of_text(tmp_path):
+    """A column whose first rows hold numbers is read anew where it holds text below."""
+    rows = [f"{('1', '2', '3+')[i // 7 % 3]},{i % 2}" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["age,label", *rows]))
+    data = load_data(tmp_path / "a.csv")
+    assert set(data.coding.texts["age"]) == {"1", "2", "3+"}
+    assert data.X_train.dtype == np.uint8  # of text alone the range is known
+
+
+def test_model_file_knows_text_and_gaps(tmp_path):
+    """Every command gives text and gaps the numbers of the training."""
+    data, model = fruit(tmp_path / "a.csv"), tmp_path / "m.tkm"
+    assert run("train", data, "-o", model, *QUICK).exit_code == 0
+    assert Coding.read(about(model)["coding"]) == load_data(data).coding
+    for command in (
+        ("evaluate", model, data),
+        ("verify", model, "--data", data),
+        ("predict", model, data),
+    ):
+        assert run(*command).exit_code == 0
+    labels = json.loads(run("predict", model, data, "--json").stdout)["labels"]
+    assert set(labels) <= {"apple", "plum"}
+    assert "is missing" in failed("predict", model, data, "--missing", "error")
+
+
+@given(st.data())
+def test_codes_and_texts_are_one_to_one(data):
+    """Whatever the labels, a cell of text gets the number that stands for just this text."""
+    n = data.draw(st.integers(1, 6))
+    texts = tuple(f"t{i}" for i in range(n))
+    codes = data.draw(st.lists(st.integers(-1, n - 1), min_size=1, max_size=30))
+    X = np.array([[np.nan if code < 0 else code] for code in codes], np.float64)
+    y = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(codes), max_size=len(codes))))
+    lacking = np.isnan(X).any(axis=0)
+    coding = coding_of(X, y, ["c"], {"c": texts}, lacking)
+    found = recoded(X, ["c"], {"c": texts}, coding)[:, 0]
+    names = [None if number < 0 else coding.texts["c"][int(number)] for number in found]
+    assert names == [None if code < 0 else texts[code] for code in codes]
+    assert Coding.read(json.loads(json.dumps(coding.written()))) == coding
