@@ -95,7 +95,7 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
             "-o",
             str(model),
         )
-        verified = tinykernel_json("verify", str(model), "--data", str(given))
+        verified = tinykernel_json("verify", str(model), str(given))
         counted = tinykernel_json("bench", str(model), "--target", TARGET)
     finally:
         given.unlink()

@@ -47,8 +47,8 @@ def measure(folder: Path, name: str, budget: str, effort: str) -> dict[str, Any]
             budget,
             "--effort",
             effort,
-            "--epochs",
-            "1",
+            "--set",
+            "epochs=1",
             "--quiet",
             *ARGUMENTS[name],
         ]

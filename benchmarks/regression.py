@@ -140,7 +140,7 @@ def run(name: str, seed: int, **given: Any) -> dict[str, float]:
     """Return RMSE of every model, and bytes and seconds of ours."""
     X, X_test, y, y_test, groups = split(name, seed)
     start = time.perf_counter()
-    found = train(X, y, task="regression", budget=BUDGET, random_state=seed, groups=groups, **given)
+    found = train(X, y, task="numbers", budget=BUDGET, random_state=seed, groups=groups, **given)
     seconds = time.perf_counter() - start
     assert found.memory is not None
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15))).fit(X, y)

@@ -41,14 +41,14 @@ def same_with_dask(folder: Path, words: tuple[str, ...]) -> bool:
             *words,
             "-o",
             "dask.tkm",
-            "--csv",
-            "dask.csv",
-            "--journal",
-            "dask.tune",
-            "--backend",
-            "dask",
-            "--scheduler",
-            cluster.scheduler_address,
+            "--set",
+            "csv=dask.csv",
+            "--set",
+            "journal=dask.tune",
+            "--set",
+            "backend=dask",
+            "--set",
+            f"scheduler={cluster.scheduler_address}",
         )
     pairs = (("dask.tkm", "best.tkm"), ("dask.csv", "curve.csv"))
     return all((folder / a).read_bytes() == (folder / b).read_bytes() for a, b in pairs)
@@ -59,13 +59,11 @@ def session(folder: Path, effort: str, with_dask: bool) -> tuple[str, bool]:
     X, y = load_digits(return_X_y=True)
     np.savez(folder / "digits.npz", X=X.astype(np.uint8), y=y)
     words = ("tune", "digits.npz", "--target", "cortex-m0plus", "--budget", "8KB")
-    words += ("--effort", effort)
-    outputs = ("-o", "best.tkm", "--csv", "curve.csv", "--plot", "curve.svg")
+    words += ("--set", f"effort={effort}")
+    outputs = ("-o", "best.tkm", "--set", "csv=curve.csv", "--set", "plot=curve.svg")
     text = run(folder, *words, *outputs)
     picked = run(folder, *words, "-o", "small.tkm", "--pick", "4KB").splitlines()[-1]
-    verified = json.loads(
-        run(folder, "verify", "best.tkm", "--data", "digits.npz", "-t", "host", "--json")
-    )
+    verified = json.loads(run(folder, "verify", "best.tkm", "digits.npz", "-t", "host", "--json"))
     memory = json.loads(run(folder, "report", "best.tkm", "--json"))
     holds = not verified["differences"] and memory["fits"]
     lines = [

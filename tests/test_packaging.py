@@ -99,10 +99,20 @@ def test_wheel_works_in_empty_environment(wheel: Path, tmp_path: Path) -> None:
     program = tmp_path / "venv" / "bin" / "tinykernel"
     assert __version__ in run([program, "--version"], tmp_path)
     run(
-        [program, "train", "data.csv", "--label", "side", "-o", "model.tkm", "--method", "paper"]
-        + ["--n-components", "64", "--sigma", "1", "--seed", "0"],
+        [
+            program,
+            "train",
+            "data.csv",
+            "--label",
+            "side",
+            "-o",
+            "model.tkm",
+            "--set",
+            "method=paper",
+        ]
+        + ["--set", "n_components=64", "--set", "sigma=1", "--seed", "0"],
         tmp_path,
     )
     run([program, "export", "model.tkm", "--target", "cortex-m4", "-o", "project"], tmp_path)
     assert (tmp_path / "project" / "platformio.ini").is_file()
-    run([program, "verify", "model.tkm", "--data", "data.csv", "--label", "side"], tmp_path)
+    run([program, "verify", "model.tkm", "data.csv"], tmp_path)

@@ -21,7 +21,7 @@ from tinykernel import (
     train,
     verify,
 )
-from tinykernel.training.quantity import RegressorOptions
+from tinykernel.training.options.values import RegressorOptions
 
 
 def quick(**parameters):
@@ -201,7 +201,7 @@ def test_a_value_is_called_as_it_was_given(rows):
     named = train(
         rows[0],
         rows[1],
-        task="regression",
+        task="numbers",
         n_components=32,
         epochs=1,
         effort="quick",

@@ -291,7 +291,7 @@ def test_wrong_arguments():
         ({"groups": [1, 2]}, "one value a row"),
         ({"backend": "threading", "scheduler": "x"}, "only for backend dask"),
         ({"n_folds": 1}, "n_folds"),
-        ({"task": "regression"}, "task: not for tune"),
+        ({"task": "numbers"}, "task: not for tune"),
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)

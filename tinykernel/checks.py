@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from numbers import Integral, Real
 
 from tinykernel.errors import TinykernelError
 
@@ -55,7 +56,7 @@ def check_count(name: str, value: object, low: int = 1) -> int:
     >>> check_count("n_components", 5)
     5
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise TinykernelError(f"{name} must be a whole number of at least {low}; got {value!r}")
     return int(value)
 
@@ -83,8 +84,8 @@ def check_positive(name: str, value: object) -> float:
     >>> check_positive("sigma", 2)
     2.0
     """
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if isinstance(value, bool) or not number or not 0 < value < np.inf:  # type: ignore[operator]
+    number = isinstance(value, Real)
+    if isinstance(value, bool) or not number or not 0 < value < math.inf:  # type: ignore[operator]
         raise TinykernelError(f"{name} must be a positive number; got {value!r}")
     return float(value)  # type: ignore[arg-type]
 

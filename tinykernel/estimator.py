@@ -24,7 +24,8 @@ from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
-from tinykernel.training.options import Recipe, TrainerOptions, documented
+from tinykernel.training.options import TrainerOptions, documented
+from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet, prepare
 
 

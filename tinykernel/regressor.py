@@ -14,7 +14,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator import KernelEstimator, flat
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import documented
-from tinykernel.training.quantity import RegressorOptions, prepare_values
+from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.quantity import prepare_values
 
 
 @documented

@@ -42,10 +42,10 @@ def commands(folder: Path) -> dict[str, list[list[str]]]:
         data,
         "-o",
         f"{out}/m.tkm",
-        "--n-components",
-        "64",
-        "--epochs",
-        "3",
+        "--set",
+        "n_components=64",
+        "--set",
+        "epochs=3",
         "--effort",
         "quick",
         "-q",
@@ -55,16 +55,16 @@ def commands(folder: Path) -> dict[str, list[list[str]]]:
         data,
         "-o",
         f"{out}/m.tkm",
-        "--sizes",
-        "2KB",
-        "--folds",
-        "2",
-        "--epochs",
-        "2",
-        "--effort",
-        "quick",
-        "-j",
-        "1",
+        "--set",
+        "sizes=2KB",
+        "--set",
+        "folds=2",
+        "--set",
+        "epochs=2",
+        "--set",
+        "effort=quick",
+        "--set",
+        "jobs=1",
         "-q",
     ]
     export = ["export", model, "-o", f"{out}/project", "--force", "-q", "--format"]
@@ -80,7 +80,10 @@ def commands(folder: Path) -> dict[str, list[list[str]]]:
         "calibrate": [[*calibrate, share] for share in ("50%", "90%")],
         "predict": [["predict", m, data, "-o", f"{out}/rows.csv", "-q"] for m in (model, other)],
         "proof": [["inspect", m, "--proof", f"{out}/proof.json"] for m in (model, other)],
-        "tune": [[*tune, "--seed", seed, "--journal", f"{out}/.{seed}"] for seed in ("1", "2")],
+        "tune": [
+            [*tune, "--set", f"seed={seed}", "--set", f"journal={out}/.{seed}"]
+            for seed in ("1", "2")
+        ],
     }
 
 

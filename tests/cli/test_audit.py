@@ -198,8 +198,17 @@ def test_an_audit_waited_for_a_fifo_and_read_endless_files(work, project, tmp_pa
     [
         ("--format", "single"),
         ("--format", "blob"),
-        ("--format", "library", "--as-data", "--ci", "github", "--budget", "30KB"),
-        ("--target", "cortex-m4", "--framework", "cmsis"),
+        (
+            "--format",
+            "library",
+            "--set",
+            "as_data=true",
+            "--set",
+            "ci=github",
+            "--set",
+            "ci_budget=30KB",
+        ),
+        ("--target", "cortex-m4", "--set", "framework=cmsis"),
         ("--target", "host"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.tools import run
 from tinykernel.build import toolchains
 
-QUICK = ("--epochs", 2, "--effort", "quick", "--quiet")
+QUICK = ("--set", "epochs=2", "--effort", "quick", "--quiet")
 
 
 @pytest.fixture

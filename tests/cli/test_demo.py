@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 import pytest
 
@@ -40,13 +40,12 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
 def test_demo(tmp_path):
     """demo goes the whole way on digits: trains, exports, verifies all test rows, reports."""
     folder = tmp_path / "digits"
-    result = run("demo", "-o", folder, "--json", "-q")
+    result = run("demo", "-o", folder)
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert (found["train"]["train_rows"], found["train"]["test_rows"]) == (1347, 450)
-    assert (found["verify"]["scores"], found["verify"]["differences"]) == (4500, 0)
-    assert found["verify"]["accuracy"] > 0.95
-    assert abs(found["train"]["test_accuracy_float"] - found["verify"]["accuracy"]) <= 0.004
-    assert found["report"]["target"] == "cortex-m4"
-    assert found["report"]["fits"] is True
+    said = " ".join(result.stdout.split())
+    assert "1347 training rows, 450 test rows" in said
+    assert re.search(r"\bhost 450 4500 0 9[5-9]", said)
+    exact, rounded = map(float, re.search(r"([\d.]+) % in floats, ([\d.]+) %", said).groups())
+    assert abs(exact - rounded) <= 0.4
+    assert "cortex-m4, " in said
     assert (folder / "platformio.ini").is_file()

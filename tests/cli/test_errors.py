@@ -104,7 +104,7 @@ def test_completion(monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     result = run("--show-completion", "bash")
     assert "complete" in result.stdout, result.output
-    from tinykernel.cli.common.options import complete_target
+    from tinykernel.cli.common.arguments import complete_target
 
     assert [name for name, _ in complete_target("esp32")] == ["esp32", "esp32s3", "esp32c3"]
 
@@ -143,7 +143,7 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding)
     names = ["k\u00f6nig", "\u738b", "rest"]
     np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
     model = tmp_path / "m.tkm"
-    quick = ("-p", 64, "--epochs", 20, "--effort", "quick")
+    quick = ("--set", "n_components=64", "--set", "epochs=20", "--effort", "quick")
     status, _ = _main(
         monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick, encoding=encoding
     )

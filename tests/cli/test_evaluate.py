@@ -15,7 +15,7 @@ import pytest
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import TernaryKernelClassifier, load
-from tinykernel.cli.common.trained import linear_hint
+from tinykernel.cli.common.summary import linear_hint
 from tinykernel.modelfile import about
 
 KEYS = {
@@ -87,13 +87,11 @@ def test_the_same_keys_and_figures_everywhere(rare):
     assert {key: alone[key] for key in KEYS} == {key: trained[key] for key in KEYS}
     assert set(alone["baselines"]) == {"majority", "linear"}
     assert alone["seen_in_training"] == 0
-    for command in (("predict", model, data), ("verify", model, "--data", data)):
-        found = json.loads(run(*command, "--json").stdout)
-        assert found["evaluation"].keys() >= KEYS
-        assert found["seen_in_training"] == pytest.approx(0.8)
-        assert "about 80 % of these rows were used in training" in run(*command).stdout
-    aside = ("--test-size", 0.2, "--seed", 3)
-    found = json.loads(run("verify", model, "--data", data, *aside, "--json").stdout)
+    found = json.loads(run("predict", model, data, "--json").stdout)
+    assert found["evaluation"].keys() >= KEYS
+    assert found["seen_in_training"] == pytest.approx(0.8)
+    assert "about 80 % of these rows were used in training" in run("predict", model, data).stdout
+    found = json.loads(run("verify", model, data, "--json").stdout)
     assert found["evaluation"]["confusion"] == alone["confusion"]
 
 
@@ -114,18 +112,18 @@ def test_evaluate_other_rows(work, tmp_path):
     assert "has no labels" in failed("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
     """What is better is called so, its bytes are those of weights, and a hint says what to do."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 30)).astype(np.float32)
     y = X @ rng.normal(size=30)
-    np.savez(tmp_path / "d.npz", X=X, y=y if task == "regression" else y > 0)
-    short = ("--n-components", 32, "--epochs", 1, "--effort", "quick", "-t", "host")
-    more = ("--task", task, "--linear", "off") if task == "regression" else ()
+    np.savez(tmp_path / "d.npz", X=X, y=y if task == "numbers" else y > 0)
+    short = ("--set", "n_components=32", "--set", "epochs=1", "--effort", "quick", "-t", "host")
+    more = ("--task", task, "--set", "linear=off") if task == "numbers" else ()
     said = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *short, *more).stdout
     assert "a linear model of 30 B of weights does better: " in said
-    assert said.endswith("\nhint: --linear 8 adds a linear part to the model\n")
+    assert said.endswith("\nhint: --set linear=8 adds a linear part to the model\n")
 
 
 def test_hint_of_a_linear_part_compares_only_what_is_chosen():
@@ -148,8 +146,7 @@ def test_labels_of_another_problem_were_an_accuracy_of_zero(command, work, tmp_p
     """Rows none of whose labels is a class are refused before anything is compared or written."""
     data = tmp_path / "other.npz"
     np.savez(data, X=blobs(6, 9)[0], y=np.array([25, 39, 25, 40, 41, 42]))
-    rows = ("--data", data) if command == "verify" else (data,)
-    message = failed(command, work / "gesture.tkm", *rows)
+    message = failed(command, work / "gesture.tkm", data)
     assert message == (
         f"error: {data}: none of its labels (25, 39, ...) is a class of the model (0, 1, ...); "
         "give the labels it was trained on"
@@ -181,7 +178,7 @@ def test_a_model_remembers_its_training(tmp_path):
     text = table.read_text().replace("label", "state")
     table.write_text(text)
     options = ("--label", "state", "--groups", "who", "-t", "cortex-m0plus", "--budget", "4KB")
-    quick = ("--effort", "quick", "--epochs", 2, "-q")
+    quick = ("--effort", "quick", "--set", "epochs=2", "-q")
     assert run("train", table, "-o", model, *options, *quick).exit_code == 0
     first = model.read_bytes()
     assert run("train", table, "-o", model, *options, *quick).exit_code == 0
@@ -190,7 +187,7 @@ def test_a_model_remembers_its_training(tmp_path):
     assert (said["label"], said["groups"], said["budget"]) == ("state", "who", 4096)
     for command in (
         ("predict", model, table),
-        ("verify", model, "--data", table),
+        ("verify", model, table),
         ("evaluate", model, table),
     ):
         assert run(*command, "--json").exit_code == 0

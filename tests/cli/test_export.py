@@ -50,7 +50,7 @@ def test_export_never_overwrites_by_itself(work, tmp_path):
     assert "--force" in message
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 1
-    for options in (("--board", "nonsense!"), ("--framework", "x"), ("--format", "make9")):
+    for options in (("--set", "board=nonsense!"), ("--set", "framework=x"), ("--format", "make9")):
         failed("export", work / "gesture.tkm", "-t", "cortex-m4", "-o", tmp_path / "p", *options)
     assert not (tmp_path / "p").exists()
 
@@ -74,9 +74,9 @@ def test_options_of_another_format_are_refused(work, tmp_path):
     model, out = work / "gesture.tkm", tmp_path / "p"
     for options in (
         ("-t", "cortex-m4"),
-        ("--board", "pico"),
-        ("--framework", "arduino"),
-        ("--platform", "ststm32"),
+        ("--set", "board=pico"),
+        ("--set", "framework=arduino"),
+        ("--set", "platform=ststm32"),
     ):
         message = failed("export", model, "--format", "library", "-o", out, *options)
         assert "leave --" in message

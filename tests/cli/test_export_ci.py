@@ -52,10 +52,10 @@ def test_workflow(work, tmp_path, require_tool: Callable[[str], Any], format: st
         *target,
         "--format",
         format,
-        "--ci",
-        "github",
-        "--budget",
-        "30KB",
+        "--set",
+        "ci=github",
+        "--set",
+        "ci_budget=30KB",
         "-o",
         project,
         "--quiet",
@@ -78,8 +78,8 @@ def test_budget_of_the_workflow(work, tmp_path, require_tool: Callable[[str], An
     """A model that has outgrown its budget fails the commit; budget and service are checked."""
     yaml, project = require_tool("ruamel.yaml"), tmp_path / "firmware"
     command = ("export", work / "gesture.tkm", "--target", "cortex-m4", "-o", project, "--quiet")
-    assert "needs --ci github" in failed(*command, "--budget", "1KB", status=2)
-    assert "'gitlab'" in failed(*command, "--ci", "gitlab")
+    assert "needs ci=github" in failed(*command, "--set", "ci_budget=1KB", status=2)
+    assert "'gitlab'" in failed(*command, "--set", "ci=gitlab", status=2)
     assert not project.exists()
-    assert run(*command, "--ci", "github", "--budget", "1KB").exit_code == 0
+    assert run(*command, "--set", "ci=github", "--set", "ci_budget=1KB").exit_code == 0
     assert statuses(project, steps(project, yaml)[2:], tmp_path) == [1]

@@ -20,10 +20,11 @@ def test_inspect(work):
     assert found["fingerprint"][:16] in text
 
 
-def test_inspect_had_no_quiet(work, tmp_path):
-    """With -q a proof is written without a word."""
-    result = run("inspect", work / "gesture.tkm", "--proof", tmp_path / "p.json", "-q")
-    assert (result.exit_code, result.output) == (0, "")
+def test_inspect_writes_a_proof(work, tmp_path):
+    """The proof is JSON, and a line says which program checks it."""
+    result = run("inspect", work / "gesture.tkm", "--proof", tmp_path / "p.json")
+    assert result.exit_code == 0, result.output
+    assert "check_proof.py" in result.stderr
     assert json.loads((tmp_path / "p.json").read_text())["format"] == "tinykernel-proof"
 
 

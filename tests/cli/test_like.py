@@ -25,12 +25,12 @@ def test_a_model_of_the_same_shape(work, tmp_path):
         tmp_path / "more.npz",
         "-o",
         new,
-        "--like",
-        work / "gesture.tkm",
+        "--set",
+        f"like={work / 'gesture.tkm'}",
         "--seed",
         3,
-        "--epochs",
-        20,
+        "--set",
+        "epochs=20",
         "--json",
         "-q",
     )
@@ -81,8 +81,10 @@ def test_kernels_of_signals_are_kept():
 
 def test_what_is_refused(work, tmp_path):
     """Options that the other model says, other inputs and other classes end before a training."""
-    new, like = tmp_path / "new.tkm", ("--like", work / "gesture.tkm")
-    message = failed("train", work / "data.npz", "-o", new, *like, "--layout", "compact", status=2)
+    new, like = tmp_path / "new.tkm", ("--set", f"like={work / 'gesture.tkm'}")
+    message = failed(
+        "train", work / "data.npz", "-o", new, *like, "--set", "layout=compact", status=2
+    )
     assert "leave it out" in message
     X, y = blobs(40, 5)
     np.savez(tmp_path / "narrow.npz", X=X[:, 1:], y=y)

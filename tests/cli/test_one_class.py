@@ -26,9 +26,10 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = run(
         "train",
         folder / "normal.npz",
-        "--one-class",
-        "--false-alarms",
-        "10%",
+        "--task",
+        "novelty",
+        "--set",
+        "false_alarms=10%",
         "-t",
         "host",
         "-o",
@@ -45,7 +46,7 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     """verify, predict, evaluate, inspect and calibrate take a model of one class."""
     model = normal / "m.tkm"
-    found = json.loads(run("verify", model, "--data", normal / "all.npz", "--json").stdout)
+    found = json.loads(run("verify", model, normal / "all.npz", "--json").stdout)
     assert (found["differences"], found["accuracy"] > 0.5) == (0, True)
     labels = json.loads(run("predict", model, normal / "all.npz", "--json").stdout)["labels"]
     assert set(labels) == {"normal", "novel"}
@@ -86,7 +87,7 @@ def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Pat
     said = run("evaluate", model, data).stdout
     assert f"{found['answers']['novel']} of 90 rows" in said
     assert json.loads(run("predict", model, data, "--json").stdout)["evaluation"] is None
-    found = json.loads(run("verify", model, "--data", data, "--json").stdout)
+    found = json.loads(run("verify", model, data, "--json").stdout)
     assert (found["accuracy"], found["evaluation"]) == (None, None)
     refusal = failed("report", model, "--markdown", "--data", data, "-t", "cortex-m4")
     assert "judged by the labels normal and novel" in refusal
@@ -95,7 +96,16 @@ def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Pat
 def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
     """Columns are the inputs by name, and fewer prototypes keep to a budget."""
     output = tmp_path / "m.tkm"
-    given = ("train", normal / "normal.csv", "--one-class", "--false-alarms", "10%", "-o", output)
+    given = (
+        "train",
+        normal / "normal.csv",
+        "--task",
+        "novelty",
+        "--set",
+        "false_alarms=10%",
+        "-o",
+        output,
+    )
     whole = json.loads(run(*given, "--json").stdout)
     assert load(output).feature_names == ("a", "b", "c", "d", "e")
     less = whole["report"]["flash"] - 9
@@ -109,11 +119,11 @@ def test_what_is_refused(normal: Path, tmp_path: Path) -> None:
     """Several classes, options of other trainings, and rows that promise nothing."""
     output = tmp_path / "m.tkm"
     given = ("train", normal / "normal.npz", "-t", "host", "-o", output)
-    assert "not with --one-class" in failed(*given, "--one-class", "--epochs", 3, status=2)
-    assert "goes with --one-class" in failed(*given, "--n-prototypes", 3, status=2)
+    assert "only for task" in failed(*given, "--task", "novelty", "--set", "epochs=3", status=2)
+    assert "only for task novelty" in failed(*given, "--set", "n_prototypes=3", status=2)
     assert not output.exists()
-    several = failed("train", normal / "all.npz", "--one-class", "-o", output)
+    several = failed("train", normal / "all.npz", "--task", "novelty", "-o", output)
     assert "has rows of 2 classes ('normal', 'novel')" in several
     assert not output.exists()
-    assert "are too few to promise at most 1 %" in failed(*given, "--one-class")
+    assert "are too few to promise at most 1 %" in failed(*given, "--task", "novelty")
     assert output.exists()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.tools import failed, run
 from tinykernel import TinykernelError
-from tinykernel.cli.common.options import check_output_file, check_output_folder
+from tinykernel.cli.common.arguments import check_output_file, check_output_folder
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 
@@ -75,7 +75,7 @@ def test_several_targets_give_an_array(work):
 @pytest.mark.parametrize("command", ["report", "verify", "export"])
 def test_unknown_target_lists_the_known(work, tmp_path, command):
     """An unknown target is one line with all known ones."""
-    options = {"verify": ("--data", work / "data.npz"), "export": ("-o", tmp_path / "p")}
+    options = {"verify": (work / "data.npz",), "export": ("-o", tmp_path / "p")}
     message = failed(command, work / "gesture.tkm", "-t", "z80", *options.get(command, ()))
     assert all(name in message for name in TARGETS)
     assert not list(tmp_path.iterdir())
@@ -84,7 +84,7 @@ def test_unknown_target_lists_the_known(work, tmp_path, command):
 COMMANDS = [
     ("predict", "MODEL", "data.npz"),
     ("inspect", "MODEL"),
-    ("verify", "MODEL", "--data", "data.npz"),
+    ("verify", "MODEL", "data.npz"),
     ("report", "MODEL"),
     ("export", "MODEL", "-t", "host", "-o", "project"),
 ]

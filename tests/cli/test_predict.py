@@ -43,7 +43,7 @@ def test_wrong_number_of_features(work, tmp_path):
     np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)), y=np.arange(4))
     for command in (
         ("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
-        ("verify", work / "gesture.tkm", "--data", tmp_path / "wide.npz"),
+        ("verify", work / "gesture.tkm", tmp_path / "wide.npz"),
     ):
         message = failed(*command)
         assert "7 inputs" in message

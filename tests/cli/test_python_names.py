@@ -11,6 +11,7 @@ import typer
 
 import tinykernel
 from tinykernel.cli import app
+from tinykernel.cli.settings import SETTINGS
 from tinykernel.papers import PaperClassifier
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
@@ -22,7 +23,7 @@ _FILES = {
     "label",
     "missing",
     "input_type",
-    "test_size",
+    "test",
     "calibration_size",
     "seed",
     "groups",
@@ -31,15 +32,13 @@ _FILES = {
     "html",
     "markdown",
     "like",
+    "assignments",
+    "config",
+    "save_config",
+    "ci_budget",
 }
-# What chooses an estimator of its own in Python, `TernaryKernelNovelty`.
-_ESTIMATORS = {"one_class"}
 # Names that mean something else in one of the two.
-_OTHERWISE = {
-    "export": {"project_format": "format"},
-    # What follows a training is a function of its own: `calibrate` on rows kept aside.
-    "train": {"reject_error": "max_error"},
-}
+_OTHERWISE = {"export": {"project_format": "format"}}
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train,
@@ -62,8 +61,10 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
 def test_names(command: str) -> None:
     """An option without a parameter of its name is one that only files or printing need."""
     options = {str(option.name) for option in typer.main.get_command(app).commands[command].params}
+    parts = {"train": ("data", "train"), "export": ("export",)}.get(command, ())
+    options |= {setting.name for setting in SETTINGS.values() if setting.part in parts}
     known = set[str]().union(*(inspect.signature(call).parameters for call in _CALLED[command]))
     renamed = _OTHERWISE.get(command, {})
     assert set(renamed) <= options
     assert set(renamed.values()) <= known
-    assert options - known - _FILES - _ESTIMATORS - set(renamed) == set()
+    assert options - known - _FILES - set(renamed) == set()

@@ -26,7 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_calibrates_on_rows_kept_aside(data: Path, tmp_path: Path, suffix: str) -> None:
     """The model refuses, its file says what was promised, and evaluate judges other rows."""
     output = tmp_path / f"m.{suffix}"
-    result = run("train", data, "-o", output, "--reject-error", "15%", *QUICK, "--json")
+    result = run("train", data, "-o", output, "--set", "max_error=15%", *QUICK, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["train_rows"] == 640
@@ -57,12 +57,12 @@ def test_whole_groups_are_kept_aside(data: Path, tmp_path: Path) -> None:
         data,
         "-o",
         output,
-        "--reject-error",
-        "0.3",
+        "--set",
+        "max_error=0.3",
         "--groups",
         "group",
-        "--calibration-size",
-        0.25,
+        "--set",
+        "calibration_size=0.25",
         *QUICK,
         "--json",
     )
@@ -70,9 +70,9 @@ def test_whole_groups_are_kept_aside(data: Path, tmp_path: Path) -> None:
     found = json.loads(result.stdout)["calibration"]
     assert found["groups"] == 10
     assert found["rows"] == 200
-    line = failed("train", data, "-o", tmp_path / "n.tkm", "--reject-error", "1%", *QUICK)
+    line = failed("train", data, "-o", tmp_path / "n.tkm", "--set", "max_error=1%", *QUICK)
     assert "160 rows kept aside cannot promise" in line
     assert "more than 299" in line
     assert not (tmp_path / "n.tkm").exists()
-    line = failed("train", data, "-o", output, "--calibration-size", 0.1, *QUICK, status=2)
-    assert "goes with --reject-error" in line
+    line = failed("train", data, "-o", output, "--set", "calibration_size=0.1", *QUICK, status=2)
+    assert "goes with max_error" in line

@@ -80,7 +80,6 @@ def test_wrong_pages(work, tmp_path):
     """An option that would be ignored is refused, and so is a file that is no page."""
     model, data = work / "gesture.tkm", work / "data.npz"
     assert "needs --html or --markdown" in failed("report", model, "--data", data, status=2)
-    assert "needs --data" in failed("report", model, "--markdown", "--seed", 1, status=2)
     assert "does not go with --json" in failed("report", model, "--markdown", "--json", status=2)
     assert ".html" in failed("report", model, "--html", tmp_path / "r.pdf")
     assert "the one clock" in failed("report", model, "--markdown", "--current", "4mA", "--quiet")

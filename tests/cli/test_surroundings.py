@@ -39,9 +39,7 @@ def test_paths_with_spaces_and_quotes(work, tmp_path, require_tool):
     temporary.mkdir(parents=True)
     for name in ("gesture.tkm", "data.npz"):
         (place / name).write_bytes((work / name).read_bytes())
-    running = process(
-        "verify", place / "gesture.tkm", "--data", place / "data.npz", TMPDIR=str(temporary)
-    )
+    running = process("verify", place / "gesture.tkm", place / "data.npz", TMPDIR=str(temporary))
     out, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert "C and Python agree" in out

@@ -55,9 +55,9 @@ def test_model_remembers_its_columns(tmp_path, suffix):
     lines = [f"{','.join(map(str, row))},{label}" for row, label in zip(X.tolist(), y, strict=True)]
     table.write_text("\n".join(["a,b,c,d,e,label", *lines]))
     assert run("train", table, "-o", model, *QUICK).exit_code == 0
-    assert run("verify", model, "--data", table, "--target", "host").exit_code == 0
+    assert run("verify", model, table, "--target", "host").exit_code == 0
     table.write_text("\n".join(["a,c,b,d,e,label", *lines]))
-    for command in (("verify", model, "--data", table), ("predict", model, table)):
+    for command in (("verify", model, table), ("predict", model, table)):
         assert "input 2 is 'c' where the model was trained with 'b'" in failed(*command)
     assert (
         run("export", model, "--target", "host", "-o", tmp_path / "out", "--quiet").exit_code == 0
@@ -69,7 +69,7 @@ def test_model_remembers_its_columns(tmp_path, suffix):
 def test_budget(data, tmp_path):
     """With a budget the linked program fits, uses it, and the report is printed with the model."""
     file = tmp_path / "m.tkm"
-    quick = ("--effort", "quick", "--layout", "phases", "--epochs", 2)
+    quick = ("--effort", "quick", "--set", "layout=phases", "--set", "epochs=2")
     result = run("train", data, "-o", file, "--budget", "3KB", "--json", *quick)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
@@ -83,11 +83,11 @@ def test_budget(data, tmp_path):
 def test_a_budget_that_is_not_used_up_says_why(data, tmp_path, monkeypatch):
     """A large budget is not filled without end, and the command says so."""
     monkeypatch.setattr("tinykernel.measure.capacity.MOST_CHOSEN", 64)
-    options = ("--budget", "1MB", "--epochs", 2, "--effort", "quick")
+    options = ("--budget", "1MB", "--set", "epochs=2", "--effort", "quick")
     result = run("train", data, "-o", tmp_path / "m.tkm", *options)
     assert result.exit_code == 0, result.output
     assert "64 components are the most that are chosen" in " ".join(result.stdout.split())
-    small = run("train", data, "-o", tmp_path / "m.tkm", *options, "-p", 32)
+    small = run("train", data, "-o", tmp_path / "m.tkm", *options, "--set", "n_components=32")
     assert "the most that are chosen" not in small.stdout
 
 
@@ -95,7 +95,17 @@ def test_same_bytes_with_one_and_two_threads(data, tmp_path):
     """The same seed gives the same .tkm with 1 and 2 threads, search and all."""
     for jobs in (1, 2):
         run(
-            "train", data, "-o", tmp_path / f"{jobs}.tkm", "-p", 64, "--epochs", 3, "-j", jobs, "-q"
+            "train",
+            data,
+            "-o",
+            tmp_path / f"{jobs}.tkm",
+            "--set",
+            "n_components=64",
+            "--set",
+            "epochs=3",
+            "--set",
+            f"n_jobs={jobs}",
+            "-q",
         )
     first = (tmp_path / "1.tkm").read_bytes()
     assert first == (tmp_path / "2.tkm").read_bytes()
@@ -116,16 +126,16 @@ def test_options_reach_the_estimator(data, tmp_path):
         "group_train",
         "--validation",
         data,
-        "--patience",
-        2,
-        "--noise",
-        0.3,
+        "--set",
+        "patience=2",
+        "--set",
+        "noise=0.3",
         "--class-weight",
         "balanced",
-        "--layout",
-        "windows",
-        "--sigma",
-        2,
+        "--set",
+        "layout=windows",
+        "--set",
+        "sigma=2",
         "--seed",
         7,
     )
@@ -182,7 +192,7 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
     def fault(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.cli.common.trained.accuracies", fault)
+    monkeypatch.setattr("tinykernel.cli.common.summary.accuracies", fault)
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130
@@ -201,23 +211,23 @@ def test_rows_are_predicted_in_batches():
 
 @pytest.mark.parametrize("options", [(), ("--budget", "4KB")])
 def test_paper(data, tmp_path, options):
-    """--method paper takes seed, components, sigma and lambda, and a budget."""
-    options = options or ("-p", 64)
+    """method=paper takes seed, components, sigma and lambda, and a budget."""
+    options = options or ("--set", "n_components=64")
     result = run(
         "train",
         data,
         "-o",
         tmp_path / "m.pkl",
-        "--method",
-        "paper",
-        "--sigma",
-        1,
-        "--lambda",
-        0.1,
+        "--set",
+        "method=paper",
+        "--set",
+        "sigma=1",
+        "--set",
+        "regularization=0.1",
         "--seed",
         5,
-        "-j",
-        1,
+        "--set",
+        "n_jobs=1",
         "--json",
         "-q",
         *options,
@@ -247,38 +257,45 @@ def test_whole_groups_are_kept_aside(tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected", "status"),
     [
-        (("--lambda", 1), "--regularization: only for --method paper", 2),
-        (("--method", "paper", "--class-weight", "balanced"), "only for --method learned", 2),
-        (("--method", "x"), "choose from learned, paper", 2),
-        (("--method", "paper", "--epochs", 2), "--epochs: only for --method learned", 2),
-        (("--patience", 2), "needs --validation", 2),
+        (("--set", "regularization=1"), "--set regularization: only for method paper", 2),
+        (("--set", "method=paper", "--class-weight", "balanced"), "only for method learned", 2),
+        (("--set", "method=x"), "choose from learned, paper", 2),
+        (
+            ("--set", "method=paper", "--set", "epochs=2"),
+            "--set epochs: only for method learned",
+            2,
+        ),
+        (("--set", "patience=2"), "needs --validation", 2),
         (("--validation", "0.7"), "--validation: '0.7': write a share above 0 and below 0.5", 2),
         (("--validation", "nan"), "--validation: 'nan': write a share", 2),
         (
-            ("--method", "paper", "--validation", "0.1"),
-            "--validation: only for --method learned",
+            ("--set", "method=paper", "--validation", "0.1"),
+            "--validation: only for method learned",
             2,
         ),
-        (("--method", "paper", "--validation", "f.npz"), "--validation: only for", 2),
+        (("--set", "method=paper", "--validation", "f.npz"), "--validation: only for", 2),
         (("--seed", "99999999999"), "4294967295", 2),
         (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
-        (("--budget", "8KB", "--input-bits", "many"), "--input-bits must be one of", 1),
+        (("--budget", "8KB", "--set", "input_bits=many"), "--set input_bits: must be one of", 2),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:-1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:1"), "needs the --image-shape, e.g.", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
-        (("--image-shape", "2x2"), "--n-components: a local stage has none; give --n-kernels", 1),
+        (
+            ("--image-shape", "2x2"),
+            "--set n_components: a local stage has none; give --set n_kernels",
+            1,
+        ),
         (("--budget", "8KB", "--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
-        (("--layout", "tiny"), "layout", 1),
-        (("-p", 65537), "at most 65536", 1),
-        (("--class-weight", "heavy"), "--class-weight must be one of", 1),
+        (("--set", "layout=tiny"), "layout", 2),
+        (("--class-weight", "heavy"), "--class-weight: must be one of", 2),
         (("--budget", "500"), "no model for this data fits", 1),
     ],
 )
 def test_bad_values(data, tmp_path, options, expected, status):
     """A bad value ends with one clear line and no file."""
-    chosen = options if "--budget" in options else ("-p", 64, *options)
+    chosen = options if "--budget" in options else ("--set", "n_components=64", *options)
     message = failed("train", data, "-o", tmp_path / "m.tkm", "-q", *chosen, status=status)
     assert expected in " ".join(message.split())
     assert not list(tmp_path.iterdir())
@@ -341,7 +358,14 @@ def test_ctrl_c_while_training_leaves_no_file(tmp_path):
     X, y = blobs(4000, 0)
     np.savez(tmp_path / "data.npz", X=X, y=y)
     running = process(
-        "train", tmp_path / "data.npz", "-o", tmp_path / "m.tkm", "-p", 4096, "--method", "paper"
+        "train",
+        tmp_path / "data.npz",
+        "-o",
+        tmp_path / "m.tkm",
+        "--set",
+        "n_components=4096",
+        "--set",
+        "method=paper",
     )
     assert running.stderr is not None
     first = running.stderr.readline()
@@ -364,12 +388,12 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
         tmp_path / "data.npz",
         "-o",
         tmp_path / "m.tkm",
-        "-p",
-        512,
+        "--set",
+        "n_components=512",
         "--effort",
         "quick",
-        "--epochs",
-        5000,
+        "--set",
+        "epochs=5000",
     )
     assert running.stderr is not None
     first = running.stderr.readline()

@@ -16,14 +16,14 @@ from tinykernel.modelfile import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
 OPTIONS = (
-    "--sizes",
-    "3KB,4KB",
-    "--folds",
-    2,
-    "--epochs",
-    2,
-    "--effort",
-    "quick",
+    "--set",
+    "sizes=3KB,4KB",
+    "--set",
+    "folds=2",
+    "--set",
+    "epochs=2",
+    "--set",
+    "effort=quick",
     "-t",
     "cortex-m0plus",
 )
@@ -39,8 +39,8 @@ def tuned(work, tmp_path_factory):
         *OPTIONS,
         "-o",
         folder / "best.tkm",
-        "--csv",
-        folder / "curve.csv",
+        "--set",
+        f"csv={folder / 'curve.csv'}",
         "--json",
         "-q",
     )
@@ -62,7 +62,7 @@ def test_the_recommended_model_is_written(work, tuned):
     assert lines[0].startswith("budget,accuracy,standard_error,")
     assert [line.split(",")[0] for line in lines[1:]] == ["3072", "4096"]
     assert found["test"]["rows"] == 30
-    verified = run("verify", tuned / "best.tkm", "--data", work / "data.npz", "-t", "host", "-q")
+    verified = run("verify", tuned / "best.tkm", work / "data.npz", "-t", "host", "-q")
     assert verified.exit_code == 0
     shown = run("inspect", tuned / "best.tkm")
     assert "recommended" in shown.stdout
@@ -112,7 +112,16 @@ def kill_when(child, reached):
 @pytest.mark.slow
 def test_killed_and_started_again(work, tuned, tmp_path):
     """After SIGKILL what was finished stays, and the end is that of an undisturbed run."""
-    command = ("tune", work / "data.npz", *OPTIONS, "-o", tmp_path / "best.tkm", "-q", "-j", 1)
+    command = (
+        "tune",
+        work / "data.npz",
+        *OPTIONS,
+        "-o",
+        tmp_path / "best.tkm",
+        "-q",
+        "--set",
+        "jobs=1",
+    )
     kill_when(process(*command), lambda: bool(list(tmp_path.glob("data.tune/trial-*"))))
     before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("data.tune/trial-*")}
     assert len(before) < 6
@@ -127,13 +136,13 @@ def test_killed_and_started_again(work, tuned, tmp_path):
 def test_killed_on_a_dask_cluster_and_started_again(work, tmp_path, require_tool):
     """Two worker processes, SIGKILL in the middle, and the same bytes as threads without it."""
     distributed = require_tool("distributed")
-    options = ("tune", work / "data.npz", *OPTIONS, "--folds", 3, "--epochs", 40, "-q")
-    command = (*options, "-o", tmp_path / "best.tkm", "--csv", tmp_path / "curve.csv")
+    options = ("tune", work / "data.npz", *OPTIONS, "--set", "folds=3", "--set", "epochs=40", "-q")
+    command = (*options, "-o", tmp_path / "best.tkm", "--set", f"csv={tmp_path / 'curve.csv'}")
     kept = tmp_path / "data.tune"
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
-        command += ("--backend", "dask", "--scheduler", cluster.scheduler_address)
+        command += ("--set", "backend=dask", "--set", f"scheduler={cluster.scheduler_address}")
         child = process(*command)
         # The first trial runs before the others, and not on the cluster.
         kill_when(child, lambda: len(list(kept.glob("trial-*"))) >= 2)
@@ -143,27 +152,25 @@ def test_killed_on_a_dask_cluster_and_started_again(work, tmp_path, require_tool
         assert run(*command).exit_code == 0
     assert {file: file.read_bytes() for file in before} == before
     assert len(list(kept.glob("trial-*"))) == 8
-    other = ("-o", tmp_path / "other.tkm", "--csv", tmp_path / "other.csv")
-    assert run(*options, *other, "--journal", tmp_path / "j").exit_code == 0
+    other = ("-o", tmp_path / "other.tkm", "--set", f"csv={tmp_path / 'other.csv'}")
+    assert run(*options, *other, "--set", f"journal={tmp_path / 'j'}").exit_code == 0
     assert (tmp_path / "best.tkm").read_bytes() == (tmp_path / "other.tkm").read_bytes()
     assert (tmp_path / "curve.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
 
 
 def test_groups_of_a_table(tmp_path):
-    """--groups holds whole groups out; the options of train for tables are there."""
+    """--groups holds whole groups out; the settings of train for tables are there."""
     table = table_with_groups(tmp_path)
     result = run(
         "tune",
         table,
         *OPTIONS,
-        "--sizes",
-        "3KB",
         "--groups",
         "who",
-        "--drop",
-        "a",
-        "--journal",
-        tmp_path / "j",
+        "--set",
+        "drop=a",
+        "--set",
+        f"journal={tmp_path / 'j'}",
         "-o",
         tmp_path / "m.tkm",
         "-q",
@@ -194,8 +201,8 @@ def test_a_short_time_says_so(work, tmp_path):
         "--max-time",
         "0.001s",
         "-q",
-        "-j",
-        1,
+        "--set",
+        "jobs=1",
         "-o",
         tmp_path / "m.tkm",
     )
@@ -210,13 +217,13 @@ def test_a_short_time_says_so(work, tmp_path):
         (("-o", "m.pkl"), "must end in .tkm", 1),
         (("--pick", "4KB"), "needs -o MODEL", 2),
         (("--max-time", "soon"), "write a time", 2),
-        (("--sizes", "many"), "is not a size", 2),
-        (("--csv", "a.txt"), "must end in .csv", 1),
-        (("--plot", "a.gif"), "must end in .svg or .png", 1),
-        (("--n-components", "64"), "No such option", 2),
+        (("--set", "sizes=many"), "is not a size", 2),
+        (("--set", "csv=a.txt"), "must end in .csv", 1),
+        (("--set", "plot=a.gif"), "must end in .svg or .png", 1),
+        (("--set", "n_components=64"), "has no use here", 2),
         (("-t", "host"), "no flash", 1),
-        (("--backend", "dask"), "address of a scheduler", 1),
-        (("--regularization", "1"), "only for --method paper", 2),
+        (("--set", "backend=dask"), "address of a scheduler", 1),
+        (("--set", "regularization=1"), "only for method paper", 2),
     ],
 )
 def test_wrong_usage(work, tmp_path, monkeypatch, require_tool, options, expected, status):

@@ -28,7 +28,7 @@ def values(tmp_path_factory):
         "--label",
         "hours",
         "--task",
-        "regression",
+        "numbers",
         *QUICK,
     )
     assert made.exit_code == 0, made.output
@@ -60,9 +60,9 @@ def test_every_command_speaks_of_values(values, tmp_path):
 def test_verify_compares_values(values, require_tool):
     """verify compares every value, and tells R2 of the C."""
     require_tool("gcc")
-    result = run("verify", values / "wear.tkm", "--data", values / "wear.csv", "--json")
+    result = run("verify", values / "wear.tkm", values / "wear.csv", "--json")
     found = json.loads(result.stdout)
-    assert (found["rows"], found["differences"], found["accuracy"]) == (300, 0, None)
+    assert (found["rows"], found["differences"], found["accuracy"]) == (60, 0, None)
     assert found["r2"] > 0.5
 
 
@@ -76,11 +76,11 @@ def test_a_budget_holds(values, tmp_path):
         "--label",
         "hours",
         "--task",
-        "regression",
+        "numbers",
         "--budget",
         "4KB",
-        "--epochs",
-        2,
+        "--set",
+        "epochs=2",
         "--effort",
         "quick",
         "--json",
@@ -93,12 +93,12 @@ def test_a_budget_holds(values, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message", "status"),
     [
-        ((), "give --task regression", 1),
+        ((), "give --task numbers", 1),
         (("--task", "ranking"), "choose from", 2),
-        (("--loss", "absolute"), "only for --task regression", 2),
-        (("--task", "regression", "--class-weight", "balanced"), "only for --task class", 2),
-        (("--task", "regression", "--method", "paper"), "only for --task class", 2),
-        (("--task", "regression", "--loss", "quantile", "--quantiles", "2"), "above 0", 1),
+        (("--set", "loss=absolute"), "only for task numbers", 2),
+        (("--task", "numbers", "--class-weight", "balanced"), "only for task classes", 2),
+        (("--task", "numbers", "--set", "method=paper"), "only for --task classes", 2),
+        (("--task", "numbers", "--set", "loss=quantile", "--set", "quantiles=2"), "above 0", 2),
     ],
 )
 def test_refused_in_one_line(values, tmp_path, options, message, status):

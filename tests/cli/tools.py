@@ -21,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 runpy.run_module("tinykernel", run_name="__main__", alter_sys=True)
 """
 
-QUICK = ("--n-components", 64, "--epochs", 20, "--effort", "quick", "--quiet")
+QUICK = ("--set", "n_components=64", "--set", "epochs=20", "--effort", "quick", "--quiet")
 
 
 def run(*arguments: object) -> Result:

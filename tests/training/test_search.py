@@ -7,7 +7,7 @@ import pytest
 
 from tinykernel.training import search
 from tinykernel.training.folds import Fold
-from tinykernel.training.options import Recipe
+from tinykernel.training.options.recipe import Recipe
 
 CAPACITY = {"compact": 512, "phases": 256, "compact+linear4": 256, "linear8": 0, "linear4": 0}
 

@@ -18,7 +18,8 @@ from tinykernel.training import trainer
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.learner import _NAMES, Learner
-from tinykernel.training.options import Recipe, TrainerOptions
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import prepare
 
 QUICK = {"n_components": 96, "epochs": 6, "effort": "quick", "random_state": 0}

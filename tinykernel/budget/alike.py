@@ -162,5 +162,5 @@ def check_alike(old: IntegerModel, new: IntegerModel) -> None:
     if found:
         raise TinykernelError(
             f"the trained model is not of the shape of the other one ({found}); train it without "
-            "--like, and export its code anew"
+            "like, and export its code anew"
         )

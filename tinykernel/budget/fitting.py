@@ -26,11 +26,11 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.training.options import LINEAR_BITS
-from tinykernel.training.quantity import BITS_BESIDE
+from tinykernel.training.options.values import BITS_BESIDE
 
 DEFAULT_BUDGET = "30KB"
 METHODS = ("learned", "paper")
-TASKS = ("classification", "regression")
+TASKS = ("classes", "numbers")
 _WORD = 32
 
 
@@ -88,7 +88,7 @@ def train(
     sample_weight: ArrayLike | None = None,
     teacher: object = None,
     method: str = "learned",
-    task: str = "classification",
+    task: str = "classes",
     feature_names: Sequence[str] | None = None,
     value_name: str | None = None,
     link: bool = True,
@@ -101,7 +101,7 @@ def train(
     X : array-like, shape (n, n_features)
         Raw inputs, finite; their dtype decides what the firmware takes.
     y : array-like, shape (n,)
-        Labels of at least two classes; with the task "regression" values, also (n, n_values).
+        Labels of at least two classes; with the task "numbers" values, also (n, n_values).
     budget : str, int or Limits, optional
         Flash that the model may add to the program on `target`, runtime included: bytes, or text
         such as ``"8KB"``; or several limits, ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``,
@@ -121,12 +121,12 @@ def train(
     method : {"learned", "paper"}, default="learned"
         "learned" trains a `TernaryKernelClassifier`; "paper" a `tinykernel.papers.PaperClassifier`,
         which takes neither `validation` nor `teacher`.
-    task : {"classification", "regression"}, default="classification"
-        "regression" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
+    task : {"classes", "numbers"}, default="classes"
+        "numbers" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
     value_name : str, optional
-        Of the task "regression": what `y` is, where it is no Series that has a name.
+        Of the task "numbers": what `y` is, where it is no Series that has a name.
     link : bool, default=True
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without.
@@ -177,10 +177,10 @@ def train(
         raise TinykernelError('n_kernels: only for method "learned"')
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
     if value_name is not None:
-        if task != "regression" or np.ndim(y) != 1:
-            raise TinykernelError('value_name: only for one value, with the task "regression"')
+        if task != "numbers" or np.ndim(y) != 1:
+            raise TinykernelError('value_name: only for one value, with the task "numbers"')
         extra["value_name"] = value_name
-    if task == "regression" and shape is None:
+    if task == "numbers" and shape is None:
         given.setdefault("linear", BITS_BESIDE)
         asked = given["linear"]
     open_size = not {"n_components", "n_kernels"} & given.keys()
@@ -222,16 +222,16 @@ def train(
 def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the loss, which only a regressor has, and refuse what the task has not."""
     check_choice("task", task, TASKS)
-    if task == "classification":
+    if task == "classes":
         for name in OF_VALUES:
             if name in given:
-                raise TinykernelError(f'{name}: only for task "regression"')
+                raise TinykernelError(f'{name}: only for task "numbers"')
         return {}
     if method == "paper":
         raise TinykernelError('method: "paper" has classes only; leave it out')
     for name, value in (("class_weight", given.get("class_weight")), ("teacher", teacher)):
         if value is not None:
-            raise TinykernelError(f'{name}: not for task "regression"')
+            raise TinykernelError(f'{name}: not for task "numbers"')
     return {"loss": given.get("loss", "squared")}
 
 

@@ -36,7 +36,8 @@ from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
-from tinykernel.training.quantity import RegressorOptions, strata
+from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.quantity import strata
 from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.audit import audit_command
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
@@ -20,10 +19,12 @@ from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_out
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command
-from tinykernel.cli.export import export_command
-from tinykernel.cli.flash import flash_command
 from tinykernel.cli.inspect import inspect_command
+from tinykernel.cli.options import options_command
 from tinykernel.cli.predict import predict_command
+from tinykernel.cli.project.audit import audit_command
+from tinykernel.cli.project.export import export_command
+from tinykernel.cli.project.flash import flash_command
 from tinykernel.cli.report import report_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
@@ -80,6 +81,7 @@ for _name, _command in (
     ("drift", drift_command),
     ("inspect", inspect_command),
     ("targets", targets_command),
+    ("options", options_command),
     ("demo", demo_command),
 ):
     app.command(_name)(_command)

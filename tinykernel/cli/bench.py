@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.common.holding import those_that_hold
-from tinykernel.cli.common.options import (
+from tinykernel.cli.common.arguments import (
+    CurrentOption,
     JsonOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
     expand_targets,
+    without_too_small,
 )
+from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table
-from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
@@ -28,16 +29,7 @@ def bench_command(
         str | None,
         typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
     ] = None,
-    current: Annotated[
-        str | None,
-        typer.Option(
-            "--current", metavar="A", help="also give an energy at this supply current, e.g. 8mA"
-        ),
-    ] = None,
-    voltage: Annotated[
-        str | None,
-        typer.Option("--voltage", metavar="V", help="supply voltage of the energy, else 3.3V"),
-    ] = None,
+    current: CurrentOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -51,28 +43,20 @@ def bench_command(
 
     asked = target or [remembered(model).target or "cortex-m4"]
     names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
-    from tinykernel.errors import TinykernelError
-    from tinykernel.measure.bench import bench, parse_current, parse_voltage
     from tinykernel.measure.limits import parse_clock
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
+    from tinykernel.measure.supply import parse_supply
 
     if clock is not None:
         parse_clock(clock)
-    if voltage is not None:
-        parse_voltage(voltage)
-        if current is None:
-            raise TinykernelError("a voltage is for an energy: give --current with --voltage")
-    if current is not None:
-        parse_current(current)
-        if clock is None:
-            raise TinykernelError("an energy needs a time: give --clock with --current")
+    if parse_supply(current) is not None and clock is None:
+        raise typer.BadParameter("needs --clock", param_hint="--current")
+    from tinykernel.measure.bench import bench
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
+
     integer = as_integer_model(load(model))
-    names = those_that_hold(integer, names, asked)
-    results = [
-        bench(integer, name, clock=clock, current=current, voltage=voltage or "3.3V")
-        for name in names
-    ]
+    names = without_too_small(integer, names, asked)
+    results = [bench(integer, name, clock=clock, current=current) for name in names]
     if as_json:
         found = [result.to_dict() for result in results]
         print_json(found if several else found[0])
@@ -127,10 +111,14 @@ def _time(result: BenchResult) -> str:
     low, high = (1e3 * seconds for seconds in result.seconds)
     cycles = "-".join(f"{value:g}" for value in result.cycles_per_instruction)
     time = f"{low:.2f}-{high:.2f} ms at {cycles} cycles an instruction"
-    if result.joules is None:
+    if result.coulombs is None or result.supply is None:
         return time
+    least, most = (1e6 * charge for charge in result.coulombs)
+    drawn = f"{time}, {least:.3g}-{most:.3g} uC at {result.supply.amperes:g} A"
+    if result.joules is None:
+        return drawn
     least, most = (1e6 * joules for joules in result.joules)
-    return f"{time}, {least:.3g}-{most:.3g} uJ at {result.current:g} A and {result.voltage:g} V"
+    return f"{drawn}, {least:.3g}-{most:.3g} uJ at {result.supply.volts:g} V"
 
 
 def _constancy(result: BenchResult) -> str:

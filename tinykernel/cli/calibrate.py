@@ -8,31 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judging import print_cautions, seen_in_words
-from tinykernel.cli.common.one_class import calibrate_normal, check_normal
-from tinykernel.cli.common.options import (
+from tinykernel.cli.common.arguments import (
     MODEL_SUFFIXES,
     DataArgument,
-    GroupsOption,
     JsonOption,
-    LabelOption,
     ModelArgument,
     QuietOption,
-    SplitSeedOption,
-    TestSizeOption,
     check_output_file,
-    recordings_for,
-    rows_for,
+    share_option,
 )
+from tinykernel.cli.common.evaluation import print_cautions, seen_in_words
+from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.cli.common.novelty import calibrate_normal, check_normal
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.parsing import parse_share
-from tinykernel.cli.common.remembered import Remembered, remembered
+from tinykernel.cli.common.rows import known_rows, rows_to_judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
-    from tinykernel.data.selection import Selection
     from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 
@@ -47,7 +41,7 @@ def calibrate_command(
         float | None,
         typer.Option(
             "--max-error",
-            parser=parse_share,
+            parser=share_option,
             metavar="SHARE",
             help="answer as often as an error among the answers of at most this can be promised, "
             "e.g. 1%",
@@ -56,14 +50,14 @@ def calibrate_command(
     coverage: Annotated[
         float | None,
         typer.Option(
-            "--coverage", parser=parse_share, metavar="SHARE", help="answer this share, e.g. 95%"
+            "--coverage", parser=share_option, metavar="SHARE", help="answer this share, e.g. 95%"
         ),
     ] = None,
     false_alarms: Annotated[
         float | None,
         typer.Option(
             "--false-alarms",
-            parser=parse_share,
+            parser=share_option,
             metavar="SHARE",
             help="also tell what looks like no class, and take at most this share of rows like "
             "these for it, e.g. 1%",
@@ -75,8 +69,7 @@ def calibrate_command(
             "--known",
             metavar="DATA",
             help="with --false-alarms: rows of the training, or others of known classes; what is "
-            "far from all of them is novel, too. Of a file with a test part the other one; with "
-            "--test-size what train does not keep aside",
+            "far from all of them is novel, too. Of a file with a test part the other one",
         ),
     ] = None,
     per_class: Annotated[
@@ -91,14 +84,12 @@ def calibrate_command(
         Any,
         typer.Option(
             "--confidence",
-            parser=parse_share,
+            parser=share_option,
             metavar="SHARE",
             help="of the promise",
             show_default="95%",
         ),
     ] = 0.95,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
     same_groups: Annotated[
         bool,
         typer.Option(
@@ -107,12 +98,6 @@ def calibrate_command(
             help="promise for new rows of the same groups only, not for new groups",
         ),
     ] = False,
-    test_size: TestSizeOption = None,
-    seed: SplitSeedOption = 0,
-    force: Annotated[
-        bool,
-        typer.Option("--force", "-f", metavar="", help="also with rows that were trained on"),
-    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -120,7 +105,8 @@ def calibrate_command(
 
     The rows must not be those of the training. Prints what can be promised of new rows, and ends
     with status 1, without a model, where the rows do not support what is asked for. Takes the test
-    part of DATA where it has one, all its rows otherwise.
+    part of DATA; where DATA is what the model was trained on, the rows that were kept aside;
+    otherwise all its rows.
     """
     from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError
@@ -131,13 +117,12 @@ def calibrate_command(
     integer, memory = as_integer_model(load(model)), remembered(model)
     if integer.values is not None:
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
-    names = memory.names(data, label, groups)
-    rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
+    rows = rows_to_judge(model, integer, data, needs_labels=integer.prototypes is None).rows
     if integer.prototypes is not None:
         check_normal(
             {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}
         )
-        _refuse_seen(memory, rows, force)
+        _refuse_seen(memory, rows)
         calibrate_normal(
             integer,
             rows,
@@ -152,9 +137,8 @@ def calibrate_command(
         return
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
-    if rows.y is None:
-        raise TinykernelError(f"{data}: has no labels; name their column with --label")
-    _refuse_seen(memory, rows, force)
+    _refuse_seen(memory, rows)
+    assert rows.y is not None
     found = calibrate(
         integer,
         rows.X,
@@ -165,17 +149,7 @@ def calibrate_command(
         confidence=confidence,
         groups=None if same_groups else rows.group,
         false_alarms=false_alarms,
-        known=None
-        if known is None
-        else _known_rows(
-            model,
-            integer,
-            known,
-            rows,
-            **memory.names(known, label, groups),
-            test_size=test_size,
-            seed=seed,
-        ),
+        known=None if known is None else _known_rows(model, integer, known, rows),
     )
     save(found.model, output, memory.everything | about_calibration(rows, found))
     remarks = [*found.remarks, *_over_budget(memory, found.model)]
@@ -196,15 +170,15 @@ def calibrate_command(
         print_cautions(remarks)
 
 
-def _refuse_seen(memory: Remembered, rows: Rows, force: bool) -> None:
+def _refuse_seen(memory: Remembered, rows: Rows) -> None:
     """Refuse rows that were trained on, of which a model is surer than of others."""
     from tinykernel.errors import TinykernelError
 
     share = memory.share_seen(rows.X)
-    if share and not force:
+    if share:
         raise TinykernelError(
             f"{rows.source}: {seen_in_words(share)}; what they promise would not hold for new "
-            "ones. Give others (--test-size takes those that train kept aside), or --force"
+            "ones. Give others"
         )
 
 
@@ -229,34 +203,13 @@ def _over_budget(memory: Remembered, model: IntegerModel) -> list[str]:
 
 
 def _known_rows(
-    model: Path,
-    integer: IntegerModel,
-    data: str,
-    others: Rows,
-    *,
-    label: str | None,
-    groups: str | None,
-    selection: Selection,
-    test_size: float | None,
-    seed: int,
+    model: Path, integer: IntegerModel, data: str, others: Rows
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Load the training part of DATA, or what is left without the rows that are kept aside.
-
-    Refuses rows that are among those of the calibration, which would be nearer than new ones.
-    """
-    from tinykernel.data.load import load_data
+    """Load what training learned from DATA, without rows of the calibration: they are nearer."""
     from tinykernel.data.seen import record_of, seen_before
-    from tinykernel.data.splits import as_dataset
     from tinykernel.errors import TinykernelError
 
-    size = test_size or 0.0
-    cut = recordings_for(model, integer, data, label=label, groups=groups)
-    if cut is None:
-        found = load_data(
-            data, label=label, groups=groups, test_size=size, seed=seed, selection=selection
-        )
-    else:
-        found = as_dataset(cut, size, seed)
+    found = known_rows(model, integer, data)
     share = seen_before(
         found.X_train.reshape(len(found.X_train), -1),
         record_of(others.X.reshape(len(others.X), -1)),
@@ -264,7 +217,7 @@ def _known_rows(
     if share:
         raise TinykernelError(
             f"{data}: {100 * share:.3g} % of its rows are among those to calibrate with; give the "
-            "rows of the training (with --test-size of both what train keeps aside)"
+            "rows of the training"
         )
     return found.X_train, found.y_train
 

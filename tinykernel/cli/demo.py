@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder
 from tinykernel.cli.common.errors import FAILED, fail
-from tinykernel.cli.common.options import ForceOption, JsonOption, QuietOption, check_output_folder
-from tinykernel.cli.common.output import percent, print_json, size
+from tinykernel.cli.common.output import percent, size
 from tinykernel.cli.common.progress import showing_progress
-from tinykernel.cli.common.trained import accuracies, summary
-from tinykernel.cli.export import write_project
+from tinykernel.cli.common.summary import accuracies
+from tinykernel.cli.project.export import write_project
 from tinykernel.cli.report import print_report
-from tinykernel.cli.verify import print_verification, verification_json
+from tinykernel.cli.verify import print_verification
 from tinykernel.files import is_unchanged_export
 
 if TYPE_CHECKING:
@@ -35,17 +35,15 @@ def demo_command(
         Path, typer.Option("--output", "-o", metavar="DIR", help="folder for the project")
     ] = Path("demo"),
     force: ForceOption = False,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Train on scikit-learn's digits, export for a Cortex-M4, verify all test rows, report."""
     # What an earlier demo left there may go, as long as nobody has changed it.
     force = force or _is_own(output)
     check_output_folder(output, force=force)
-    talking = not (quiet or as_json)
 
     def say(line: str) -> None:
-        if talking:
+        if not quiet:
             typer.echo(line)
 
     from tinykernel.budget import train
@@ -77,22 +75,13 @@ def demo_command(
     say(f"   {output}: {len(project['files'])} files, {size(project['bytes'])}")
     say("3. compare the C with Python on this computer, all test rows")
     verified = verify(integer, dataset.X_test, dataset.y_test)
-    if talking:
+    if not quiet:
         print_verification([verified], "the test rows")
     say("4. memory")
     memory = report(integer, _TARGET)
-    if talking:
+    if not quiet:
         print_report([memory])
     say(f"Next: build it with 'pio run' in {output}, or flash it: tinykernel flash {output}")
-    if as_json:
-        print_json(
-            {
-                "train": summary(trained, dataset) | accuracy,
-                "export": project,
-                "verify": verification_json(verified),
-                "report": memory.to_dict(),
-            }
-        )
     if not verified.ok:
         fail(f"the C differs from Python: {verified.first_difference}")
     if not memory.fits:

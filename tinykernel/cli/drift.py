@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import (
-    GroupsOption,
+from tinykernel.cli.common.arguments import (
     JsonOption,
-    LabelOption,
     ModelArgument,
     QuietOption,
-    SplitSeedOption,
-    TestSizeOption,
-    rows_for,
+    share_option,
 )
+from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
-from tinykernel.cli.common.parsing import parse_share
-from tinykernel.cli.common.remembered import Remembered, remembered
+from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.decisions import Drift, Expected
@@ -51,11 +47,11 @@ def drift_command(
             help="held-out rows to compare with, instead of those that calibrate remembered",
         ),
     ] = None,
-    false_alarm: Annotated[
+    false_alarms: Annotated[
         Any,
         typer.Option(
-            "--false-alarm",
-            parser=parse_share,
+            "--false-alarms",
+            parser=share_option,
             metavar="SHARE",
             show_default="1%",
             help="risk of a difference where there is none",
@@ -69,10 +65,6 @@ def drift_command(
             help="every decision is about something new; those of a stream are not",
         ),
     ] = False,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    test_size: TestSizeOption = None,
-    seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -94,10 +86,9 @@ def drift_command(
     if data is None:
         expected = _expected(model, integer, memory)
     else:
-        names = memory.names(data, label, groups)
-        rows = rows_for(model, integer, data, **names, test_size=test_size, seed=seed)
+        rows = rows_to_judge(model, integer, data, needs_labels=False).rows
         expected = expected_counts(integer, rows.X)
-    found = drift(counted, expected, false_alarm=false_alarm, independent=independent)
+    found = drift(counted, expected, false_alarm=false_alarms, independent=independent)
     if as_json:
         about = {"model": model, "counters": counters, "expected": expected.to_dict()}
         print_json(about | found.to_dict())

@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.common.judged import rows_to_judge
-from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
-from tinykernel.cli.common.options import (
+from tinykernel.cli.common.arguments import (
     DataArgument,
-    GroupsOption,
     JsonOption,
-    LabelOption,
-    MissingOption,
     ModelArgument,
     QuietOption,
-    SeedOfTrainOption,
-    TestSizeOption,
 )
+from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
+from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.remembered import remembered
+from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
@@ -40,18 +35,13 @@ def evaluate_command(
             show_default=False,
         ),
     ] = None,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    missing: MissingOption = None,
-    test_size: TestSizeOption = None,
-    seed: SeedOfTrainOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Say how good a model is: by class, with an interval, beside the majority and a linear model.
 
     Takes the test part of DATA; where DATA is what the model was trained on, the rows that were
-    kept aside; otherwise all its rows. Label and groups are those of the training unless given.
+    kept aside; otherwise all its rows. Label and groups are those of the training.
     """
     from tinykernel.evaluation import evaluate
     from tinykernel.evaluation.clips import evaluate_clips
@@ -64,11 +54,6 @@ def evaluate_command(
         integer,
         data,
         train=train,
-        label=label,
-        groups=groups,
-        missing=missing,
-        test_size=test_size,
-        seed=seed,
     )
     rows, trained = judged.rows, judged.train
     if judged.y is None:

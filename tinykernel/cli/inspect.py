@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.curve import print_curve
-from tinykernel.cli.common.options import JsonOption, ModelArgument, QuietOption, check_output_file
+from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
-from tinykernel.cli.common.trained import model_words
+from tinykernel.cli.common.summary import model_words
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12
+_CURVE = ("budget", "flash", "held out", "standard error", "")
 _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
 
 
@@ -33,7 +33,6 @@ def inspect_command(
         ),
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
     from tinykernel.model import as_integer_model
@@ -44,7 +43,7 @@ def inspect_command(
         check_output_file(proof, (".json",), [model])
     integer = as_integer_model(load(model))
     if proof is not None:
-        _write_proof(integer, proof, quiet=quiet)
+        _write_proof(integer, proof)
     facts, said = _facts(integer), about(model)
     ranges = integer.ranges()
     if as_json:
@@ -60,13 +59,11 @@ def inspect_command(
         ]
         print_json({"model": model.name, **facts, "ranges": stages, "about": said})
         return
-    if quiet:
-        return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if said:
         typer.echo("\nWhat the file says of its training:")
         print_pairs(training_in_words(said))
-        print_curve(said.get("tune"))
+        _print_curve(said.get("tune"))
     typer.echo("\nProved for every possible input:")
     print_table(
         ("stage", "lowest", "highest", "limit", "used"),
@@ -84,19 +81,41 @@ def inspect_command(
     )
 
 
+def _print_curve(said: object) -> None:
+    """Print accuracy against size; nothing where the file says none."""
+    points = said.get("curve") if isinstance(said, dict) else None
+    if not isinstance(said, dict) or not isinstance(points, list) or not points:
+        return
+    if not all(isinstance(row, list) and len(row) == 4 for row in points):
+        return
+    if not all(type(value) in (int, float) for row in points for value in row):
+        return
+    typer.echo(f"\nTuned, {said.get('score')} on rows held out:")
+    rows = [
+        (
+            size(budget),
+            str(flash),
+            percent(share),
+            percent(error),
+            "recommended" if budget == said.get("recommended") else "",
+        )
+        for budget, flash, share, error in points
+    ]
+    print_table(_CURVE, rows, right=_CURVE[:4])
+
+
 def _used(stage: Range) -> float:
     """Return which share of its type a stage may use; a limit of 0 is no share."""
     ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
     return max(end / limit for end, limit in ends if limit)
 
 
-def _write_proof(integer: IntegerModel, proof: Path, *, quiet: bool) -> None:
+def _write_proof(integer: IntegerModel, proof: Path) -> None:
     from tinykernel.codegen.certificate import certificate
     from tinykernel.files import write_bytes_atomically
 
     write_bytes_atomically(proof, certificate(integer))
-    if not quiet:
-        typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
+    typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
 
 
 def checker() -> Path:

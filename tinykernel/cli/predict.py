@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.judged import labels_to_judge_by
-from tinykernel.cli.common.judging import print_all, print_notes, seen_in_words
-from tinykernel.cli.common.options import (
-    GroupsOption,
+from tinykernel.cli.common.arguments import (
     JsonOption,
-    LabelOption,
-    MissingOption,
     ModelArgument,
     QuietOption,
-    check_missing,
     check_output_file,
-    rows_for,
 )
+from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
+from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_table
-from tinykernel.cli.common.remembered import remembered
+from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,9 +55,6 @@ def predict_command(
         Path | None,
         typer.Option("--output", "-o", help="write row, label and scores to a .csv file"),
     ] = None,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    missing: MissingOption = None,
     stream: Annotated[
         str | None,
         typer.Option(
@@ -82,10 +74,6 @@ def predict_command(
             show_default="5",
         ),
     ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option("--rate", metavar="HZ", help="with --stream: samples a second"),
-    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -97,10 +85,8 @@ def predict_command(
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
-    if stream is None and (last is not None or rate is not None):
-        raise typer.BadParameter(
-            "goes with --stream", param_hint="--last" if last is not None else "--rate"
-        )
+    if stream is None and last is not None:
+        raise typer.BadParameter("goes with --stream", param_hint="--last")
     if output is not None:
         check_output_file(output, (".csv",), inputs=[_source(source)])
     from tinykernel.model import as_integer_model
@@ -108,13 +94,10 @@ def predict_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
-        check_missing(missing, ("drop", "error"), "windows of recordings")
-        given = {"label": label, "rate": rate, "missing": missing}
-        table = _decisions(model, integer, stream, given, 5 if last is None else last)
+        table = _decisions(model, integer, stream, 5 if last is None else last)
         _show_decisions(table, output, as_json, quiet)
         return
-    named = memory.names(source, label, groups, missing)
-    rows = rows_for(model, integer, source, **named, missing=missing)
+    rows = rows_for(model, integer, source)
     true = labels_to_judge_by(integer, source, rows.y)
     scores = integer.scores(rows.X)
     if integer.values is not None:
@@ -225,9 +208,7 @@ def _source(path: str) -> Path:
     return Path(path) if is_recording(path) else find_data(path)
 
 
-def _decisions(
-    model: Path, integer: IntegerModel, stream: str, given: Mapping[str, Any], last: int
-) -> list[dict[str, Any]]:
+def _decisions(model: Path, integer: IntegerModel, stream: str, last: int) -> list[dict[str, Any]]:
     """Decide at every hop of recordings."""
     import numpy as np
 
@@ -240,7 +221,7 @@ def _decisions(
     if cutting is None:
         raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
-    cut = cut_for(stream, integer, cutting, mixed="majority", **given)
+    cut = cut_for(stream, integer, cutting, mixed="majority")
     decided = None
     if integer.decision is None:
         labels = in_batches(integer.predict, cut.X)

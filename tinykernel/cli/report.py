@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.errors import FAILED, fail
-from tinykernel.cli.common.options import (
-    LARGEST_SEED,
+from tinykernel.cli.common.arguments import (
     BudgetOption,
-    GroupsOption,
+    CurrentOption,
     JsonOption,
-    LabelOption,
     ModelArgument,
     QuietOption,
     TargetsOption,
     check_output_file,
     expand_targets,
 )
+from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table, size
-from tinykernel.cli.common.remembered import remembered
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
@@ -61,32 +59,11 @@ def report_command(
             metavar="DATA",
         ),
     ] = None,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    test_size: Annotated[
-        float | None,
-        _page_option(
-            "--test-size",
-            "only the rows that train keeps aside for this size, --seed and --groups",
-            min=0.001,
-            max=0.99,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, _page_option("--seed", "see --test-size", min=0, max=LARGEST_SEED)
-    ] = None,
     clock: Annotated[
         str | None,
         _page_option("--clock", "clocks for the times, e.g. 16MHz,48MHz", metavar="HZ"),
     ] = None,
-    current: Annotated[
-        str | None,
-        _page_option(
-            "--current",
-            "what the chip draws at the one --clock, for charge and energy, e.g. 4mA@3V",
-            metavar="CURRENT[@VOLTAGE]",
-        ),
-    ] = None,
+    current: CurrentOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -143,21 +120,15 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
 
         check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
         needs_matplotlib()
-    of_rows, of_page = ("label", "groups", "test_size", "seed"), ("data", "clock", "current")
-    for names, needed, there in (
-        (of_page, "--html or --markdown", html is not None or markdown),
-        (of_rows, "--data", ctx.params["data"] is not None),
-    ):
-        for name in names:
-            if ctx.params[name] is not None and not there:
-                hint = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter(f"needs {needed}", param_hint=hint)
+    for name in ("data", "clock", "current"):
+        if ctx.params[name] is not None and html is None and not markdown:
+            raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")
 
 
 def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool) -> ReportPage:
     """Gather the page, judged on the rows that were asked for."""
-    from tinykernel.cli.common.judged import rows_to_judge
     from tinykernel.cli.common.progress import showing_progress
+    from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.errors import TinykernelError
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
@@ -166,12 +137,7 @@ def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool
     more: dict[str, Any] = {}
     if options["data"] is not None:
         integer = as_integer_model(load(model))
-        found = rows_to_judge(
-            model,
-            integer,
-            options["data"],
-            **{name: options[name] for name in ("label", "groups", "test_size", "seed")},
-        )
+        found = rows_to_judge(model, integer, options["data"])
         if found.y is None:
             raise TinykernelError(
                 f"{options['data']}: a model of one class is judged by the labels "

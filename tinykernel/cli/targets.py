@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import JsonOption, TargetsOption, expand_targets
+from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets
 from tinykernel.cli.common.output import print_json, print_table, size
 
 if TYPE_CHECKING:

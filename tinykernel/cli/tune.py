@@ -2,126 +2,60 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import (
+from tinykernel.cli.common.arguments import (
     DataArgument,
     JsonOption,
     QuietOption,
-    TargetOption,
     check_output_file,
 )
+from tinykernel.cli.common.dataset import dataset_for
+from tinykernel.cli.common.memory import about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.common.progress import showing_progress
-from tinykernel.cli.common.remembered import about_training
-from tinykernel.cli.common.shared import with_options_of
-from tinykernel.cli.common.trained import model_words
-from tinykernel.cli.common.training_data import dataset_for
-from tinykernel.cli.train import check_method, options_of_the_classifier, train_command
-from tinykernel.errors import TinykernelError
+from tinykernel.cli.common.summary import model_words
+from tinykernel.cli.settings import gather, has_settings
+from tinykernel.cli.settings.gathering import SetOption
+from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_settings
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
     from tinykernel.evaluation import Evaluation
     from tinykernel.tuning import Point, TuneResult
 
-# Of train: what a size stands for, and what ends one training early.
-_NOT_TAKEN = (
+# What a size stands for, what ends one training early, and what is not for classes.
+_LEFT_OUT = (
     "n_components",
     "n_kernels",
     "n_jobs",
     "validation",
     "patience",
     "task",
+    "like",
+    "max_error",
+    "calibration_size",
+    "false_alarms",
+    "n_prototypes",
     "loss",
     "quantiles",
 )
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-def _seconds(text: str | float) -> float:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text))
-    if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
-        raise typer.BadParameter(f"{text!r}: write a time, as in 90s, 10m or 2h")
-    return float(match[1]) * _UNITS[match[2]]
-
-
-def _bytes(text: str | int) -> int:
-    from tinykernel.measure.limits import parse_size
-
-    try:
-        return parse_size(text)
-    except TinykernelError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _sizes(text: str | None) -> list[int] | None:
-    return None if text is None else [_bytes(part) for part in text.split(",")]
-
-
-@with_options_of(train_command, _NOT_TAKEN)
+@has_settings("label", "groups", "budget", "target", "max_time", "pick")
 def tune_command(
     ctx: typer.Context,
     data: DataArgument,
-    target: TargetOption = "cortex-m4",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="MODEL", help="write the recommended model: .tkm"),
     ] = None,
-    max_time: Annotated[
-        Any,
-        typer.Option(
-            "--max-time", parser=_seconds, metavar="TIME", help="begin nothing that would end later"
-        ),
-    ] = None,
-    pick: Annotated[
-        Any,
-        typer.Option(
-            "--pick",
-            parser=_bytes,
-            metavar="SIZE",
-            help="with -o: write the model of this size; where there is a journal, train nothing",
-        ),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            "--sizes", metavar="SIZES", help="instead of 2KB,3KB,4KB,6KB,8KB,... up to the budget"
-        ),
-    ] = None,
-    folds: Annotated[
-        int, typer.Option("--folds", min=2, help="parts of the training rows, each held out once")
-    ] = 4,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="also write the curve as a table")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="also draw it: .svg or .png")
-    ] = None,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            "--journal",
-            metavar="DIR",
-            help="where finished trainings are kept; by default DATA.tune beside the output",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="trainings at a time; by default one a processor"),
-    ] = None,
-    backend: Annotated[
-        str, typer.Option("--backend", metavar="NAME", help="of joblib: threading, loky or dask")
-    ] = "threading",
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="of Dask, with --backend dask"),
-    ] = None,
+    settings: None = None,
+    assignments: SetOption = [],  # noqa: B006
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     **_: Any,
@@ -131,43 +65,44 @@ def tune_command(
     Models of 2 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
     there are groups, and judged on the part held out; the test rows choose nothing. Finished
     trainings are kept: started again, the same command goes on from there. Ctrl-C keeps the best so
-    far.
+    far. Takes the settings of train, and those of [tune], with --set.
     """
+    from tinykernel.codegen.targets import find_target
+
+    options, _given = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
+    options |= {"data": data, "output": output, "task": "classes"}
+    find_target(options["target"])
+    _check_outputs(options)
     from tinykernel.tuning import tune
 
-    _check_outputs(ctx.params)
-    check_method(ctx, ctx.params["method"])
-    parameters = options_of_the_classifier(ctx.params, besides=_OWN)
-    dataset, cut, kept = dataset_for(ctx.params, parameters)
-    by_group = ctx.params["groups"] is not None or cut is not None
-    folder = journal or (output or Path("x")).parent / f"{Path(data).stem}.tune"
+    parameters = parameters_of(options)
+    dataset, cut, kept = dataset_for(options, parameters)
+    by_group = options["groups"] is not None or cut is not None
+    folder = Path(options["journal"] or (output or Path("x")).parent / f"{Path(data).stem}.tune")
+    pick = options["pick"]
     with showing_progress(quiet):
         found = tune(
             dataset.X_train,
             dataset.y_train,
-            target=target,
-            budget=ctx.params["budget"],
-            sizes=_sizes(sizes),
+            **{name: options[name] for name in ("target", "budget", "sizes", "max_time")},
+            **{name: options[name] for name in ("backend", "scheduler")},
             groups=dataset.group_train if by_group else None,
-            n_folds=folds,
-            max_time=max_time,
+            n_folds=options["folds"],
             journal=folder,
-            n_jobs=jobs,
-            backend=backend,
-            scheduler=scheduler,
+            n_jobs=options["jobs"],
             only_journal=pick is not None and folder.is_dir(),
             **parameters,
         )
     chosen = found.best if pick is None else found.pick(pick)
-    judged = _judged(found, chosen, dataset, ctx.params["class_weight"])
+    judged = _judged(found, chosen, dataset, balanced_or_none(options))
     if output is not None:
-        _write(found, chosen, output, dataset, ctx.params, kept)
-    if csv is not None:
+        _write(found, chosen, output, dataset, options, kept)
+    if options["csv"] is not None:
         from tinykernel.files import write_bytes_atomically
 
-        write_bytes_atomically(csv, found.to_csv().encode())
-    if plot is not None:
-        found.plot(plot)
+        write_bytes_atomically(Path(options["csv"]), found.to_csv().encode())
+    if options["plot"] is not None:
+        found.plot(options["plot"])
     if as_json:
         test = None if judged is None else judged.to_dict()
         print_json(found.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
@@ -181,21 +116,6 @@ def tune_command(
         )
 
 
-_OWN = (
-    "output",
-    "max_time",
-    "pick",
-    "sizes",
-    "folds",
-    "csv",
-    "plot",
-    "journal",
-    "jobs",
-    "backend",
-    "scheduler",
-)
-
-
 def _check_outputs(options: Mapping[str, Any]) -> None:
     """Refuse what could not be written, before the long work."""
     from tinykernel.tuning.plot import check_picture
@@ -205,10 +125,11 @@ def _check_outputs(options: Mapping[str, Any]) -> None:
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
     if options["csv"] is not None:
-        check_output_file(options["csv"], (".csv",))
+        check_output_file(Path(options["csv"]), (".csv",))
     if options["plot"] is not None:
-        check_picture(options["plot"])
-        check_output_file(options["plot"])
+        picture = Path(options["plot"])
+        check_picture(picture)
+        check_output_file(picture)
 
 
 def _judged(
@@ -249,10 +170,9 @@ def _write(
     # What is known of a finished training; the classifier itself is not kept.
     limits = replace(options["budget"] or Limits(), flash=chosen.budget)
     trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0, limits)
-    given = {
-        name: options[name] for name in ("label", "groups", "test_size", "seed", "class_weight")
-    }
-    about = about_training(trained, dataset, found.target, {**given, **kept})
+    about = about_training(
+        trained, dataset, found.target, remembered_settings(options) | dict(kept)
+    )
     search = found.searches.get(chosen.budget)
     about |= {"tune": _in_short(found)} | ({"search": search} if search else {})
     save(model, output, about)

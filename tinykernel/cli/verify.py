@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.errors import FAILED, fail
-from tinykernel.cli.common.holding import those_that_hold
-from tinykernel.cli.common.judged import labels_to_judge_by
-from tinykernel.cli.common.judging import evaluation_in_words, print_notes, seen_in_words
-from tinykernel.cli.common.options import (
-    GroupsOption,
+from tinykernel.cli.common.arguments import (
+    DataArgument,
     JsonOption,
-    LabelOption,
-    MissingOption,
     ModelArgument,
     QuietOption,
-    SplitSeedOption,
     TargetsOption,
-    TestSizeOption,
     expand_targets,
-    rows_for,
+    without_too_small,
 )
+from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
+from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
-from tinykernel.cli.common.remembered import remembered
+from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
@@ -39,25 +34,16 @@ _STEPS = 10_000
 
 def verify_command(
     model: ModelArgument,
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", metavar="DATA", help="rows to compare on: its test part, else all its rows"
-        ),
-    ],
+    data: DataArgument,
     target: TargetsOption = ["host"],  # noqa: B006
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    missing: MissingOption = None,
-    test_size: TestSizeOption = None,
-    seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
     Of classifiers, counters and class offsets are compared, too, over 10,000 steps. Ends with
-    status 1 on one difference. DATA's test part is taken where it has one, all its rows otherwise.
+    status 1 on one difference. Takes the test part of DATA; where DATA is what the model was
+    trained on, the rows that were kept aside; otherwise all its rows.
     """
     from tinykernel.codegen.targets import TARGETS
 
@@ -69,42 +55,31 @@ def verify_command(
     from tinykernel.parity import verify
 
     integer, memory = as_integer_model(load(model)), remembered(model)
-    names = those_that_hold(integer, names, target)
-    rows = rows_for(
-        model,
-        integer,
-        data,
-        **memory.names(data, label, groups, missing),
-        missing=missing,
-        test_size=test_size,
-        seed=seed,
-    )
-    rows = replace(rows, y=labels_to_judge_by(integer, data, rows.y))
+    names = without_too_small(integer, names, target)
+    judged = rows_to_judge(model, integer, data, needs_labels=False)
+    rows = replace(judged.rows, y=judged.y)
     recordings = rows.streams or None
     results = [
         verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)
         for name in names
     ]
-    judged, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
+    found, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
         extra = {
             "part": rows.part,
             "notes": list(rows.notes),
             "seen_in_training": seen,
-            "evaluation": None if judged is None else judged.to_dict(),
+            "evaluation": None if found is None else found.to_dict(),
         }
-        found = [verification_json(result) | extra for result in results]
-        print_json(found if several else found[0])
+        said = [verification_json(result) | extra for result in results]
+        print_json(said if several else said[0])
     elif not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
         print_notes(rows)
-        if judged is not None:
-            print_pairs(evaluation_in_words(judged))
+        if found is not None:
+            print_pairs(evaluation_in_words(found))
         if seen:
-            typer.echo(
-                f"{seen_in_words(seen)}; --test-size 0.2, with the --seed and --groups of train, "
-                "leaves them out"
-            )
+            typer.echo(seen_in_words(seen))
     wrong = [result for result in results if not result.ok]
     for result in wrong:
         fail(

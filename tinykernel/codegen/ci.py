@@ -36,7 +36,7 @@ def render_ci(
     target: str | None,
     budget: str | int | None,
     options: Mapping[str, str | None],
-    as_data: bool = False,
+    settings: Mapping[str, str | None],
 ) -> dict[str, bytes]:
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
@@ -56,8 +56,8 @@ def render_ci(
         As `tinykernel.report` takes it; None for what the chip has.
     options : mapping of str to str or None
         Those of the export, by their names on the command line.
-    as_data : bool, default=False
-        Another one, without a value.
+    settings : mapping of str to str or None
+        The same for ``--set``.
 
     Returns
     -------
@@ -72,6 +72,7 @@ def render_ci(
     emulated = on_chip and row.zig is not None and bool(row.machines)
     given = {"target": target, **options}
     words = [f"--{key} {shlex.quote(value)}" for key, value in given.items() if value]
+    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items() if value]
     text = (
         jinja2.Environment(
             loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
@@ -84,7 +85,7 @@ def render_ci(
         .render(
             version=tinykernel.__version__,
             name=name,
-            options=" ".join([*words, *(["--as-data"] if as_data else [])]),
+            options=" ".join(words),
             compared=_generated(files, name),
             verified=f"host,{row.name}" if emulated else "host",
             reported=row.name if on_chip else "",

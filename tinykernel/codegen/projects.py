@@ -340,7 +340,7 @@ def render_project(
     integer_model = as_integer_model(model)
     if _is_data(format):
         if as_data or vectors is not None:
-            what = "--as-data" if as_data else "rows for a self-test"
+            what = "as_data" if as_data else "rows for a self-test"
             raise TinykernelError(
                 f"project format {format!r} is data without code: leave {what} out"
             )
@@ -415,7 +415,7 @@ def exported_files(
         **asked,
     )
     if ci is not None and _is_data(format):
-        raise TinykernelError(f"project format {format!r} has nothing to build: leave --ci out")
+        raise TinykernelError(f"project format {format!r} has nothing to build: leave ci out")
     if ci is not None:
         rows = generated_inputs(integer_model) if vectors is None else vectors
         files |= render_ci(
@@ -426,8 +426,8 @@ def exported_files(
             name=name,
             target=row,
             budget=budget,
-            options={"format": format, **asked},
-            as_data=as_data,
+            options={"format": format},
+            settings={**asked, "as_data": "true" if as_data else None},
         )
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")

@@ -401,7 +401,7 @@ def board_for(
     if chosen.name and not chosen.platform:
         raise TinykernelError(
             f"no platform of PlatformIO's registry has board {chosen.name}: give the one that you "
-            "use with --platform, or export --format library"
+            "use with --set platform=NAME, or export --format library"
         )
     if framework is None:
         return chosen, chosen.frameworks[0]
@@ -419,14 +419,14 @@ def _unlisted_board(
 ) -> Board:
     """Return a board that the user vouches for."""
     if board is None or target.family == "host":
-        raise TinykernelError("--platform goes with --board, and not with target host")
+        raise TinykernelError("platform goes with board, and not with target host")
     for word, text in (("board", board), ("platform", platform.replace("@", "").replace("/", ""))):
         if not _is_identifier(text):
             raise TinykernelError(f"{word} {text!r} is no name of PlatformIO's")
     listed = _boards(target).get(board)
     if listed and listed.platform and listed.platform != platform.partition("@")[0]:
         raise TinykernelError(
-            f"board {board} belongs to platform {listed.platform}; leave --platform out"
+            f"board {board} belongs to platform {listed.platform}; leave platform out"
         )
     frameworks = listed.frameworks if listed else (framework or "arduino",)
     return Board(board, platform, frameworks, board)
@@ -461,7 +461,7 @@ def _why_not(target: Target, board: str) -> str:
     near = difflib.get_close_matches(board, names, n=3) or names[:6]
     return (
         f"is not known for target {target.name}; known are {', '.join(near)}, and any other with "
-        "--platform PLATFORM"
+        "--set platform=PLATFORM"
     )
 
 

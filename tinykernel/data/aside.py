@@ -40,13 +40,13 @@ def _stratified_split(
     if counts.min() < 2:
         raise TinykernelError(
             f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
-            f"a test part aside; give it more rows, or use --test-size 0{_hint(y, len(labels))}"
+            f"a test part aside; give it more rows, or use --test 0{_hint(y, len(labels))}"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
         raise TinykernelError(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
-            f"the {len(labels)} classes; use a smaller --test-size{_hint(y, len(labels))}"
+            f"the {len(labels)} classes; use a smaller --test{_hint(y, len(labels))}"
         )
     kept, aside = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
@@ -59,7 +59,7 @@ def _hint(y: NDArray[Any], n_labels: int) -> str:
     """Say what to do where labels are rather values: numbers that hardly repeat."""
     if y.dtype.kind not in "iu" or n_labels <= _MOST_LABELS or len(y) >= _ROWS_A_CLASS * n_labels:
         return ""
-    return f"; to predict numbers such as these {n_labels} give --task regression"
+    return f"; to predict numbers such as these {n_labels} give --task numbers"
 
 
 def _group_split(
@@ -75,13 +75,13 @@ def _group_split(
             f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
-        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test-size 0")
+        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test 0")
     splitter = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
         kept, aside = next(splitter.split(part.X, y, group))
     if not len(aside):
-        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test-size 0")
+        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test 0")
     _check_classes(part, y, kept, len(aside))
     return kept, aside
 
@@ -91,5 +91,5 @@ def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: 
     if missing.size:
         raise TinykernelError(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
-            f"class {shown(missing[0])}; use a smaller --test-size"
+            f"class {shown(missing[0])}; use a smaller --test"
         )

@@ -116,7 +116,9 @@ def fill_gaps(
     empty = np.flatnonzero(gaps.any(axis=0) & np.isnan(medians))
     if empty.size:
         name = columns[empty[0]] if columns is not None else int(empty[0])
-        raise TinykernelError(f"{file}: column {name!r} has no value in training; --drop it")
+        raise TinykernelError(
+            f"{file}: column {name!r} has no value in training; leave it out with --set drop={name}"
+        )
     filled = np.where(gaps, medians.astype(X.dtype), X)
     return filled, f"{gaps_in_words(gaps, columns)}: filled with the medians of the training rows"
 
@@ -196,7 +198,7 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
             row = int(np.flatnonzero(~whole)[0])
             raise TinykernelError(
                 f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text, "
-                "or --task regression to predict values"
+                "or --task numbers to predict values"
             )
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
@@ -227,7 +229,7 @@ def refuse_values(part: Part, y: NDArray[Any]) -> None:
     if numbers is not None and np.any(numbers != np.rint(numbers)):
         raise TinykernelError(
             f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; to "
-            "predict values give --task regression"
+            "predict values give --task numbers"
         )
 
 

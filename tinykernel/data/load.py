@@ -308,8 +308,8 @@ def _refuse_suspicious(part: Part) -> None:
         if name in part.texts:
             continue
         raise TinykernelError(
-            f"{part.file}: the column {name!r} {reason}; leave it out with --drop {name}, or ask "
-            "for it with --inputs"
+            f"{part.file}: the column {name!r} {reason}; leave it out with --set drop={name}, or "
+            "ask for it with --set inputs=NAMES"
         )
 
 
@@ -364,7 +364,7 @@ def _smaller_type(X: NDArray[Any], low: int, high: int) -> str:
         return ""
     kind = "float32" if X.dtype.kind == "f" else "int32" if taken == 4 else X.dtype.name
     return (
-        f"the {X.shape[1]} inputs are whole numbers from {low} to {high}: --input-type {name} "
+        f"the {X.shape[1]} inputs are whole numbers from {low} to {high}: --set input_type={name} "
         f"saves {saved} B of {taken * X.shape[1]} B in every row that the firmware takes as {kind}"
     )
 

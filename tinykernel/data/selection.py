@@ -82,7 +82,7 @@ class Selection:
             if columns.index(name) in others:
                 raise TinykernelError(f"{file}: column {name!r} is the label or the group")
         if self.inputs is not None and len(set(self.inputs)) < len(self.inputs):
-            raise TinykernelError(f"{file}: --inputs names a column twice")
+            raise TinykernelError(f"{file}: inputs names a column twice")
         names = columns if self.inputs is None else self.inputs
         found = [columns.index(name) for name in names if name not in self.drop]
         found = [position for position in found if position not in others]

@@ -55,7 +55,7 @@ def split_recordings(
         what = "no groups" if n_groups == 0 else "one recording only"
         raise TinykernelError(
             f"{data.source}: has {what}, and neighbouring windows are too alike to test on; give "
-            "several files, name what belongs together with --groups, or use --test-size 0"
+            "several files, name what belongs together with --groups, or use --test 0"
         )
     codes = np.unique(data.y, return_inverse=True)[1]
     group = np.unique(groups, return_inverse=True)[1]
@@ -96,7 +96,7 @@ def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp
             first = int((codes == code).argmax())
             return (
                 f"{data.source}: no recording can be kept aside: {data.y[first]} is in "
-                f"{data.groups[first]} only; record it once more, or use --test-size 0"
+                f"{data.groups[first]} only; record it once more, or use --test 0"
             )
     return f"{data.source}: no recording can be kept aside without losing a class"
 
@@ -197,7 +197,7 @@ def keep_for_calibration(
     if any(len(np.unique(labels[part])) < len(classes) for part in (kept, aside)):
         raise TinykernelError(
             f"{data.source}: too few rows or groups to keep some of every class aside for the "
-            "calibration; train without --reject-error, and calibrate on other rows"
+            "calibration; train without max_error, and calibrate on other rows"
         )
     words = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
     rest = replace(

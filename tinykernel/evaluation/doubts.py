@@ -127,7 +127,7 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     each = "alone tells" if len(suspects) == 1 else "each alone tell"
     return [
         f"{what} {_listed(named)} {each} nearly every label: an id, a time or the answer itself? "
-        "--drop leaves columns out"
+        "--set drop=NAMES leaves columns out"
     ]
 
 

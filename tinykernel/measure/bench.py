@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
+from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 
 _HARNESS = (
@@ -32,40 +32,6 @@ _HARNESS = (
     "judge_far",
     "main",
 )
-_AMPERES = {"ua": 1e-6, "ma": 1e-3, "a": 1.0}
-_VOLTS = {"mv": 1e-3, "v": 1.0}
-_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
-
-
-def _parse(text: str, units: dict[str, float], what: str, example: str) -> float:
-    """Read a number with its unit."""
-    match = _NUMBER.fullmatch(text)
-    unit = match.group(2).lower() if match else ""
-    if not match or unit not in units or float(match.group(1)) <= 0:
-        raise TinykernelError(f"{text!r} is not a {what}; write one with its unit, as in {example}")
-    return float(match.group(1)) * units[unit]
-
-
-def parse_current(text: str) -> float:
-    """Read a current with its unit; return amperes.
-
-    Examples
-    --------
-    >>> parse_current("8mA")
-    0.008
-    """
-    return _parse(text, _AMPERES, "current", "8mA")
-
-
-def parse_voltage(text: str) -> float:
-    """Read a voltage with its unit; return volts.
-
-    Examples
-    --------
-    >>> parse_voltage("1.8V")
-    1.8
-    """
-    return _parse(text, _VOLTS, "voltage", "3.3V")
 
 
 @dataclass(frozen=True)
@@ -115,8 +81,8 @@ class BenchResult:
         Instructions of the row that took the fewest.
     rows : int
         Rows that were run.
-    current, voltage : float or None
-        Amperes and volts of the supply while the core computes.
+    supply : Supply or None
+        What the chip draws while the core computes.
     stream : StreamCost or None
         None for models without a stream.
     """
@@ -134,17 +100,24 @@ class BenchResult:
     note: str = ""
     fewest: int = 0
     rows: int = 0
-    current: float | None = None
-    voltage: float | None = None
+    supply: Supply | None = None
     stream: StreamCost | None = None
 
     @property
     def joules(self) -> tuple[float, float] | None:
         """Energy of one inference, from and to; None without clock, current and voltage."""
-        if self.seconds is None or self.current is None or self.voltage is None:
+        if self.coulombs is None or self.supply is None or self.supply.volts is None:
+            return None
+        low, high = self.coulombs
+        return low * self.supply.volts, high * self.supply.volts
+
+    @property
+    def coulombs(self) -> tuple[float, float] | None:
+        """Charge of one inference, from and to; None without clock and current."""
+        if self.seconds is None or self.supply is None:
             return None
         low, high = self.seconds
-        return low * self.current * self.voltage, high * self.current * self.voltage
+        return self.supply.charge(low), self.supply.charge(high)
 
     @property
     def spread(self) -> float:
@@ -178,8 +151,9 @@ class BenchResult:
             "cycles_per_instruction": list(self.cycles_per_instruction),
             "clock": self.clock,
             "seconds": None if self.seconds is None else list(self.seconds),
-            "current": self.current,
-            "voltage": self.voltage,
+            "current": None if self.supply is None else self.supply.amperes,
+            "voltage": None if self.supply is None else self.supply.volts,
+            "coulombs": None if self.coulombs is None else list(self.coulombs),
             "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
             "stream": None if self.stream is None else asdict(self.stream),
@@ -192,7 +166,6 @@ def bench(
     *,
     clock: str | float | None = None,
     current: str | None = None,
-    voltage: str = "3.3V",
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
@@ -212,10 +185,8 @@ def bench(
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
     current : str, optional
-        Supply current while the core computes, as the data sheet states it, for an energy, e.g.
-        ``"8mA"``; needs `clock`.
-    voltage : str, default="3.3V"
-        Supply voltage.
+        What the chip draws while the core computes, as its data sheet says: ``"8mA"`` for a charge,
+        ``"8mA@3.3V"`` for an energy, too. Needs `clock`.
     X : array-like, shape (n_rows, n_features), optional
         Raw inputs, at most the first three are run; by default three generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
@@ -238,10 +209,9 @@ def bench(
     """
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
-    amperes = None if current is None else parse_current(current)
-    volts = parse_voltage(voltage)
-    if amperes is not None and hertz is None:
-        raise TinykernelError("an energy needs a time: give --clock with --current")
+    supply = parse_supply(current)
+    if supply is not None and hertz is None:
+        raise TinykernelError("current: a charge needs a time: give the clock, too")
     if row.family == "host":
         raise TinykernelError(
             "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
@@ -273,8 +243,7 @@ def bench(
         stream=stream,
         fewest=min(sum(count.values()) for count in counts),
         rows=len(counts),
-        current=amperes,
-        voltage=None if amperes is None else volts,
+        supply=supply,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,34 +10,11 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import parse_clock
+from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 
 #: Where nobody names a clock.
 _CLOCKS = "16MHz,48MHz,160MHz"
-_AMPERES = {"a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6}
-
-
-@dataclass(frozen=True)
-class Supply:
-    """What the chip draws while it computes.
-
-    Parameters
-    ----------
-    amperes : float
-    volts : float or None
-        None where nobody said; then there is a charge and no energy.
-    """
-
-    amperes: float
-    volts: float | None = None
-
-    def charge(self, seconds: float) -> float:
-        """Return ampere-seconds."""
-        return self.amperes * seconds
-
-    def energy(self, seconds: float) -> float | None:
-        """Return joules, or None without a voltage."""
-        return None if self.volts is None else self.charge(seconds) * self.volts
 
 
 @dataclass(frozen=True)
@@ -123,27 +99,6 @@ def parse_clocks(text: str | float | None) -> tuple[float, ...]:
     if isinstance(text, int | float):
         return (parse_clock(text),)
     return tuple(dict.fromkeys(parse_clock(part) for part in (text or _CLOCKS).split(",")))
-
-
-def parse_supply(text: str | None) -> Supply | None:
-    """Read a current, or a current and a voltage, such as ``"4mA@3V"``.
-
-    Examples
-    --------
-    >>> parse_supply("4mA@3V"), parse_supply("500uA")
-    (Supply(amperes=0.004, volts=3.0), Supply(amperes=0.0005, volts=None))
-    """
-    if text is None:
-        return None
-    number = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*"
-    found = re.fullmatch(rf"{number}([mµu]?a)\s*(?:@{number}v\s*)?", str(text), re.IGNORECASE)
-    amperes = float(found[1]) * _AMPERES[found[2].lower()] if found else 0.0
-    if found is None or not amperes or (found[3] is not None and not float(found[3])):
-        raise TinykernelError(
-            f"{text!r} is not a current; write one with its unit, as in 4mA, or with the voltage "
-            "of the chip, as in 4mA@3V"
-        )
-    return Supply(amperes, None if found[3] is None else float(found[3]))
 
 
 def format_clock(clock: float) -> str:

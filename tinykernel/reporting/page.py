@@ -20,11 +20,12 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import Evaluation, evaluate
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
+from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.modelfile import about as about_file
 from tinykernel.modelfile import load, written_by
 from tinykernel.progress import report as say
-from tinykernel.reporting.costs import Cost, Supply, cost_on, parse_clocks, parse_supply
+from tinykernel.reporting.costs import Cost, cost_on, parse_clocks
 from tinykernel.reporting.facts import Coverage, coverage_of
 
 

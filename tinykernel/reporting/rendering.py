@@ -14,8 +14,9 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.evaluation import Evaluation, interval_in_words
 from tinykernel.measure.report import format_kb
+from tinykernel.measure.supply import Supply
 from tinykernel.reporting import drawing
-from tinykernel.reporting.costs import Cost, Supply, format_clock
+from tinykernel.reporting.costs import Cost, format_clock
 from tinykernel.reporting.facts import input_ranges, tuning_points
 from tinykernel.reporting.page import ReportPage
 from tinykernel.reporting.training import training_in_words

@@ -19,7 +19,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
-from tinykernel.training.options import Recipe
+from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.windows import (
@@ -259,7 +259,7 @@ class Learner:
             stretch *= _STRETCH
         raise TinykernelError(
             "this model cannot be held to the shape of the other one: its sums would overflow with "
-            "the same shifts; train it without --like, and export its code anew"
+            "the same shifts; train it without like, and export its code anew"
         )
 
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import raw_dtype_of, to_raw
 from tinykernel.model.values import ValueUnits
-from tinykernel.training.options import TrainerOptions, documented, parts_of
+from tinykernel.training.options.values import RegressorOptions
 from tinykernel.training.trainset import (
     Quantity,
     TrainSet,
@@ -21,100 +20,7 @@ from tinykernel.training.trainset import (
     raw_validation,
 )
 
-LOSSES = ("squared", "absolute", "quantile")
 _STRATA = 8
-#: Of a linear part, which values have unless they are asked to do without.
-BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
-
-
-def _loss(name: str, value: Any) -> None:
-    if value not in LOSSES:
-        raise TinykernelError(f"{name} must be one of {', '.join(LOSSES)}; got {value!r}")
-
-
-def _quantiles(name: str, value: Any) -> None:
-    if value is None:
-        return
-    is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-    levels = list(value) if is_list else []
-    good = all(isinstance(q, float | np.floating) and 0 < q < 1 for q in levels)
-    if not levels or not good or sorted(set(levels)) != levels:
-        raise TinykernelError(
-            f"{name}: {value!r}; give levels above 0 and below 1, ascending, e.g. (0.1, 0.5, 0.9)"
-        )
-
-
-def _option(default: Any, check: Any, kind: str, text: str) -> Any:
-    return field(default=default, metadata={"check": check, "type": kind, "text": text})
-
-
-@documented
-@dataclass(kw_only=True, eq=False, repr=False)
-class RegressorOptions(TrainerOptions):
-    """Everything that a user can tell the trainer of a regressor.
-
-    Parameters
-    ----------
-    {options}
-
-    Examples
-    --------
-    >>> RegressorOptions(n_components=64, loss="quantile", quantiles=(0.1, 0.9)).losses(1)
-    (0.1, 0.9)
-    """
-
-    # Smooth values need starts and widths more than many components: docs/regression.md.
-    usual_layout: ClassVar[str] = "windows"
-    # Only classes have these.
-    class_weight: ClassVar[None] = None  # type: ignore[misc]
-    teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]
-    loss: str = _option(
-        "squared",
-        _loss,
-        '{"squared", "absolute", "quantile"}',
-        'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
-        'hardly move, "quantile" to the levels of `quantiles`.',
-    )
-    quantiles: Sequence[float] | None = _option(
-        None,
-        _quantiles,
-        "sequence of float or None",
-        'Levels of the loss "quantile", ascending; an output for each. None takes 0.1, 0.5 and '
-        "0.9: an interval of 80 % and the median.",
-    )
-
-    def check(self) -> None:
-        """Refuse values that are not allowed, or that contradict each other or have no use."""
-        super().check()
-        if self.quantiles is not None and self.loss != "quantile":
-            raise TinykernelError('quantiles: give loss="quantile"')
-
-    def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
-        """Return the bits of the linear part: values follow inputs more closely with one."""
-        if self.linear == "auto":
-            return BITS_BESIDE if shape is None else _BITS_ON_COUNTS
-        return super().linear_bits(shape)
-
-    def width(self) -> int | str:
-        """Return the width of quantized inputs: 8 bits leave more of 32 to a linear part."""
-        linear = any(parts_of(form)[1] for form in self.capacity())
-        return 8 if self.input_bits == "auto" and linear else self.input_bits
-
-    def levels(self) -> tuple[float, ...]:
-        """Return the losses of one value, see `Recipe.losses`."""
-        if self.loss == "quantile":
-            return tuple(map(float, self.quantiles or (0.1, 0.5, 0.9)))
-        return (0.0,) if self.loss == "squared" else (0.5,)
-
-    def losses(self, n_values: int) -> tuple[float, ...]:
-        """Return the losses of all outputs: the levels of each value side by side."""
-        return self.levels() * n_values
-
-    def names(self, values: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of all outputs."""
-        if self.loss != "quantile":
-            return tuple(values)
-        return tuple(f"{value} q{level:g}" for value in values for level in self.levels())
 
 
 def strata(y: NDArray[Any]) -> NDArray[np.int64]:

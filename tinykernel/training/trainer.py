@@ -41,7 +41,8 @@ from tinykernel.training.linear.readout import LinearRecipe
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
-from tinykernel.training.options import Recipe, TrainerOptions, parts_of, recipe_for
+from tinykernel.training.options import TrainerOptions, parts_of
+from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
 from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet

@@ -26,7 +26,7 @@ from tinykernel.modelfile import load, save
 from tinykernel.tuning.trials import Outcome, Trial
 
 _HEADER, _FORMAT = "journal.json", "tinykernel-tune"
-_ADVICE = "delete the folder or give another one (--journal)"
+_ADVICE = "delete the folder or give another one (--set journal=DIR)"
 
 
 def digest_of(*arrays: NDArray[Any] | None) -> str:
@@ -127,7 +127,8 @@ class Journal:
         file = self.folder / _HEADER
         if not file.exists():
             raise TinykernelError(
-                f"{self.folder}: is no journal of tinykernel tune; give another folder (--journal)"
+                f"{self.folder}: is no journal of tinykernel tune; give another folder "
+                "(--set journal=DIR)"
             )
         found = self._read(file)
         expected = json.loads(json.dumps(self._header))

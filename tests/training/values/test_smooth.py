@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinykernel.training.options import Recipe
-from tinykernel.training.quantity import RegressorOptions, prepare_values
+from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.quantity import prepare_values
 from tinykernel.training.values import smooth
 
 RECIPE = Recipe(losses=(0.0,))

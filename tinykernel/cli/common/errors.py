@@ -126,7 +126,7 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     '--linear: give --image-shape 28x28, not --linear 4'
     """
     for name, option in options.items():
-        outside = r"(?<![\w./'\"-])"
+        outside = r"(?<![\w./'\"-])(?<!--set )"
         value = rf"{outside}{name}=({_VALUES}|(?=\w))"
         message = re.sub(value, partial(_as_typed, option), message)
         word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
@@ -137,7 +137,7 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
 def _as_typed(option: str, found: re.Match[str]) -> str:
     """Write an option and the value that follows the name, if it is one of `_VALUES`."""
     value = (found[2] or "").replace(", ", "x") or found[3] or found[4] or ""
-    return f"{option} {value}"
+    return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
 
 
 def _options_of(group: Any, ctx: Any) -> dict[str, str]:
@@ -148,6 +148,10 @@ def _options_of(group: Any, ctx: Any) -> dict[str, str]:
         for option in getattr(command, "params", ())
         if any(name.startswith("--") for name in option.opts)
     }
+    if "assignments" in named:
+        from tinykernel.cli.settings import SETTINGS
+
+        named = {name: f"--set {name}" for name in SETTINGS} | named
     others = {_OTHERWISE[name]: option for name, option in named.items() if name in _OTHERWISE}
     return named | others
 
@@ -157,7 +161,7 @@ def _explain(error: Exception) -> str | None:
     if isinstance(error, TinykernelError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "not enough memory; use fewer rows or a smaller --n-components"
+        return "not enough memory; use fewer rows, or a smaller n_components"
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         # A file that is asked for has its name in the message; what has none is built or printed.
         return (

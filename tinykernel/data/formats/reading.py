@@ -56,7 +56,7 @@ def read_parts(
     suffix = path.suffix.lower()
     selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
-        raise TinykernelError(f"{path}: only tables have columns that --inputs and --drop can name")
+        raise TinykernelError(f"{path}: only tables have columns that inputs and drop can name")
     try:
         if suffix == ".npz":
             return read_npz(path, label, groups)

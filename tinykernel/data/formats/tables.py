@@ -11,7 +11,7 @@ from tinykernel.errors import TinykernelError
 
 _LABEL_NAMES = ("label", "target", "class", "y")
 #: What to do about a cell that is no number.
-LEAVE_OUT = "mend the cell, or leave the column out (train: --drop)"
+LEAVE_OUT = "mend the cell, or leave the column out (train: --set drop=NAME)"
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,8 @@ def _samples(what: str, length: str | int, track: Track) -> int:
     elif track.rate is None:
         raise TinykernelError(
             f"{track.table.file}: the sampling rate is not known, so {text!r} cannot be turned "
-            "into samples; give --rate, name the unit of the times (time_ms), or give samples"
+            "into samples; give --set rate=HZ, name the unit of the times (time_ms), or "
+            "give samples"
         )
     else:
         count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)

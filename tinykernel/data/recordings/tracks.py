@@ -65,7 +65,7 @@ def read_tracks(
         if tracks and set(channels) != set(tracks[0].channels):
             raise TinykernelError(
                 f"{table.file}: has the channels {_listed(channels)}, {tracks[0].table.file} has "
-                f"{_listed(tracks[0].channels)}; choose common ones with --inputs"
+                f"{_listed(tracks[0].channels)}; choose common ones with --set inputs=NAMES"
             )
         if tracks:
             channels = tracks[0].channels
@@ -122,13 +122,15 @@ def _time_column(
         row = next((i for i, text in enumerate(texts) if not is_number(text)), 0)
         cell = table.faults.get(named, (0, texts[row]))[1]
         raise TinykernelError(
-            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --drop {named}"
+            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set drop={named}"
         )
     lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if lost.any():
         raise TinykernelError(f"{table.place(int(lost.argmax()), named)}: the time is missing")
     if len(values) > 1 and not mostly_increasing(values):
-        raise TinykernelError(f"{where}, but does not increase; leave it out with --drop {named}")
+        raise TinykernelError(
+            f"{where}, but does not increase; leave it out with --set drop={named}"
+        )
     return named
 
 
@@ -151,7 +153,7 @@ def choose_channels(
                 f"{_listed(columns)}"
             )
         if len(set(chosen)) < len(chosen):
-            raise TinykernelError(f"--inputs names a column twice: {_listed(chosen)}")
+            raise TinykernelError(f"inputs names a column twice: {_listed(chosen)}")
     if not chosen:
         raise TinykernelError(f"{table.file}: has no channels; columns: {_listed(columns)}")
     if before is None or set(before) == set(chosen):
@@ -160,7 +162,7 @@ def choose_channels(
                 row, cell = table.faults.get(name, (0, str(columns[name][0])))
                 raise TinykernelError(
                     f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
-                    f"with --label, or leave the column out with --drop {name}"
+                    f"with --label, or leave the column out with --set drop={name}"
                 )
     return chosen
 
@@ -196,7 +198,7 @@ def _clock(
     if median <= 0:
         raise TinykernelError(
             f"{where} repeats most of its times, so gaps cannot be told; leave it out with "
-            f"--drop {name} and give --rate"
+            f"--set drop={name} and --set rate=HZ"
         )
     gap = (steps > GAP * median) | (steps < 0)
     # The mean of the steps: those of 60 Hz in whole milliseconds are 16 and 17.
@@ -230,7 +232,7 @@ def _same_rates(tracks: Sequence[Track]) -> None:
             one, other = (track, first) if track.rate is None else (first, track)
             raise TinykernelError(
                 f"{one.table.file}: does not tell its sampling rate, {other.table.file} has "
-                f"{other.rate:g} Hz; give --rate"
+                f"{other.rate:g} Hz; give --set rate=HZ"
             )
         if track.rate is not None and first.rate is not None and not _alike(track.rate, first.rate):
             raise TinykernelError(
@@ -247,8 +249,8 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
         suspects = {n: r for n, r in found.items() if suspects is None or n in suspects}
     for name, reason in (suspects or {}).items():
         raise TinykernelError(
-            f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --drop "
-            f"{name}, or ask for it with --inputs"
+            f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
+            f"drop={name}, or ask for it with --set inputs=NAMES"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a user can tell the trainer (`fields`), and the recipe that it works by (`recipe`)."""
+"""What a user can tell the trainer (`fields`, `values`); `recipe` is what it works by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tinykernel.training.options.fields import (
     documented,
 )
 from tinykernel.training.options.forms import LINEAR_BITS, form_of, parts_of
-from tinykernel.training.options.recipe import Recipe, recipe_for
 
 __all__ = [
     "AUGMENTATIONS",
@@ -21,10 +20,8 @@ __all__ = [
     "LINEAR_BITS",
     "MOST_COMPONENTS",
     "SIGNAL_AUGMENTATIONS",
-    "Recipe",
     "TrainerOptions",
     "documented",
     "form_of",
     "parts_of",
-    "recipe_for",
 ]

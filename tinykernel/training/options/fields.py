@@ -1,32 +1,33 @@
 """What a user can tell the trainer.
 
 An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
-docstring shows. A new one has three places: its field here, the file of the trainer that reads it,
-and its flag in `tinykernel.cli.train`. Where it changes the size of the model, `tinykernel.budget`
-passes it to the untrained models that it measures.
+docstring and ``tinykernel options`` show. A new one has two places: its field here and the file of
+the trainer that reads it. Where it changes the size of the model, `tinykernel.budget` passes it to
+the untrained models that it measures. The command line reads this module before anything heavy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from textwrap import fill
-from typing import Any, ClassVar, TypeVar
-
-import numpy as np
-from sklearn.utils import check_random_state
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.forms import (
     DEFAULT_LAYOUT,
+    LAYOUT_NAMES,
     LINEAR_BITS,
     form_of,
     is_form,
     parts_of,
 )
 
+#: Of scikit-learn and NumPy.
+LARGEST_SEED = 2**32 - 1
 #: Training would take days, and no target has the flash.
 MOST_COMPONENTS = 65536
 _DEFAULT_COMPONENTS = 2048
@@ -35,30 +36,47 @@ IMAGE_AUGMENTATIONS = ("shift", "affine")
 AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
 EFFORTS = ("quick", "normal", "thorough")
 
+if TYPE_CHECKING:
+    import numpy as np
+
 _ClassT = TypeVar("_ClassT", bound=type)
-_Check = Callable[[str, Any], object]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A function of name and value that refuses, and the range in words where it has one."""
+
+    test: Callable[[str, Any], object]
+    range: str = ""
+
+    def __call__(self, name: str, value: Any) -> object:
+        return self.test(name, value)
 
 
 # -- checks: each takes the name of the option and its value ---------------------------------------
 
 
 def _one_of(*choices: object) -> _Check:
-    return lambda name, value: check_choice(name, value, choices)
+    return _Check(lambda name, value: check_choice(name, value, choices))
+
+
+def _at_least(low: int) -> _Check:
+    return _Check(lambda name, value: check_count(name, value, low), f"{low} or more")
 
 
 def _unless_none(check: _Check) -> _Check:
-    return lambda name, value: None if value is None else check(name, value)
+    return _Check(lambda name, value: None if value is None else check(name, value), check.range)
 
 
 def _between(low: float, high: float, words: str, *, open_ends: bool = False) -> _Check:
     def check(name: str, value: Any) -> None:
-        number = isinstance(value, (int, float, np.integer, np.floating))
+        number = isinstance(value, Real)
         inside = number and not isinstance(value, bool)
         inside = inside and (low < value < high if open_ends else low <= value <= high)
         if not inside:
             raise TinykernelError(f"{name} must be a number {words}; got {value!r}")
 
-    return check
+    return _Check(check, words.removeprefix("from "))
 
 
 def _components(name: str, value: Any) -> None:
@@ -70,8 +88,8 @@ def _components(name: str, value: Any) -> None:
     if unknown or not value:
         what = repr(unknown[0]) if unknown else "an empty mapping"
         raise TinykernelError(
-            f"{name}: {what}; its layouts are {', '.join(LAYOUTS)}, each with +linear2, +linear4 "
-            "or +linear8 for a linear part, or linear2, linear4, linear8 alone"
+            f"{name}: {what}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
+            "+linear4 or +linear8 for a linear part, or linear2, linear4, linear8 alone"
         )
     for form, number in value.items():
         # Of a layout none would be another form.
@@ -94,13 +112,13 @@ def _augmentation(name: str, value: Any) -> None:
 
 def _shape(what: str, *lengths: int) -> _Check:
     def check(name: str, value: Any) -> None:
-        is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        is_list = hasattr(value, "__len__") and not isinstance(value, str)
         if not is_list or len(value) not in lengths:
             raise TinykernelError(f"{name}: {value!r}; give {what}")
         for side in value:
             check_count(name, side)
 
-    return check
+    return _Check(check)
 
 
 def _class_weight(name: str, value: Any) -> None:
@@ -114,8 +132,12 @@ def _threads(name: str, value: Any) -> None:
 
 
 def _seed(name: str, value: Any) -> None:
-    if not isinstance(value, np.random.RandomState):
+    if value is not None and not isinstance(value, int):
+        from sklearn.utils import check_random_state  # takes seconds
+
         check_random_state(value)
+    elif value is not None and not 0 <= value <= LARGEST_SEED:
+        raise TinykernelError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
 
 
 def _verbosity(name: str, value: Any) -> None:
@@ -126,8 +148,12 @@ def _verbosity(name: str, value: Any) -> None:
 # -- the options ----------------------------------------------------------------------------------
 
 
-def _option(default: Any, check: _Check, kind: str, text: str) -> Any:
-    return field(default=default, metadata={"check": check, "type": kind, "text": text})
+def option(default: Any, check: Callable[[str, Any], object], kind: str, text: str) -> Any:
+    """Declare an option; the metadata say all that is known of it."""
+    words = getattr(check, "range", "")
+    return field(
+        default=default, metadata={"check": check, "type": kind, "text": text, "range": words}
+    )
 
 
 def documented(cls: _ClassT) -> _ClassT:
@@ -149,7 +175,7 @@ def documented(cls: _ClassT) -> _ClassT:
 class TrainerOptions:
     """Everything that a user can tell the trainer.
 
-    The metadata of each field hold "check" (a function of name and value), "type" and "text".
+    The metadata of each field hold "check" (a function of name and value), "type", "range", "text".
 
     Parameters
     ----------
@@ -163,9 +189,9 @@ class TrainerOptions:
 
     #: The layout of those that name none.
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    n_components: int | Mapping[str, int] | None = _option(
+    n_components: int | Mapping[str, int] | None = option(
         None,
-        _unless_none(_components),
+        _unless_none(_Check(_components, f"0 to {MOST_COMPONENTS}")),
         "int, mapping of str to int, or None",
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
@@ -173,9 +199,9 @@ class TrainerOptions:
         "the layout chosen on rows held out; ``+linear4`` behind a layout adds a linear part in 4 "
         "bits, and ``linear4`` alone is one without components.",
     )
-    layout: str | None = _option(
+    layout: str | None = option(
         None,
-        _one_of(None, *LAYOUTS),
+        _one_of(None, *LAYOUT_NAMES),
         '{"compact", "phases", "pruned", "windows"} or None',
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
         'weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only '
@@ -183,20 +209,20 @@ class TrainerOptions:
         '"phases", but also widths and S, and ternary weights. None takes "compact", a '
         'regressor "windows", or the best that `n_components` names.',
     )
-    sigma: float | None = _option(
+    sigma: float | None = option(
         None,
-        _unless_none(check_positive),
+        _unless_none(_Check(check_positive, "above 0")),
         "float or None",
         "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
     )
-    noise: float | None = _option(
+    noise: float | None = option(
         None,
         _unless_none(_between(0, 10, "from 0 to 10")),
         "float or None",
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
     )
-    scaler_scope: str = _option(
+    scaler_scope: str = option(
         "auto",
         _one_of("auto", "feature", "global"),
         '{"auto", "feature", "global"}',
@@ -204,34 +230,34 @@ class TrainerOptions:
         'pixels, and without a table in the firmware. "auto" takes one for all where most '
         "inputs span at least half of the range of all.",
     )
-    input_bits: int | str = _option(
+    input_bits: int | str = option(
         "auto",
         _one_of(8, 16, "auto"),
         '{8, 16, "auto"}',
         'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
         "serves all inputs or raw inputs have 8 bits, else 16.",
     )
-    epochs: int | None = _option(
+    epochs: int | None = option(
         None,
-        _unless_none(check_count),
+        _unless_none(_at_least(1)),
         "int or None",
         "Passes over the training rows; None for 6 to 120, fewer for more rows.",
     )
-    patience: int | None = _option(
+    patience: int | None = option(
         None,
-        _unless_none(check_count),
+        _unless_none(_at_least(1)),
         "int or None",
         "With rows for validation: epochs without a better accuracy on these before training "
         "ends. None makes all epochs. The best epoch is kept either way.",
     )
-    validation_fraction: float | None = _option(
+    validation_fraction: float | None = option(
         None,
         _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
     )
-    effort: str = _option(
+    effort: str = option(
         "normal",
         _one_of(*EFFORTS),
         '{"quick", "normal", "thorough"}',
@@ -240,7 +266,7 @@ class TrainerOptions:
         'of them is long, and the search takes several times as long. "quick": they take values '
         "that are often good, and only a layout is chosen, where there is a choice.",
     )
-    linear: int | str = _option(
+    linear: int | str = option(
         "auto",
         _one_of("auto", "off", *LINEAR_BITS),
         '{"auto", "off", 2, 4, 8}',
@@ -248,7 +274,7 @@ class TrainerOptions:
         'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
         "bits on counts, in 8 on inputs.",
     )
-    code: str = _option(
+    code: str = option(
         "auto",
         _one_of("auto", "fast", "small"),
         '{"auto", "fast", "small"}',
@@ -256,7 +282,7 @@ class TrainerOptions:
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
         '"small" where fast code would fill more than 30 % of the budget of flash.',
     )
-    local: str = _option(
+    local: str = option(
         "auto",
         _one_of("auto", "off"),
         '{"auto", "off"}',
@@ -264,68 +290,68 @@ class TrainerOptions:
         "a threshold are counted; learned for images, chosen from a pool for signals. "
         '"auto": if a shape is given, by `window_shape`, `image_shape` or the array.',
     )
-    n_kernels: int | None = _option(
+    n_kernels: int | None = option(
         None,
-        _unless_none(check_count),
+        _unless_none(_at_least(1)),
         "int or None",
         "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
         "and 256 for signals.",
     )
-    window_shape: tuple[int, int] | None = _option(
+    window_shape: tuple[int, int] | None = option(
         None,
         _unless_none(_shape("(samples, channels)", 2)),
         "(int, int) or None",
         "Samples and channels of the windows of a signal that rows are, the channels of a sample "
         "side by side. Needless for arrays (n, samples, channels).",
     )
-    image_shape: tuple[int, ...] | None = _option(
+    image_shape: tuple[int, ...] | None = option(
         None,
         _unless_none(_shape("(height, width) or (height, width, channels)", 2, 3)),
         "(int, int) or (int, int, int) or None",
         "Height and width of the images that rows are, in row-major order, and channels. An array "
         "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
     )
-    hop: int = _option(
+    hop: int = option(
         0,
-        lambda name, value: check_count(name, value, 0),
+        _at_least(0),
         "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
     )
-    augment: Mapping[str, float] | None = _option(
+    augment: Mapping[str, float] | None = option(
         None,
-        _unless_none(_augmentation),
+        _unless_none(_Check(_augmentation, "0 to 10")),
         "mapping or None",
         'How rows are varied in training. Images: "shift", by up to so many pixels each way; '
         'with a local stage also "affine", the strength of small rotations, scales, shifts and '
         'shears, 1 for much. Signals: "shift" in samples, "scale" and "noise" as relative '
         'deviations, "rotate" in radians, of every three channels about a random axis.',
     )
-    teacher_share: float = _option(
+    teacher_share: float = option(
         0.5,
         _between(0, 1, "from 0 to 1"),
         "float",
         "Share of a teacher's labels in the targets, 0 to 1; see `fit`.",
     )
-    class_weight: Mapping[Any, float] | str | None = _option(
+    class_weight: Mapping[Any, float] | str | None = option(
         None,
-        _unless_none(_class_weight),
+        _unless_none(_Check(_class_weight)),
         'dict, "balanced" or None',
         'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
         "classes the same total weight.",
     )
-    random_state: int | np.random.RandomState | None = _option(  # noqa: RUF009
+    random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
         _seed,
         "int, RandomState or None",
         "Of every random choice.",
     )
-    n_jobs: int | None = _option(
+    n_jobs: int | None = option(
         None,
-        _unless_none(_threads),
+        _unless_none(_Check(_threads, "-1, or 1 or more")),
         "int or None",
         "Threads; None or -1 for all that numba uses. The result does not depend on it.",
     )
-    verbose: int = _option(0, _verbosity, "int", "Above 0 prints the progress.")
+    verbose: int = option(0, _verbosity, "int", "Above 0 prints the progress.")
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
@@ -363,7 +389,7 @@ class TrainerOptions:
         shape = image or window
         if given is not None and shape is None:
             shape = tuple(given)
-        if given is not None and shape is not None and np.prod(given) != np.prod(shape):
+        if given is not None and shape is not None and math.prod(given) != math.prod(shape):
             raise TinykernelError(f"inputs have the shape {given}, not {shape}")
         return None if self.local == "off" else shape
 

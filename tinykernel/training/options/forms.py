@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tinykernel.training.layouts import LAYOUTS
-
+#: Of `tinykernel.training.layouts.LAYOUTS`, which takes longer to import.
+LAYOUT_NAMES = ("compact", "phases", "windows", "pruned")
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
 
@@ -35,5 +35,5 @@ def is_form(form: object) -> bool:
     if not isinstance(form, str):
         return False
     layout, bits = parts_of(form)
-    known = (layout is None or layout in LAYOUTS) and bits in (None, *LINEAR_BITS)
+    known = (layout is None or layout in LAYOUT_NAMES) and bits in (None, *LINEAR_BITS)
     return known and form_of(layout, bits) == form

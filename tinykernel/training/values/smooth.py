@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tinykernel.training.options import Recipe, TrainerOptions
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.directions import seen
 from tinykernel.training.values.ridge import Ridge, Rows

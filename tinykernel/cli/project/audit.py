@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import JsonOption
+from tinykernel.cli.common.arguments import JsonOption
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 
 if TYPE_CHECKING:

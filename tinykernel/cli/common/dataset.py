@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.options import MISSING_OF_ROWS, check_missing
+from tinykernel.cli.settings.table import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +18,44 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 
+
 _MANY_CLIPS = 20
-_COLUMNS = ("label", "groups", "inputs", "drop")
+_OF_RECORDINGS = (
+    "label",
+    "groups",
+    "inputs",
+    "window",
+    "hop",
+    "rate",
+    "time",
+    "mixed",
+    "name",
+    "short",
+)
+
+
+def is_cut(options: Mapping[str, Any]) -> bool:
+    """Say whether DATA are recordings to cut; refuse what only recordings have otherwise."""
+    from tinykernel.data.signals import is_recording
+
+    if options["window"] is not None or is_recording(options["data"]):
+        return True
+    for name in ("rate", "time", "mixed", "name", "short"):
+        if options[name] != SETTINGS[name].default:
+            hint = SETTINGS[name].hint
+            raise typer.BadParameter("for recordings: give --window", param_hint=hint)
+    return False
+
+
+def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how recordings are read and cut, as `windows` takes it."""
+    missing = options["missing"] or "error"
+    if missing not in ("drop", "error"):
+        raise typer.BadParameter(
+            f"{missing!r}: write drop or error for windows of recordings", param_hint="--missing"
+        )
+    kept = {name: options[name] for name in _OF_RECORDINGS}
+    return kept | {"drop": options["drop"] or (), "missing": missing}
 
 
 def dataset_for(
@@ -27,34 +63,22 @@ def dataset_for(
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
     """Load rows, or cut recordings; also what the model is to remember of it."""
     from tinykernel.data.load import load_data
-    from tinykernel.data.signals import is_recording, load_recordings
+    from tinykernel.data.signals import load_recordings
 
-    data = options["data"]
-    split = {"test_size": options["test_size"], "seed": options["seed"]}
-    if options["window"] is not None or is_recording(data):
+    data, by_values = options["data"], options["task"] == "numbers"
+    split = {"test_size": options["test"], "seed": options["seed"]}
+    if is_cut(options):
         for name in ("window_shape", "image_shape", "input_type"):
             if options[name] is not None:
-                hint = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter("not for recordings", param_hint=hint)
-        if options.get("task") == "regression":
+                raise typer.BadParameter("not for recordings", param_hint=SETTINGS[name].hint)
+        if by_values:
             raise typer.BadParameter(
-                "takes rows with values, as in .csv or .npz; recordings have labels",
+                "takes rows with numbers, as in .csv or .npz; recordings have labels",
                 param_hint="--task",
             )
-        check_missing(options["missing"], ("drop", "error"), "windows of recordings")
-        names = (*_COLUMNS, "window", "hop", "rate", "time", "name", "short")
-        how = {name: options[name] for name in names}
-        how |= {
-            "drop": options["drop"] or (),
-            "mixed": options["mixed"] or "drop",
-            "missing": options["missing"] or "error",
-        }
-        dataset, cut, kept = load_recordings(data, **how, **split)
+        dataset, cut, kept = load_recordings(data, **cutting_of(options), **split)
         parameters["hop"] = cut.hop
         return dataset, cut, kept
-    for name in ("rate", "time", "mixed", "name", "short"):
-        if options[name] is not None:
-            raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
     if options["hop"] is not None:
         parameters["hop"] = _hop_of_rows(options)
     selection = selection_of(options)
@@ -64,7 +88,7 @@ def dataset_for(
         groups=options["groups"],
         selection=selection,
         input_type=options["input_type"],
-        values=options.get("task") == "regression",
+        values=by_values,
         **split,
     )
     inputs = dataset.columns if selection.names_columns else None
@@ -137,13 +161,13 @@ def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[
     saves = f"about {found.saved:,} B of flash on {options['target']}"
     if not found.in_the_way:
         return (
-            f"the {n} inputs are whole numbers from {found.low} to {found.high}; --input-type "
+            f"the {n} inputs are whole numbers from {found.low} to {found.high}; --set "
             f"{found.kind} saves {saves}"
         )
     others = ", ".join(names[i] if names else str(i) for i in found.in_the_way)
     return (
         f"{n - len(found.in_the_way)} of {n} inputs are whole numbers from {found.low} to "
-        f"{found.high}; if {others} were, too, --input-type {found.kind} would save {saves}"
+        f"{found.high}; if {others} were, too, --set input_type={found.kind} would save {saves}"
     )
 
 
@@ -159,7 +183,6 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    check_missing(missing, MISSING_OF_ROWS, "rows of tables and arrays")
     return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
 
 

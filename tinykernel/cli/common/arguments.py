@@ -1,36 +1,37 @@
-"""Options and arguments that several commands share, and how their text is read."""
+"""Arguments and options that several commands share, and checks before long work."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.settings import values
 from tinykernel.errors import TinykernelError
 from tinykernel.files import refuse_inputs, refuse_occupied
 
 if TYPE_CHECKING:
-    from tinykernel.data.load import Rows
-    from tinykernel.data.recordings import Windows
-    from tinykernel.data.selection import Selection
-    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
 MODEL_SUFFIXES = (".tkm", ".pkl")
-#: Of scikit-learn and NumPy.
-LARGEST_SEED = 2**32 - 1
 
 
-def _budget(text: str | Limits) -> Limits:
-    from tinykernel.measure.limits import parse_limits
+def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """Turn a reader of settings into one of options."""
 
-    try:
-        return parse_limits(text)
-    except TinykernelError as error:
-        raise typer.BadParameter(str(error)) from None
+    def read(text: Any) -> Any:
+        try:
+            return reader(str(text))
+        except TinykernelError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return read
+
+
+share_option = _parser(values.share)
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
@@ -52,49 +53,6 @@ DataArgument = Annotated[
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="a .tkm or .pkl model", show_default=False)
 ]
-LabelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--label",
-        metavar="COLUMN",
-        help="column (tables), array (.npz) or file (.npy) of the labels",
-        show_default=False,
-    ),
-]
-GroupsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        metavar="COLUMN",
-        help="column (tables), array (.npz) or file (.npy) of the groups, as given to train; it is "
-        "no input",
-        show_default=False,
-    ),
-]
-MissingOption = Annotated[
-    str | None,
-    typer.Option(
-        "--missing",
-        help="rows that lack a value: keep takes the number that stands for it, drop leaves them "
-        "out, median fills them with the medians of the training, error refuses them. Windows of "
-        "recordings: drop or error",
-        metavar="keep|drop|median|error",
-        show_default="as in training",
-    ),
-]
-TestSizeOption = Annotated[
-    float | None,
-    typer.Option(
-        "--test-size",
-        min=0.001,
-        max=0.99,
-        help="only the rows that train keeps aside for this size, --seed and --groups",
-    ),
-]
-_SPLIT_SEED = typer.Option("--seed", min=0, max=LARGEST_SEED, help="see --test-size")
-SplitSeedOption = Annotated[int, _SPLIT_SEED]
-#: None, where it is not given, stands for the seed that the model remembers.
-SeedOfTrainOption = Annotated[int | None, _SPLIT_SEED]
 TargetOption = Annotated[
     str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
 ]
@@ -112,10 +70,18 @@ BudgetOption = Annotated[
     Any,
     typer.Option(
         "--budget",
-        parser=_budget,
+        parser=_parser(values.limits),
         metavar="SIZE|LIMITS",
         help="flash that may be used, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
+    ),
+]
+CurrentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--current",
+        metavar="CURRENT[@VOLTAGE]",
+        help="what the chip draws at --clock, for charge and energy, e.g. 4mA@3V",
     ),
 ]
 JsonOption = Annotated[
@@ -167,101 +133,22 @@ def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[lis
     return list(names), len(asked) > 1 or "all" in asked
 
 
-def rows_for(
-    model: Path,
-    integer: IntegerModel,
-    data: str,
-    *,
-    label: str | None = None,
-    groups: str | None = None,
-    selection: Selection | None = None,
-    missing: str | None = None,
-    test_size: float | None = None,
-    seed: int = 0,
-) -> Rows:
-    """Load rows to run a model on; recordings are cut as those that it was trained on.
+def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Leave out targets that ``all`` named and whose emulated boards are too small, and say so.
 
-    Parameters
-    ----------
-    model : pathlib.Path
-        The model's file, which says how recordings were cut.
-    integer : IntegerModel
-    data : str
-        File or folder.
-    label, groups, selection, test_size, seed
-        As for `load_rows`.
-    missing : str, optional
-        What becomes of missing values, of recordings or (as in `selection`) of rows.
-
-    Returns
-    -------
-    Rows
+    A target that the user names is tried, and refused with the linker's reason.
     """
-    from tinykernel.data.load import load_rows
-    from tinykernel.data.signals import signal_rows
+    from tinykernel.build.program import has_memory_for
+    from tinykernel.codegen.targets import find_target
 
-    cut = recordings_for(model, integer, data, label=label, groups=groups, missing=missing)
-    if cut is not None:
-        return signal_rows(cut, test_size, seed)
-    return load_rows(
-        data,
-        label=label,
-        groups=groups,
-        n_features=integer.n_inputs,
-        feature_names=integer.feature_names,
-        classes=integer.classes or None,
-        values=integer.values is not None,
-        selection=selection,
-        test_size=test_size,
-        seed=seed,
-    )
-
-
-def recordings_for(
-    model: Path,
-    integer: IntegerModel,
-    data: str,
-    *,
-    label: str | None = None,
-    groups: str | None = None,
-    mixed: str | None = None,
-    missing: str | None = None,
-) -> Windows | None:
-    """Cut recordings as those that a model was trained on; None where DATA are rows.
-
-    Parameters
-    ----------
-    model : pathlib.Path
-    integer : IntegerModel
-    data : str
-    label, groups, mixed, missing : str, optional
-        Instead of what training did.
-
-    Returns
-    -------
-    Windows or None
-    """
-    from tinykernel.data.signals import cut_for, remembered, takes_recordings
-    from tinykernel.modelfile import about
-
-    said = about(model)
-    cutting = remembered(said, integer)
-    if cutting is None or not takes_recordings(data, integer, said):
-        return None
-    check_missing(missing, ("drop", "error"), "windows of recordings")
-    return cut_for(data, integer, cutting, label=label, groups=groups, mixed=mixed, missing=missing)
-
-
-#: What --missing may say of rows of tables and arrays.
-MISSING_OF_ROWS = ("keep", "drop", "median", "error")
-
-
-def check_missing(missing: str | None, allowed: Sequence[str], what: str) -> None:
-    """Refuse a value of --missing that the kind of data does not have."""
-    if missing is not None and missing not in allowed:
-        raise typer.BadParameter(
-            f"{missing!r}: write {' or '.join(allowed)} for {what}", param_hint="--missing"
-        )
+    given = {name for value in asked for name in value.split(",")}
+    kept = []
+    for name in names:
+        if "all" in given and name not in given and not has_memory_for(model, find_target(name)):
+            typer.echo(f"{name}: left out, the model is too large for the chip", err=True)
+        else:
+            kept.append(name)
+    return kept
 
 
 def check_output_file(

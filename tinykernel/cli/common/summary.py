@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.judging import print_all
+from tinykernel.cli.common.evaluation import print_all
 from tinykernel.cli.common.output import percent, print_pairs, size
 from tinykernel.cli.predict import in_batches
 
@@ -179,7 +179,7 @@ def linear_hint(trained: TrainResult, found: Judged) -> str:
         return ""
     if trained.model.linear is not None:
         return ""
-    said = "hint: --linear 8 adds a linear part to the model"
+    said = "hint: --set linear=8 adds a linear part to the model"
     classifier = trained.classifier
     usual = type(classifier)().get_params(deep=False)
     given = {
@@ -199,12 +199,12 @@ def _why_left(result: Mapping[str, Any]) -> str:
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
     if result["kernels"] is not None:
-        most, what, option = MOST_KERNELS[result["local"]], "kernels", "--n-kernels"
+        most, what, option = MOST_KERNELS[result["local"]], "kernels", "n_kernels"
     else:
-        most, what, option = MOST_CHOSEN, "components", "--n-components"
+        most, what, option = MOST_CHOSEN, "components", "n_components"
     if (result["kernels"] or result["components"]) < most:
         return ""
-    return f" ({most} {what} are the most that are chosen; {option} takes more)"
+    return f" ({most} {what} are the most that are chosen; --set {option}=N takes more)"
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:

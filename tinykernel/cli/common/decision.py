@@ -1,7 +1,8 @@
-"""`train --reject-error`: keep rows aside, and calibrate the trained model on them."""
+"""max_error of ``train``: keep rows aside, and calibrate the trained model on them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ def check_held(output: Path, method: str) -> None:
     """Refuse a kind of file that could not hold the decisions."""
     if method != "learned" and output.suffix.lower() == ".pkl":
         raise typer.BadParameter(
-            "a .pkl of this method holds no decisions; write a .tkm", param_hint="--reject-error"
+            "a .pkl of this method holds no decisions; write a .tkm", param_hint="--set max_error"
         )
 
 
@@ -55,33 +56,31 @@ def rows_aside(
     if needed is None or len(aside.X) <= needed:
         raise TinykernelError(
             f"{dataset.source}: {len(aside.X)} rows kept aside cannot promise an error of at most "
-            f"{100 * max_error:.4g} %: more than {needed} are needed; raise --calibration-size, or "
+            f"{100 * max_error:.4g} %: more than {needed} are needed; raise calibration_size, or "
             "the error"
         )
     return rest, aside
 
 
 def decided(
-    trained: TrainResult,
-    aside: Rows,
-    max_error: float,
-    target: str,
-    budget: Limits | None,
-    output: Path,
+    trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
 ) -> tuple[TrainResult, dict[str, Any]]:
     """Calibrate a trained model; also what its file is to remember."""
     from tinykernel.decisions import calibrate
     from tinykernel.measure.report import report
 
+    budget: Limits | None = options["budget"]
     assert aside.y is not None
     try:
-        found = calibrate(trained.model, aside.X, aside.y, max_error=max_error, groups=aside.group)
+        found = calibrate(
+            trained.model, aside.X, aside.y, max_error=options["max_error"], groups=aside.group
+        )
     except BaseException:
         typer.echo(f"{output} holds the trained model, which always answers", err=True)
         raise
     if hasattr(trained.classifier, "calibrate"):
         trained.classifier.decision_ = found.model.decision
-    memory = None if trained.memory is None else report(found.model, target, budget)
+    memory = None if trained.memory is None else report(found.model, options["target"], budget)
     given = trained.budget if budget is None else budget.flash
     trained = replace(
         trained, model=found.model, memory=memory, budget=given, limits=budget or trained.limits

@@ -1,4 +1,4 @@
-"""Put an exported project on a board with PlatformIO."""
+"""Put a project on a board with PlatformIO."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_export, is_file_of_export
@@ -26,36 +23,9 @@ _NO_BOARD = re.compile(
     r"no such file or directory: '/dev/tty|could not find .*(port|device|adapter)",
     re.IGNORECASE,
 )
+# PlatformIO waits without end for a package registry that does not answer.
+_SECONDS = 1800
 _NO_NETWORK = re.compile(r"internet connection|HTTPClientError|ConnectionError", re.IGNORECASE)
-
-
-def flash_command(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="the exported project", show_default=False)
-    ],
-    environment: Annotated[
-        str | None,
-        typer.Option(
-            "--environment", "-e", help="an environment of platformio.ini, all by default"
-        ),
-    ] = None,
-    port: Annotated[str | None, typer.Option("--port", help="where the board is, if several")] = (
-        None
-    ),
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="seconds after which to give up")
-    ] = 1800,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
-    ] = False,
-) -> None:
-    """Build an exported project and put it on the connected board (pio run -t upload).
-
-    A build runs what the folder says. So the folder must be an export of tinykernel whose
-    platformio.ini is as it was written, unless --trust is given.
-    """
-    upload(folder, environment=environment, port=port, timeout=timeout, trust=trust)
 
 
 def upload(
@@ -63,7 +33,6 @@ def upload(
     *,
     environment: str | None = None,
     port: str | None = None,
-    timeout: float = 1800,
     trust: bool = False,
 ) -> None:
     """Run ``pio run -t upload`` in a project; its output goes to stderr.
@@ -76,9 +45,6 @@ def upload(
         One of the environments of its ``platformio.ini``; all by default.
     port : str, optional
         Port of the board, e.g. ``/dev/ttyACM0``; PlatformIO looks for it by default.
-    timeout : float, default=1800
-        Seconds after which the build is stopped: PlatformIO waits without end for a package
-        registry that does not answer.
     trust : bool, default=False
         Run what a folder says that export did not write, or that was changed since.
 
@@ -94,11 +60,11 @@ def upload(
     command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
     command += ["--environment", environment] if environment else []
     command += ["--upload-port", port] if port else []
-    status, output, late = _run(command, timeout)
+    status, output, late = _run(command)
     if late:
         raise TinykernelError(
-            f"{folder}: PlatformIO was stopped after {timeout:g} seconds; it may be waiting for "
-            "its package registry (try 'pio run' in the folder, or a longer --timeout)"
+            f"{folder}: PlatformIO was stopped after {_SECONDS} seconds; it may be waiting for "
+            "its package registry (try 'pio run' in the folder)"
         )
     if status == 0:
         return
@@ -165,7 +131,7 @@ def _platformio() -> list[str]:
     raise TinykernelError("flashing needs PlatformIO; install it with: pip install platformio")
 
 
-def _run(command: list[str], timeout: float) -> tuple[int, str, bool]:
+def _run(command: list[str]) -> tuple[int, str, bool]:
     """Run a command, show its output as it comes, and return it with the status."""
     lines: list[str] = []
     late = threading.Event()
@@ -188,7 +154,7 @@ def _run(command: list[str], timeout: float) -> tuple[int, str, bool]:
         late.set()
         stop()
 
-    timer = threading.Timer(timeout, stop_late)
+    timer = threading.Timer(_SECONDS, stop_late)
     timer.start()
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""--like: train a model that takes the place of another one."""
+"""like=MODEL: train a model that takes the place of another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.remembered import remembered
+from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _SAID = (
 
 @dataclass(frozen=True)
 class Other:
-    """The model of --like, and the parameters of a training that keeps to its shape."""
+    """The model of `like`, and the parameters of a training that keeps to its shape."""
 
     path: Path
     model: IntegerModel
@@ -68,30 +69,24 @@ class Other:
         check_alike(self.model, model)
 
 
-def other_model(path: Path | None, options: Mapping[str, Any]) -> Other | None:
-    """Read the model of --like; what it says cannot be given, too."""
+def other_model(path: Path, options: Mapping[str, Any], given: set[str]) -> Other:
+    """Read the model of `like`; what it says cannot be given, too."""
     from tinykernel.budget.alike import parameters_like, recipe_of
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    if path is None:
-        return None
-    for name in _SAID:
-        if options[name] is not None:
-            hint = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(
-                "is that of the model of --like: leave it out", param_hint=hint
-            )
-    if options["method"] != "learned":
-        raise typer.BadParameter("only for --method learned", param_hint="--like")
+    twice = [name for name in _SAID if name in given]
+    if twice:
+        hint = SETTINGS[twice[0]].hint
+        raise typer.BadParameter("is that of the model of like: leave it out", param_hint=hint)
     old = load(path)
     model = as_integer_model(old)
     recipe = remembered(path).everything.get("recipe") or recipe_of(old)
-    task = "classification" if model.values is None else "regression"
+    task = "classes" if model.values is None else "numbers"
     if options["task"] != task:
-        raise typer.BadParameter(f"{path} is of --task {task}", param_hint="--like")
-    given = {name: options[name] for name in ("effort", "sigma", "noise") if options[name]}
+        raise typer.BadParameter(f"{path} is of --task {task}", param_hint="--set like")
+    kept = {name: options[name] for name in ("effort", "sigma", "noise") if name in given}
     try:
-        return Other(path, model, parameters_like(model, recipe) | given)
+        return Other(path, model, parameters_like(model, recipe) | kept)
     except TinykernelError as error:
         raise TinykernelError(f"{path}: {error}") from None

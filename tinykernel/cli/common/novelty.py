@@ -1,15 +1,14 @@
-"""`train --one-class`: learn what is normal, and the threshold above which it is not."""
+"""``train --task novelty``: learn what is normal, and the threshold above which it is not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tinykernel.cli.common.output import print_json, print_pairs, size
-from tinykernel.cli.common.parsing import parse_share
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
@@ -20,94 +19,14 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
     from tinykernel.oneclass import TernaryKernelNovelty
 
-_PANEL = "One class"
-_DEFAULT = 0.01
-# What the training of one class reads.
-_TAKEN = frozenset(
-    (
-        "data",
-        "output",
-        "label",
-        "groups",
-        "seed",
-        "budget",
-        "target",
-        "inputs",
-        "drop",
-        "window",
-        "hop",
-        "rate",
-        "time",
-        "mixed",
-        "name",
-        "short",
-        "missing",
-        "window_shape",
-        "n_kernels",
-        "calibration_size",
-        "as_json",
-        "quiet",
-        "one_class",
-        "false_alarms",
-        "n_prototypes",
-    )
-)
 
-OneClassOption = Annotated[
-    bool,
-    typer.Option(
-        "--one-class",
-        metavar="",
-        rich_help_panel=_PANEL,
-        help="DATA are normal rows only; the model tells what is unlike them",
-    ),
-]
-FalseAlarmsOption = Annotated[
-    float | None,
-    typer.Option(
-        "--false-alarms",
-        parser=parse_share,
-        metavar="SHARE",
-        rich_help_panel=_PANEL,
-        show_default="1%",
-        help="with --one-class: take at most this share of normal rows for novel, by rows that "
-        "are kept aside (--calibration-size)",
-    ),
-]
-PrototypesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--n-prototypes",
-        min=1,
-        metavar="N",
-        rich_help_panel=_PANEL,
-        help="with --one-class: what is normal is what is near one of them; half a byte an input "
-        "each. One for 25 rows, at most 4096 bytes, if not given",
-    ),
-]
-
-
-def check_alone(ctx: typer.Context) -> None:
-    """Refuse options that the training of one class has no use for, and its own without it."""
-    alone = ctx.params["one_class"]
-    own = ("false_alarms", "n_prototypes")
-    for option in ctx.command.params:
-        name = str(option.name)
-        source = ctx.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and alone and name not in _TAKEN:
-            raise typer.BadParameter("not with --one-class", param_hint=option.opts[0])
-        if given and not alone and name in own:
-            raise typer.BadParameter("goes with --one-class", param_hint=option.opts[0])
-
-
-def train_one_class(options: Mapping[str, Any], limits: Limits | None) -> None:
+def train_novelty(options: Mapping[str, Any]) -> None:
     """Train, save and say what the threshold promises; status 1 where it promises nothing."""
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save
 
     rows, output = _rows(options), Path(options["output"])
-    watch, memory = _fitted(rows, options, limits)
+    watch, memory = _fitted(rows, options, options["budget"])
     model = watch.quantize()
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
@@ -150,28 +69,18 @@ def train_one_class(options: Mapping[str, Any], limits: Limits | None) -> None:
 
 def _rows(options: Mapping[str, Any]) -> NormalRows:
     """Load rows, or cut recordings."""
-    from tinykernel.cli.common.options import check_missing
-    from tinykernel.cli.common.training_data import selection_of
+    from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
     from tinykernel.data.normal import normal_recordings, normal_rows
-    from tinykernel.data.signals import is_recording
 
-    data, names = options["data"], {name: options[name] for name in ("label", "groups")}
-    if options["window"] is None and not is_recording(data):
-        if options["missing"] is not None:
-            raise typer.BadParameter("not for rows of one class", param_hint="--missing")
-        for name in ("rate", "time", "mixed", "hop", "name", "short"):
-            if options[name] is not None:
-                raise typer.BadParameter("for recordings: give --window", param_hint=f"--{name}")
-        return normal_rows(data, selection=selection_of(options), **names)
-    check_missing(options["missing"], ("drop", "error"), "windows of recordings")
-    named = ("inputs", "window", "hop", "rate", "time", "name", "short")
-    how = {name: options[name] for name in named}
-    how |= {
-        "drop": options["drop"] or (),
-        "mixed": options["mixed"] or "drop",
-        "missing": options["missing"] or "error",
-    }
-    return normal_recordings(data, **how, **names)
+    data = options["data"]
+    if is_cut(options):
+        return normal_recordings(data, **cutting_of(options))
+    if options["missing"] is not None:
+        raise typer.BadParameter("not for rows of one class", param_hint="--missing")
+    if options["hop"] is not None:
+        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+    names = {name: options[name] for name in ("label", "groups")}
+    return normal_rows(data, selection=selection_of(options), **names)
 
 
 def _fitted(
@@ -188,8 +97,8 @@ def _fitted(
     while True:
         watch = TernaryKernelNovelty(
             n_prototypes=number,
-            false_alarms=options["false_alarms"] or _DEFAULT,
-            calibration_size=options["calibration_size"] or 0.2,
+            false_alarms=options["false_alarms"],
+            calibration_size=options["calibration_size"],
             hop=rows.hop,
             window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
             random_state=options["seed"],
@@ -210,7 +119,7 @@ def _fitted(
         if options["n_prototypes"] is not None or number < 1:
             raise TinykernelError(
                 f"the model needs {found.flash} bytes of flash on {target}, over the budget of "
-                f"{most}; give a larger budget, or fewer --n-prototypes"
+                f"{most}; give a larger budget, or fewer n_prototypes"
             )
 
 

@@ -45,60 +45,42 @@ class Remembered:
     seed: int | None = None
     test_size: float | None = None
 
-    def names(
-        self, data: str, label: str | None, groups: str | None, missing: str | None = None
-    ) -> Names:
-        """Return label and groups, as given, else as remembered where the file has them.
-
-        The inputs are always those of the training.
+    def names(self, data: str) -> Names:
+        """Return which columns are what, as far as the file has them; inputs as in the training.
 
         Parameters
         ----------
         data : str
             The file.
-        label, groups : str or None
-            As given by the user.
-        missing : {None, "keep", "drop", "median", "error"}
-            What becomes of missing values; as in the training where it is None.
         """
+        from tinykernel.data.coding import Coding
         from tinykernel.data.formats import names_in
         from tinykernel.data.load import find_data
         from tinykernel.data.selection import Selection
         from tinykernel.data.signals import is_recording
 
         if is_recording(data):
-            return {"label": label, "groups": groups, "selection": Selection()}
+            return {"label": None, "groups": None, "selection": Selection()}
         file = find_data(data)
-        there = names_in(file)
-        return {
-            "label": label or (self.label if self.label in there else None),
-            "groups": groups or (self.groups if self.groups in there else None),
-            "selection": self._selection(
-                missing, is_table=file.suffix.lower() not in (".npz", ".npy")
-            ),
-        }
-
-    def _selection(self, asked: str | None, *, is_table: bool) -> Selection:
-        from tinykernel.cli.common.options import MISSING_OF_ROWS, check_missing
-        from tinykernel.data.coding import Coding
-        from tinykernel.data.selection import Selection
-        from tinykernel.errors import TinykernelError
-
-        inputs, medians = (self.everything.get(name) for name in ("inputs", "medians"))
-        check_missing(asked, MISSING_OF_ROWS, "rows of tables and arrays")
-        missing = self.everything.get("missing") if asked is None else asked
+        # Of an .npy, label and groups are files, which belong to the rows of the training.
+        is_own = file.suffix.lower() == ".npy" and file.name == self.data
+        there = {self.label, self.groups} if is_own else names_in(file)
+        inputs, medians, missing = (
+            self.everything.get(name) for name in ("inputs", "medians", "missing")
+        )
+        is_table = file.suffix.lower() not in (".npz", ".npy")
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
         numbers = medians if isinstance(medians, list) else []
-        if asked == "median" and not numbers:
-            raise TinykernelError(
-                "--missing median: the model file holds no medians; train it with --missing median"
-            )
-        return Selection(
-            inputs=tuple(inputs) if is_named and inputs else None,
-            missing=missing if missing in MISSING_OF_ROWS else None,
-            medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
-            coding=Coding.read(self.everything.get("coding")),
-        )
+        return {
+            "label": self.label if self.label in there else None,
+            "groups": self.groups if self.groups in there else None,
+            "selection": Selection(
+                inputs=tuple(inputs) if is_named and inputs else None,
+                missing=missing if missing in ("keep", "drop", "median", "error") else None,
+                medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
+                coding=Coding.read(self.everything.get("coding")),
+            ),
+        }
 
     def budget_for(self, target: str) -> str | int | None:
         """Return the budget where it is one for this target: bytes of flash, or limits."""

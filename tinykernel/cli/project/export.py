@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.options import (
-    BudgetOption,
+from tinykernel.cli.common.arguments import (
     ForceOption,
-    GroupsOption,
     JsonOption,
-    LabelOption,
     ModelArgument,
     QuietOption,
     check_output_folder,
     complete_target,
-    recordings_for,
-    rows_for,
 )
+from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.output import print_json, print_pairs, size
-from tinykernel.cli.common.remembered import Remembered, remembered
+from tinykernel.cli.common.rows import recordings_for, rows_for
+from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +32,7 @@ _SEARCHED = 2000
 
 
 def export_command(
+    ctx: typer.Context,
     model: ModelArgument,
     target: Annotated[
         str | None,
@@ -55,24 +54,9 @@ def export_command(
         str | None,
         typer.Option("--name", help="prefix of all C names, from the model's file name by default"),
     ] = None,
-    board: Annotated[str | None, typer.Option("--board", help="PlatformIO board")] = None,
-    framework: Annotated[
-        str | None, typer.Option("--framework", help="arduino, espidf, cmsis, ...")
-    ] = None,
-    platform: Annotated[
-        str | None,
-        typer.Option("--platform", help="PlatformIO platform, for a board that is not listed"),
-    ] = None,
     project_format: Annotated[
         str, typer.Option("--format", help="platformio, library, single or blob")
     ] = "platformio",
-    as_data: Annotated[
-        bool,
-        typer.Option(
-            "--as-data",
-            help="let the program load models of the same shape, which --format blob writes",
-        ),
-    ] = False,
     data: Annotated[
         str | None,
         typer.Option(
@@ -82,35 +66,26 @@ def export_command(
             show_default=False,
         ),
     ] = None,
-    label: LabelOption = None,
-    groups: GroupsOption = None,
-    ci: Annotated[
-        str | None,
-        typer.Option(
-            "--ci",
-            metavar="SERVICE",
-            help="github: add a workflow that generates, verifies and measures the model on every "
-            "commit of your firmware",
-        ),
-    ] = None,
-    budget: BudgetOption = None,
+    assignments: SetOption = [],  # noqa: B006
+    config: ConfigOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write C99: a PlatformIO project, a library for any build system, or a single source; or data.
 
-    Target, label and groups are those of the training unless given, and so is the budget that the
-    workflow of --ci checks.
+    The target is that of the training unless given. Takes the settings of [export] with --set.
     """
-    from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.projects import default_folder, is_for_boards, next_step
     from tinykernel.codegen.targets import find_target
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    if budget is not None and ci is None:
-        raise typer.BadParameter("needs --ci github, which checks it", param_hint="--budget")
+    options, given = gather(ctx.params, ("export",), model)
+    if "ci_budget" in given and "ci" not in given:
+        raise typer.BadParameter("needs ci=github, which checks it", param_hint="--set ci_budget")
+    from tinykernel.codegen.literals import name_from
+
     memory = remembered(model)
     if target is None and is_for_boards(project_format):
         target = memory.target
@@ -127,12 +102,9 @@ def export_command(
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:
-        named = memory.names(data, label, groups)
-        cut = recordings_for(
-            model, integer, data, label=named["label"], groups=named["groups"], mixed="majority"
-        )
+        cut = recordings_for(model, integer, data, mixed="majority")
         if cut is None:
-            vectors = _telling(integer, rows_for(model, integer, data, **named).X)
+            vectors = _telling(integer, rows_for(model, integer, data).X)
         else:
             from tinykernel.data.signals import stretch
 
@@ -142,16 +114,12 @@ def export_command(
         row,
         folder,
         name=prefix,
-        board=board,
-        framework=framework,
-        platform=platform,
+        **{name: options[name] for name in ("board", "framework", "platform", "ci", "as_data")},
         format=project_format,
         vectors=vectors,
         force=force,
-        ci=ci,
-        budget=None if ci is None else _budget(budget, memory, row),
+        budget=_budget(options, memory, row),
         about=memory.everything,
-        as_data=as_data,
     )
     if as_json:
         print_json(result)
@@ -171,11 +139,12 @@ def export_command(
         )
 
 
-def _budget(given: object, memory: Remembered, target: str | None) -> str | int | None:
+def _budget(options: Mapping[str, Any], memory: Remembered, target: str | None) -> str | int | None:
     """Return what a workflow checks: the budget as given, else that of the training."""
-    if given is not None:
-        return str(given)
-    return memory.budget_for(target or "cortex-m4")
+    if options["ci"] is None:
+        return None
+    given = options["ci_budget"]
+    return memory.budget_for(target or "cortex-m4") if given is None else str(given)
 
 
 def write_project(

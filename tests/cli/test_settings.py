@@ -1,0 +1,119 @@
+"""Settings: options of a command, --set, tinykernel.toml, and their list."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+from tests.cli.tools import failed, run
+from tinykernel.cli import app
+from tinykernel.cli.settings import SETTINGS
+from tinykernel.cli.settings.file import read_file, to_toml
+from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.options.forms import LAYOUT_NAMES
+from tinykernel.training.options.values import RegressorOptions
+
+
+def _options(command: str) -> list[typer.core.TyperOption]:
+    found = typer.main.get_command(app).commands[command].params
+    return [each for each in found if each.param_type_name == "option" and not each.hidden]
+
+
+def test_the_command_line_stays_small() -> None:
+    """One train had 49 options and all commands 200; a user needs a dozen."""
+    counts = {name: len(_options(name)) for name in typer.main.get_command(app).commands}
+    assert counts.pop("train") <= 22
+    assert max(counts.values()) <= 10
+    assert sum(counts.values()) <= 78
+
+
+def test_options_lists_every_option_of_the_trainer() -> None:
+    """A new option of the trainer needs no second declaration: it is listed and can be set."""
+    listed = {row["name"]: row for row in json.loads(run("options", "--json").stdout)}
+    renamed = {"random_state", "validation_fraction", "verbose", "teacher_share", "hop"}
+    for field in dataclasses.fields(RegressorOptions):
+        assert field.name in renamed or listed[field.name]["text"]
+    assert listed["noise"]["range"] == "0 to 10"
+    assert tuple(LAYOUTS) == LAYOUT_NAMES
+    assert run("options", "epochs").stdout.startswith("[train]\nepochs  int (1 or more).")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n_component=64", "did you mean n_components?"),
+        ("epoch=3", "did you mean epochs?"),
+        ("zzz=3", "'tinykernel options' lists all"),
+        ("epochs", "write NAME=VALUE"),
+        ("epochs=0", "--set epochs: must be a whole number of at least 1"),
+        ("sigma=-1", "--set sigma: must be a positive number"),
+        ("n_components=65537", "at most 65536"),
+        ("layout=tiny", "--set layout: must be one of"),
+        ("task=novel", "choose from classes, numbers, novelty"),
+        ("seed=3", "is given twice"),
+        ("folds=3", "has no use here"),
+        ("loss=absolute", "only for task numbers"),
+        ("regularization=1", "only for method paper"),
+    ],
+)
+def test_wrong_settings_are_refused_before_the_data_are_read(tmp_path, text, expected) -> None:
+    """A mistyped name or value is one line of wrong usage, and nothing is read or written."""
+    line = failed(
+        "train", "none.csv", "-o", tmp_path / "m.tkm", "--seed", 1, "--set", text, status=2
+    )
+    assert expected in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_settings_says_the_same_as_options(work: Path, tmp_path: Path) -> None:
+    """--save-config writes what was given; read again, beside the data, it gives the same model."""
+    data = tmp_path / "data.npz"
+    data.symlink_to(work / "data.npz")
+    config = tmp_path / "tinykernel.toml"
+    given = ("--seed", 3, "--effort", "quick", "--set", "n_components=32", "--set", "epochs=2")
+    first = run("train", data, "-o", tmp_path / "a.tkm", *given, "-q", "--save-config", config)
+    assert first.exit_code == 0, first.output
+    assert config.read_text() == (
+        '[train]\nseed = 3\neffort = "quick"\nn_components = 32\nepochs = 2\n'
+    )
+    assert run("train", data, "-o", tmp_path / "b.tkm", "-q").exit_code == 0
+    assert (tmp_path / "a.tkm").read_bytes() == (tmp_path / "b.tkm").read_bytes()
+    config.rename(tmp_path / "other.toml")
+    again = ("train", data, "-o", tmp_path / "c.tkm", "--config", tmp_path / "other.toml", "-q")
+    assert run(*again, "--seed", 4).exit_code == 0
+    assert (tmp_path / "a.tkm").read_bytes() != (tmp_path / "c.tkm").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[train", "is no TOML"),
+        ("[trains]\n", "[trains]: choose from [data], [train], [tune], [export]"),
+        ("[train]\nepoch = 3\n", "[train] epoch: no such setting; did you mean epochs?"),
+        ("[train]\nwindow = 3\n", "[train] window: stands in [data]"),
+        ("[train]\nepochs = 0\n", "[train] epochs: must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_files_of_settings(tmp_path, text, expected) -> None:
+    """A file of settings is checked as the command line is, and named in the message."""
+    (tmp_path / "tinykernel.toml").write_text(text)
+    line = failed("train", tmp_path / "none.csv", "-o", tmp_path / "m.tkm")
+    assert str(tmp_path / "tinykernel.toml") in line
+    assert expected in line
+
+
+def test_files_of_settings_keep_every_text(tmp_path) -> None:
+    """Quotes, backslashes and lists come back as they were given."""
+    given = {"label": 'a "b"\\c', "seed": "7", "rate": "50.5", "augment": "affine,shift:2"}
+    (tmp_path / "t.toml").write_text(to_toml(given))
+    assert {name: text for name, (text, _) in read_file(tmp_path / "t.toml").items()} == given
+    (tmp_path / "t.toml").write_text("[data]\nimage_shape = [8, 8]\n[train]\naugment = {shift = 2}")
+    found = {name: text for name, (text, _) in read_file(tmp_path / "t.toml").items()}
+    assert {name: SETTINGS[name].read(text) for name, text in found.items()} == {
+        "image_shape": (8, 8),
+        "augment": {"shift": 2},
+    }

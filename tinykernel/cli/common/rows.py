@@ -1,0 +1,264 @@
+"""Rows to run a model on: read, cut and split as its file remembers of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.data.load import Dataset, Rows
+    from tinykernel.data.recordings import Windows
+    from tinykernel.model import IntegerModel
+
+_LABELS_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows to judge a model on.
+
+    Parameters
+    ----------
+    rows : Rows
+    y : ndarray or None
+        Their labels; None where there are none, or a model of one class knows none of them.
+    train : (X, y) or None
+        The rows that the model was trained on, where they are known.
+    class_weight : {None, "balanced"}
+        As the model was trained.
+    """
+
+    rows: Rows
+    y: NDArray[Any] | None
+    train: tuple[NDArray[Any], NDArray[Any]] | None
+    class_weight: str | None
+
+
+def rows_to_judge(
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    train: str | None = None,
+    needs_labels: bool = True,
+) -> Judged:
+    """Load the test part of DATA, what training kept aside of it, or else all its rows.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+        The model's file, which remembers its training.
+    integer : IntegerModel
+    data : str
+    train : str, optional
+        Where the training rows are, if not in `data`.
+    needs_labels : bool, default=True
+
+    Returns
+    -------
+    Judged
+
+    Raises
+    ------
+    TinykernelError
+        If the rows do not fit the model, have only labels that it does not know, or lack labels
+        that are needed.
+    """
+    memory = remembered(model)
+    own = _own_training(model, integer, data, memory)
+    rows = rows_for(model, integer, data, held_out=own is not None)
+    if rows.y is None and needs_labels:
+        raise TinykernelError(
+            f"{data}: has no labels; {_asked_for(memory)} is where the training had them"
+        )
+    labels = labels_to_judge_by(integer, data, rows.y)
+    if train is not None:
+        own = training_part(model, integer, train)
+    trained = None if own is None else (own.X_train, own.y_train)
+    weight = memory.everything.get("class_weight")
+    return Judged(rows, labels, trained, weight if weight == "balanced" else None)
+
+
+def _asked_for(memory: Remembered) -> str:
+    return f"{memory.label!r}" if memory.label else "label, target, class or y"
+
+
+def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = False) -> Rows:
+    """Load rows as those of the training: the test part of DATA, or all its rows.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+        The model's file, which says which columns are what, and how recordings were cut.
+    integer : IntegerModel
+    data : str
+        File or folder.
+    held_out : bool, default=False
+        Only the rows that training kept aside.
+
+    Returns
+    -------
+    Rows
+    """
+    from tinykernel.data.load import load_rows
+    from tinykernel.data.signals import signal_rows
+
+    memory = remembered(model)
+    size, seed = memory.test_size or None if held_out else None, memory.seed or 0
+    cut = recordings_for(model, integer, data)
+    if cut is not None:
+        return signal_rows(cut, size, seed)
+    return load_rows(
+        data,
+        **memory.names(data),
+        n_features=integer.n_inputs,
+        feature_names=integer.feature_names,
+        classes=integer.classes or None,
+        values=integer.values is not None,
+        test_size=size,
+        seed=seed,
+    )
+
+
+def recordings_for(
+    model: Path, integer: IntegerModel, data: str, *, mixed: str | None = None
+) -> Windows | None:
+    """Cut recordings as those that a model was trained on; None where DATA are rows.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+    integer : IntegerModel
+    data : str
+    mixed : str, optional
+        Instead of what training did.
+
+    Returns
+    -------
+    Windows or None
+    """
+    from tinykernel.data import signals
+
+    memory = remembered(model)
+    cutting = signals.remembered(memory.everything, integer)
+    if cutting is None or not signals.takes_recordings(data, integer, memory.everything):
+        return None
+    return signals.cut_for(data, integer, cutting, mixed=mixed)
+
+
+def training_part(
+    model: Path, integer: IntegerModel, data: str, test_size: float = 0.0, seed: int = 0
+) -> Dataset:
+    """Return rows with a split: those of a file, or windows of recordings.
+
+    Parameters
+    ----------
+    model : pathlib.Path
+    integer : IntegerModel
+    data : str
+    test_size, seed
+        As for `load_data`.
+
+    Returns
+    -------
+    Dataset
+    """
+    from tinykernel.data.load import load_data
+    from tinykernel.data.splits import as_dataset
+
+    cut = recordings_for(model, integer, data)
+    if cut is not None:
+        return as_dataset(cut, test_size, seed)
+    names = remembered(model).names(data)
+    return load_data(
+        data, test_size=test_size, seed=seed, values=integer.values is not None, **names
+    )
+
+
+def labels_to_judge_by(
+    integer: IntegerModel, data: str, y: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Refuse labels of which none is a class: nothing could be right.
+
+    A model of one class never saw labels: those that it does not know are not judged by.
+
+    Parameters
+    ----------
+    integer : IntegerModel
+    data : str
+        Where the rows are from.
+    y : ndarray, shape (n,), or None
+        Their labels, where they have some; or values.
+
+    Returns
+    -------
+    ndarray, shape (n,), or None
+
+    Raises
+    ------
+    TinykernelError
+        If there are labels, and none is a class of the model.
+    """
+    if y is None or integer.values is not None:
+        return y
+    found = list(dict.fromkeys(y.tolist()))
+    if not found or not set(integer.classes).isdisjoint(found):
+        return y
+    if integer.prototypes is not None:
+        return None
+    theirs, own = (_listed(labels) for labels in (found, integer.classes))
+    raise TinykernelError(
+        f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
+        "it was trained on"
+    )
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    said = [visible(str(label)) for label in labels[:_LABELS_SHOWN]]
+    return ", ".join(said + ["..."] * (len(labels) > _LABELS_SHOWN))
+
+
+def _own_training(
+    model: Path, integer: IntegerModel, data: str, memory: Remembered
+) -> Dataset | None:
+    """Return the data with the split of the training, where they are the very same rows."""
+    from tinykernel.data.seen import record_of
+
+    record = memory.everything.get("training_rows")
+    if not isinstance(record, dict):
+        return None
+    try:
+        split = (memory.test_size or 0.0, memory.seed or 0)
+        dataset = _without_calibration(training_part(model, integer, data, *split), memory)
+    except TinykernelError:  # rows without labels, of one class, too few to be split
+        return None
+    here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}
+    # The file says more of its rows than what identifies them here.
+    same = all(record.get(name) == value for name, value in here.items())
+    return dataset if same else None
+
+
+def known_rows(model: Path, integer: IntegerModel, data: str) -> Dataset:
+    """Return the training part of DATA: what training learned from it, or else all its rows."""
+    own = _own_training(model, integer, data, remembered(model))
+    return training_part(model, integer, data) if own is None else own
+
+
+def _without_calibration(dataset: Dataset, memory: Remembered) -> Dataset:
+    """Leave out the rows that the training kept aside to calibrate on."""
+    from tinykernel.data.splits import keep_for_calibration
+
+    kept = memory.everything.get("calibration_kept")
+    if not isinstance(kept, dict) or not isinstance(kept.get("size"), float):
+        return dataset
+    by_group = kept.get("by_group") is True
+    rest, _ = keep_for_calibration(dataset, kept["size"], memory.seed or 0, by_group=by_group)
+    return rest

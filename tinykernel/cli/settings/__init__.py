@@ -1,0 +1,8 @@
+"""What ``train``, ``tune`` and ``export`` can be told: options, ``--set``, ``tinykernel.toml``."""
+
+from __future__ import annotations
+
+from tinykernel.cli.settings.gathering import gather, has_settings
+from tinykernel.cli.settings.table import SETTINGS, Setting
+
+__all__ = ["SETTINGS", "Setting", "gather", "has_settings"]

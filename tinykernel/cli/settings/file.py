@@ -1,0 +1,82 @@
+"""``tinykernel.toml``: settings beside the data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tinykernel.cli.settings.table import PARTS, SETTINGS
+from tinykernel.errors import TinykernelError
+
+NAME = "tinykernel.toml"
+
+
+def beside(path: str | Path) -> Path | None:
+    """Return the file of settings in the folder of a file, or None."""
+    found = Path(path).parent / NAME
+    return found if found.is_file() else None
+
+
+def read_file(path: Path) -> dict[str, tuple[str, str]]:
+    """Read settings as text, each with its place for messages.
+
+    Raises
+    ------
+    TinykernelError
+        If it is no TOML, or has a table or a setting that does not exist.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TinykernelError(f"{path}: is no TOML: {error}") from None
+    found = {}
+    for part, table in tables.items():
+        if part not in PARTS or not isinstance(table, dict):
+            raise TinykernelError(f"{path}: [{part}]: choose from [{'], ['.join(PARTS)}]")
+        for name, value in table.items():
+            place = f"{path}: [{part}] {name}"
+            if known(name, place).part != part:
+                raise TinykernelError(f"{place}: stands in [{SETTINGS[name].part}]")
+            found[name] = (_text(value), place)
+    return found
+
+
+def known(name: str, place: str) -> Any:
+    """Return a setting by its name, or refuse with the most similar one."""
+    from difflib import get_close_matches
+
+    if name in SETTINGS:
+        return SETTINGS[name]
+    similar = get_close_matches(name.replace("-", "_"), SETTINGS, 1)
+    hint = f"did you mean {similar[0]}?" if similar else "'tinykernel options' lists all"
+    raise TinykernelError(f"{place}: no such setting; {hint}")
+
+
+def _text(value: Any) -> str:
+    """Write a value of TOML as it would stand on the command line."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{_text(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def to_toml(given: Mapping[str, str]) -> str:
+    """Write settings, given as text, so that `read_file` reads them."""
+    lines = []
+    for part in PARTS:
+        inside = [name for name in given if SETTINGS[name].part == part]
+        lines += [f"\n[{part}]"] * bool(inside)
+        lines += [f"{name} = {_quoted(given[name])}" for name in inside]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _quoted(text: str) -> str:
+    return text if text.isdecimal() and str(int(text)) == text else json.dumps(text)

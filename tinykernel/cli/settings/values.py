@@ -1,0 +1,175 @@
+"""How the text of a setting is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tinykernel.errors import TinykernelError
+
+# What an augmentation without a number means.
+_USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+Reader = Callable[[str], Any]
+
+
+def plain(text: str) -> Any:
+    """Read a number, a mapping NAME:VALUE,..., several numbers, or else a word.
+
+    Examples
+    --------
+    >>> plain("64"), plain("0.5"), plain("compact:64,phases:32"), plain("0.1,0.9"), plain("auto")
+    (64, 0.5, {'compact': 64, 'phases': 32}, (0.1, 0.9), 'auto')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    parts = [part.strip() for part in text.split(",")]
+    if all(":" in part for part in parts):
+        pairs = (part.rpartition(":") for part in parts)
+        return {plain(name): plain(value) for name, _, value in pairs}
+    return tuple(map(plain, parts)) if len(parts) > 1 else text
+
+
+def choice(*names: str) -> Reader:
+    """Return a reader of one of some words."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise TinykernelError(f"{text!r}: choose from {', '.join(names)}")
+        return text
+
+    return read
+
+
+def number(low: float, high: float, words: str, kind: type = float) -> Reader:
+    """Return a reader of numbers from low to high."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            raise TinykernelError(f"{text!r}: give {words}")
+        return value
+
+    return read
+
+
+def yes_or_no(text: str) -> bool:
+    """Read true or false."""
+    return bool(choice("true", "false")(text.lower()) == "true")
+
+
+def names(text: str) -> list[str] | None:
+    """Read names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()] or None
+
+
+def levels(text: str) -> tuple[float, ...]:
+    """Read numbers separated by commas."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise TinykernelError(f"{text!r}: write levels, as in 0.1,0.5,0.9") from None
+
+
+def shape(what: str, lengths: tuple[int, ...], example: str) -> Reader:
+    """Return a reader of whole numbers separated by x or commas."""
+
+    def read(text: str) -> tuple[int, ...]:
+        sides = re.fullmatch(r"\d+(?:[x,]\d+)*", text.strip().lower())
+        numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
+        if len(numbers) not in lengths:
+            raise TinykernelError(f"{text!r}: write {what}, as in {example}")
+        return numbers
+
+    return read
+
+
+def augmentation(text: str) -> dict[str, float] | None:
+    """Read KIND or KIND:AMOUNT, several separated by commas.
+
+    Examples
+    --------
+    >>> augmentation("affine,shift:2")
+    {'affine': 1.0, 'shift': 2}
+    """
+    found: dict[str, float] = {}
+    for part in names(text) or ():
+        match = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d*)?|\.\d+))?", part)
+        whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
+        if match is None or match[1] not in _USUAL or whole:
+            known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
+            raise TinykernelError(f"{part!r}: write KIND or KIND:AMOUNT, of {known}")
+        amount = _USUAL[match[1]] if match[2] is None else float(match[2])
+        found[match[1]] = int(amount) if match[1] == "shift" else amount
+    return found or None
+
+
+def share(text: str) -> float:
+    """Read a share, as 1% or 0.01.
+
+    Examples
+    --------
+    >>> share("1%"), share("0.95")
+    (0.01, 0.95)
+    """
+    words = text.strip()
+    try:
+        value = float(words.rstrip("% ")) / (100 if words.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise TinykernelError(f"{words!r}: write a share such as 1% or 0.01")
+    return value
+
+
+def share_or_file(text: str) -> float | str:
+    """Read a number as a share of the training rows, below a half; anything else names a file."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    if not 0 < value < 0.5:
+        raise TinykernelError(f"{text!r}: write a share above 0 and below 0.5, or a file")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Read a time, as 90s, 10m or 2h."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
+        raise TinykernelError(f"{text!r}: write a time, as in 90s, 10m or 2h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def n_bytes(text: str) -> int:
+    """Read a size, as 8KB."""
+    from tinykernel.measure.limits import parse_size
+
+    return parse_size(text)
+
+
+def sizes(text: str) -> list[int]:
+    """Read sizes separated by commas."""
+    return [n_bytes(part) for part in text.split(",")]
+
+
+def limits(text: str) -> Any:
+    """Read a budget: a size of flash, or several limits."""
+    from tinykernel.measure.limits import parse_limits
+
+    return parse_limits(text)
+
+
+def target(text: str) -> str:
+    """Read the name of a target."""
+    from tinykernel.codegen.targets import find_target
+
+    return find_target(text).name
