@@ -41,8 +41,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, code_properties
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model import IntegerModel
-from tinykernel.model.decision import Decision
+from tinykernel.model import IntegerModel, changed
+from tinykernel.model.answers.decision import Decision
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
@@ -81,7 +81,7 @@ def sample(index: int) -> IntegerModel:
     for field in ("halve_first", "halve_second"):
         for _ in range(4):
             with contextlib.suppress(TinykernelError):
-                model = replace(model, **{field: _schedule(rng, log2)})
+                model = changed(model, **{field: _schedule(rng, log2)})
                 break
     return model
 
@@ -213,7 +213,7 @@ def many(count: int) -> list[IntegerModel]:
     """Draw models of several classes, of every kind."""
     models = [sample(index) for index in range(count)]
     models += [shaped_sample(index) for index in range(count)]
-    models += [replace(m, small_code=True) for m in models if m.n_blocks]
+    models += [changed(m, small_code=True) for m in models if m.n_blocks]
     # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
     return models + [
         decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)

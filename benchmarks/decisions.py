@@ -28,7 +28,7 @@ from tinykernel.decisions.confidence import calibration_error, softmax
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 from tinykernel.reporting.facts import coverage_of
 
 _STEPS = 10_000

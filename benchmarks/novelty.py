@@ -32,8 +32,8 @@ from tinykernel.decisions.novelty import fit_novelty
 from tinykernel.decisions.prototypes import fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.decision import margins
-from tinykernel.model.prototypes import distances
+from tinykernel.model.answers.decision import margins
+from tinykernel.model.readouts.prototypes import distances
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 FALSE_ALARMS = 0.02
@@ -106,7 +106,7 @@ def ours(model: tinykernel.IntegerModel, split: Split) -> dict[str, Rows]:
         "novelty with prototypes": watching.novelty(split.rows),
         "novelty of the scores": model.novelty(split.rows),
         "tried: the margin alone": -margins(scores)[1].astype(float),
-        "tried: the distance alone": distances(inputs, model.sign, prototypes),
+        "tried: the distance alone": distances(inputs, prototypes),
     }
 
 

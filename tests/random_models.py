@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model.integer import InputScaler, IntegerModel
-from tinykernel.model.integer.plain import without_components
-from tinykernel.model.local import LocalStage
+from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.compat import LocalStage
+from tinykernel.model.former import changed, integer_model
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
@@ -39,7 +39,7 @@ def random_permutation(rng: np.random.Generator, kind: str, d: int) -> Permutati
 
 def random_scaler(
     rng: np.random.Generator, raw_dtype: str, bits: int, n: int, shared: bool
-) -> InputScaler:
+) -> Scale:
     """Return a scaler with wide and narrow ranges, and some constant features unless shared."""
     size = 1 if shared else n
     constant = (rng.random(size) < 0.1) & (not shared)
@@ -47,7 +47,7 @@ def random_scaler(
         offset = rng.normal(size=size).astype(np.float32)
         multiplier = np.exp(rng.normal(size=size) * 2 + 3).astype(np.float32)
         multiplier[constant] = 0
-        return InputScaler(raw_dtype, bits, offset, multiplier)
+        return Scale(raw_dtype, bits, offset, multiplier)
     low, high = _LIMITS[raw_dtype]
     ends = np.sort(rng.integers(low, high, size=(2, size), endpoint=True, dtype=np.int64), axis=0)
     span = np.maximum(ends[1] - ends[0], 1)
@@ -55,7 +55,7 @@ def random_scaler(
     multiplier = ((1 << (16 + bits)) - 1) // (span >> pre_shift)
     multiplier = np.minimum(multiplier, 2**32 - 1)
     multiplier[constant] = 0
-    return InputScaler(
+    return Scale(
         raw_dtype,
         bits,
         ends[0].astype(np.int32),
@@ -135,7 +135,7 @@ def random_model(
     if one_scale:
         scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
     start, width = random_windows(rng, windows, np.nonzero(row_kept)[1])
-    return IntegerModel(
+    return integer_model(
         n_features=n,
         scaler=scaler,
         sign=sign,
@@ -168,22 +168,19 @@ def with_linear(
         linear = rng.choice([-1, 1], shape)
     linear = np.where(model.sign == 0, 0, linear)
     limit = max(1, min(300, (1 << 29) // (largest * model.n_features << model.scaler.bits)))
-    fields: dict[str, Any] = {}
-    if not components:
-        none, d = np.zeros(0, dtype=np.uint8), model.dimension
-        fields = {
-            "diagonal": np.zeros((0, d), dtype=np.int8),
-            "row_kept": np.zeros((0, d), dtype=bool),
-            "scale": none,
-            "start": none,
-            "width": none,
-            "weights": np.zeros((model.n_outputs, 0), dtype=np.int8),
-        }
-    return replace(
-        model,
-        linear=linear.astype(np.int8),
-        linear_multiplier=rng.integers(-limit, limit + 1, model.n_outputs).astype(np.int32),
-        **fields,
+    part = {
+        "linear": linear.astype(np.int8),
+        "linear_multiplier": rng.integers(-limit, limit + 1, model.n_outputs).astype(np.int32),
+    }
+    if components:
+        return changed(model, **part)
+    return integer_model(
+        n_features=model.n_features,
+        scaler=model.scaler,
+        offset=model.offset,
+        classes=model.classes,
+        local=model.local,
+        **part,
     )
 
 
@@ -296,8 +293,8 @@ def local_model(
     # What counts: levels of the counts that there can be, not of the whole type.
     bits = model.scaler.bits
     factor = min(((1 << (16 + bits)) - 1) // stage.largest_count, 2**32 - 1)
-    scaler = InputScaler(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
-    model = replace(model, scaler=scaler, local=stage)
+    scaler = Scale(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
+    model = changed(model, scaler=scaler, local=stage)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
 
 
@@ -305,10 +302,10 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
     """Return a model of one class with the inputs, and the local stage, of another."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(-8, 8, (n_prototypes, model.n_features)).astype(np.int8)
-    return without_components(
-        model.n_features,
-        model.scaler,
-        rng.integers(-(2**20), 0, 1).astype(np.int32),
+    return integer_model(
+        n_features=model.n_features,
+        scaler=model.scaler,
+        offset=rng.integers(-(2**20), 0, 1).astype(np.int32),
         classes=("normal", "novel"),
         prototypes=levels,
         local=model.local,
@@ -325,7 +322,7 @@ def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
     return _random_values(model.scaler, seed, (n_rows, model.n_features))
 
 
-def _random_values(scaler: InputScaler, seed: int, shape: tuple[int, int]) -> NDArray[Any]:
+def _random_values(scaler: Scale, seed: int, shape: tuple[int, int]) -> NDArray[Any]:
     rng = np.random.default_rng(seed)
     if scaler.raw_dtype == "float32":
         with np.errstate(divide="ignore"):
@@ -381,7 +378,7 @@ def make_model(
     )
     p, outputs = model.scale.size, model.n_outputs
     stages = (True,) * len(model.halve_first)
-    return replace(
+    return changed(
         model,
         classes=classes,
         halve_first=model.halve_first if latest else stages,
@@ -402,7 +399,7 @@ def models(draw: st.DrawFn) -> IntegerModel:
         draw(st.sampled_from([8, 16])),
         draw(st.booleans()),
     )
-    return replace(model, small_code=draw(st.booleans()))
+    return changed(model, small_code=draw(st.booleans()))
 
 
 def make_machine(
@@ -453,4 +450,4 @@ def balanced(model: IntegerModel) -> IntegerModel:
     """Return the model with its scores moved so that every class is the label of some rows."""
     scores = model.scores(random_raw(model, 0, 300)).mean(axis=0)
     mean = scores[1:] if model.n_outputs == 1 else scores
-    return replace(model, offset=(model.offset - mean).astype(np.int32))
+    return changed(model, offset=(model.offset - mean).astype(np.int32))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,9 @@ from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
 from tinykernel.errors import TinykernelError
+from tinykernel.model import changed
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.prototypes import centres, coarse
+from tinykernel.model.readouts.prototypes import centres, coarse
 from tinykernel.oneclass import calibrate_one_class
 
 
@@ -68,7 +68,7 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
     """The score is that of the formula; saved and loaded the model is the same."""
     model = watch.quantize()
     X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
-    rows = coarse(model.quantize_inputs(X), model.sign)
+    rows = coarse(model.quantize_inputs(X))
     assert model.prototypes is not None
     wanted = [
         min(int(((row - mean) ** 2).sum()) for mean in centres(model.prototypes)) for row in rows
@@ -136,12 +136,12 @@ def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNo
         {"prototypes": None},
     ):
         with pytest.raises(TinykernelError):
-            replace(model, **wrong)
+            changed(model, **wrong)
 
 
 def _two_classes(model: IntegerModel) -> IntegerModel:
     linear = np.ones((1, model.n_features), np.int8) * (model.sign != 0)
-    return replace(
+    return changed(
         model,
         prototypes=None,
         linear=linear.astype(np.int8),

@@ -19,7 +19,7 @@ from tinykernel import progress
 from tinykernel.decisions import Calibration, calibrate
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
-from tinykernel.model.decision import Decision
+from tinykernel.model.answers.decision import Decision
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
@@ -191,7 +191,7 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         "loss" and, with rows for validation, "accuracy" of each epoch.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
-    decision_ : tinykernel.model.decision.Decision
+    decision_ : tinykernel.model.answers.decision.Decision
         Only after `calibrate`.
 
     Notes

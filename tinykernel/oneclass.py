@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,12 @@ from tinykernel.decisions.prototypes import as_levels, nearest_means
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import flat
 from tinykernel.model import IntegerModel
-from tinykernel.model.integer.plain import without_components
-from tinykernel.model.local import LocalStage
-from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, coarse, distances
+from tinykernel.model.compat import LocalStage
+from tinykernel.model.former import changed, integer_model
 from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse, distances
 from tinykernel.model.scaling import raw_dtype_of, to_raw
+from tinykernel.model.stages.scale import Scale
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.stage import pooled_signals
 from tinykernel.training.options import TrainerOptions
@@ -197,8 +196,8 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         wished = self.n_prototypes or min(
             max(1, len(raw) // _ROWS_EACH), max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8)))
         )
-        means = nearest_means(coarse(inputs, model.sign), wished, rng)
-        return replace(model, prototypes=as_levels(means))
+        means = nearest_means(coarse(inputs), wished, rng)
+        return changed(model, prototypes=as_levels(means))
 
     # -- use ----------------------------------------------------------------------------------
 
@@ -300,12 +299,12 @@ def calibrate_one_class(
 def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
     """Return the distance of rows to the nearest prototype."""
     assert model.prototypes is not None
-    return distances(model.quantize_inputs(X), model.sign, model.prototypes)
+    return distances(model.quantize_inputs(X), model.prototypes)
 
 
 def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
     """Return the model whose score of "novel" is positive above a distance."""
-    return replace(model, offset=np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32))
+    return changed(model, offset=np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32))
 
 
 def _aside(
@@ -321,13 +320,13 @@ def _aside(
 
 
 def _one_class(
-    scaler: InputScaler, n: int, stage: LocalStage | None, names: NDArray[Any] | None
+    scaler: Scale, n: int, stage: LocalStage | None, names: NDArray[Any] | None
 ) -> IntegerModel:
     """Return a model with one prototype of zeros and the threshold 0."""
-    return without_components(
-        n,
-        scaler,
-        np.zeros(1, dtype=np.int32),
+    return integer_model(
+        n_features=n,
+        scaler=scaler,
+        offset=np.zeros(1, dtype=np.int32),
         classes=CLASSES,
         prototypes=np.zeros((1, n), dtype=np.int8),
         local=stage,

@@ -25,7 +25,7 @@ from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 # What follows the scores, as far as a model has it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import report
-from tinykernel.model import IntegerModel
+from tinykernel.model import IntegerModel, changed
 from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
@@ -59,7 +58,7 @@ def with_one_weight_flipped(model: IntegerModel) -> IntegerModel:
     """Change the sign of one weight of class 4: one bit of the tables."""
     weights = model.weights.copy()
     weights[4, np.flatnonzero(weights[4])[3]] *= -1
-    return replace(model, weights=weights)
+    return changed(model, weights=weights)
 
 
 def check_core(target: str, back_end: str, folder: Path) -> None:

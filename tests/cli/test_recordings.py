@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.tools import failed, run
 from tinykernel import load, save
-from tinykernel.model.decision import Decision
+from tinykernel.model.answers.decision import Decision
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")

@@ -39,7 +39,8 @@ from tinykernel.codegen.projects import export
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.model.decision import Decision
+from tinykernel.model import changed
+from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel
 
 
@@ -58,7 +59,7 @@ def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
         raw_dtype="int16",
     )
     starts = np.where(np.nonzero(model.row_kept)[1] % 2 == 0, 64, 128)
-    return replace(model, start=starts.astype(np.uint8))
+    return changed(model, start=starts.astype(np.uint8))
 
 
 def decided(seed: int) -> IntegerModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from tests.random_models import random_model
 from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.model import changed
 from tinykernel.model.integer import IntegerModel
 
 
@@ -202,7 +202,7 @@ def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
     kept[0, 5] = False
     number = np.flatnonzero(kept[0])
     changes = {name: getattr(model, name)[number] for name in ("scale", "start", "width")}
-    model = replace(model, row_kept=kept, weights=model.weights[:, number], **changes)
+    model = changed(model, row_kept=kept, weights=model.weights[:, number], **changes)
     macros = _macros(pack(model))
     assert macros["TK_PLANES"] == "1"
     assert "TK_WIDTH" not in macros

@@ -12,7 +12,7 @@ from tinykernel import calibrate, load
 from tinykernel.decisions.bounds import upper_bound
 from tinykernel.decisions.novelty import alarms
 from tinykernel.errors import TinykernelError
-from tinykernel.model.decision import novelties
+from tinykernel.model.answers.decision import novelties
 from tinykernel.modelfile import save
 
 

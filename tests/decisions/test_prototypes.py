@@ -20,7 +20,7 @@ from tinykernel.decisions.prototypes import (
     nearest_means,
 )
 from tinykernel.errors import TinykernelError
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 from tinykernel.modelfile import save
 
 

@@ -20,9 +20,9 @@ from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.decisions.prototypes import as_levels, fit_margin_line
-from tinykernel.model.decision import Decision, margins, nearer, novelties
+from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.prototypes import coarse, distances
+from tinykernel.model.readouts.prototypes import coarse, distances
 from tinykernel.parity import verify
 
 
@@ -53,8 +53,8 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
     )
     if per_class:
         inputs = model.quantize_inputs(X)
-        prototypes = as_levels(coarse(inputs, model.sign)[:3])
-        distance = distances(inputs, model.sign, prototypes)
+        prototypes = as_levels(coarse(inputs)[:3])
+        distance = distances(inputs, prototypes)
         line, _ = fit_margin_line(scores, distance)
         threshold = int(np.median(nearer(distance, margin, line)))
         decision = dataclasses.replace(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,8 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.decisions.adaptation import Adaptation
 from tinykernel.decisions.counters import Counters, saturated
-from tinykernel.model.decision import margins
+from tinykernel.model import changed
+from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
 
 PROGRAM = """
@@ -102,7 +102,7 @@ def tight(model: IntegerModel) -> IntegerModel:
     """Return the model with scores near the end of int32: offsets may hardly move."""
     scores = model.ranges()[-1]
     room = 2**31 - 1000 - max(abs(scores.low), abs(scores.high))
-    return replace(model, offset=(model.offset + room).astype(np.int32))
+    return changed(model, offset=(model.offset + room).astype(np.int32))
 
 
 CASES: dict[str, Callable[[], IntegerModel]] = {

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tinykernel import resources
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.stages.scale import Scale
 
 # Bits of raw values, offsets and multipliers and the top level in; levels out.
 _PROGRAM = """
@@ -95,12 +95,12 @@ def hard_rows(rng: np.random.Generator, n: int) -> NDArray[np.uint32]:
 
 
 def levels(rows: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Compute the levels as `InputScaler` specifies them."""
+    """Compute the levels as `Scale` specifies them."""
     found = np.zeros(len(rows), dtype=np.int64)
     for bits in (8, 16):
         chosen = rows[:, 3] == 2**bits - 1
         raw, offset, factor = rows[chosen, :3].T.copy().view(np.float32)
-        scaler = InputScaler("float32", bits, offset, factor)
+        scaler = Scale("float32", bits, offset, factor)
         found[chosen] = scaler.quantize(raw[None])[0].astype(np.int64) + 2 ** (bits - 1)
     # A factor of 0 marks a constant input, whose level the C throws away.
     return np.where(rows[:, 2] == 0, 0, found)

@@ -15,7 +15,7 @@ from tinykernel.decisions.adaptation import Adaptation
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.decisions.drift import drift, expected_counts
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 
 _WORDS = (0, 1, 2, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1)
 _CHECK = 4

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
+from tinykernel.model import IntegerModel, changed
 from tinykernel.modelfile import load
 
 CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
@@ -55,7 +54,7 @@ def test_guided_fuzzing_tells_kernels_apart(
     assert guided.has_libfuzzer()
 
     def render(model: IntegerModel, name: str) -> dict[str, bytes]:
-        wrong = replace(model, offset=model.offset + np.int32(name == "plain"))
+        wrong = changed(model, offset=model.offset + np.int32(name == "plain"))
         return render_sources(wrong, name)
 
     monkeypatch.setattr("tests.fuzz.batch._FINDINGS", tmp_path)

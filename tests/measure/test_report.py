@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import parse_size
 from tinykernel.measure.report import report
-from tinykernel.model import IntegerModel
+from tinykernel.model import IntegerModel, changed
 
 # A GCC and the targets whose code it builds. ESP32 and ESP32-S3 are measured with that of the
 # ESP8266, and a Cortex-M0+ runs the code of a Cortex-M0.
@@ -111,7 +110,7 @@ def test_small_code_is_estimated_as_it_is_linked(require_tool: Callable[[str], A
     """The loops of small code are those of the compiler's, and save what the table says."""
     require_tool("arm-none-eabi-gcc")
     fast = random_model(1, n_features=60, n_classes=10, diagonal_kind="int4")
-    small = replace(fast, small_code=True)
+    small = changed(fast, small_code=True)
     saved = []
     for compiler in ("gcc", "none"):
         fast_flash, small_flash = (

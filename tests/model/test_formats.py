@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from tests.random_models import make_machine, make_model
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, quantize, snap_windows
+from tinykernel.model import IntegerModel, changed, quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantization.inputs import quantize_scaler
@@ -73,7 +73,7 @@ def test_int4_models_hold_levels_only() -> None:
     for wrong in (8, -8):
         diagonal[0, 0] = wrong
         with pytest.raises(TinykernelError, match=f"diagonal holds {wrong}; -7..7 are allowed"):
-            dataclasses.replace(model, diagonal=diagonal)
+            changed(model, diagonal=diagonal)
 
 
 @pytest.mark.parametrize("raw_dtype", ["float32", "uint8", "int16"])

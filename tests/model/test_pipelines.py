@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, quantize
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.stages.scale import Scale
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
@@ -75,7 +75,7 @@ def test_only_limits_are_rounded(seed, spread, mean):
     rng = np.random.default_rng(seed)
     raw = (spread * (rng.normal(size=(200, 3)) + mean)).astype(np.float32)
     scaling = StandardScaler().fit(raw)
-    inner = InputScaler(
+    inner = Scale(
         "float32",
         8,
         rng.normal(-2, 0.1, 3).astype(np.float32),

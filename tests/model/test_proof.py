@@ -15,7 +15,7 @@ from tests.model.slow import slow_rows
 from tests.random_models import make_model, models, random_model, random_quantized
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model import IntegerModel, Range, bounds, choose_schedules
+from tinykernel.model import IntegerModel, Range, bounds, changed, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import bound_first, bound_second
@@ -154,9 +154,7 @@ def test_all_inputs_there_are_stay_inside_and_reach_what_is_exact(kind: str) -> 
     base = random_model(LARGEST[kind], n_features=2, n_blocks=2, diagonal_kind=kind)
     halve = (False, True, True, False, True)
     scaler = dataclasses.replace(base.scaler, multiplier=np.maximum(base.scaler.multiplier, 1))
-    model = dataclasses.replace(
-        base, scaler=scaler, sign=np.array([1, -1], dtype=np.int8), halve_first=halve
-    )
+    model = changed(base, scaler=scaler, sign=np.array([1, -1], dtype=np.int8), halve_first=halve)
     q = np.array(list(itertools.product(range(-128, 128), repeat=2)), dtype=np.int8)
     first, product, second = _all_values(model, q)
     proof = _prove(model)
@@ -212,7 +210,7 @@ def test_a_schedule_that_could_overflow_is_refused() -> None:
     model = next(m for m in map(make_model, range(99)) if any(m.halve_second))
     never = (False,) * model.log2_dimension
     with pytest.raises(TinykernelError, match=r"second transform, stage \d+ can reach"):
-        dataclasses.replace(model, halve_second=never)
+        changed(model, halve_second=never)
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
@@ -264,7 +262,7 @@ def test_row_bounds_beat_interval_arithmetic() -> None:
 def test_extreme_inputs_of_16_bits_average_without_overflow() -> None:
     """All inputs at the end of int16 with equal signs: the tightest case of the first transform."""
     model = make_model(5, "int16", 16)
-    model = dataclasses.replace(model, sign=np.abs(model.sign))
+    model = changed(model, sign=np.abs(model.sign))
     for end in (-32768, 32767):
         slow_rows(model, np.full(model.n_features, end))
 
@@ -327,6 +325,4 @@ def test_rows_are_limited() -> None:
     model = make_model(0)
     shape = ((1 << 20) // model.dimension + 1, model.dimension)
     with pytest.raises(TinykernelError, match="at most 1048576"):
-        dataclasses.replace(
-            model, diagonal=np.ones(shape, dtype=np.int8), row_kept=np.ones(shape, dtype=bool)
-        )
+        changed(model, diagonal=np.ones(shape, dtype=np.int8), row_kept=np.ones(shape, dtype=bool))

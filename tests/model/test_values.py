@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinykernel import TinykernelError
-from tinykernel.model.values import FixedPoint, ValueUnits, to_fixed_point
+from tinykernel.model.answers.values import Values
+from tinykernel.model.values import ValueUnits, to_fixed_point
 
 _SIZES = st.floats(-12, 12)
 
@@ -49,4 +50,4 @@ def test_what_a_fixed_point_refuses():
     """Names and shift are checked where they are made."""
     for names, shift in (((), 0), (("a", "a"), 0), ((1,), 0), (("a",), 1.5), (("a",), 300)):
         with pytest.raises(TinykernelError):
-            FixedPoint(names, shift)
+            Values(names, shift)

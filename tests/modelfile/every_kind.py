@@ -28,8 +28,9 @@ from tests.random_models import (
     with_linear,
 )
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.values import FixedPoint, ValueUnits
+from tinykernel.model import IntegerModel, as_integer_model, changed
+from tinykernel.model.answers.values import Values
+from tinykernel.model.values import ValueUnits
 from tinykernel.modelfile import save
 from tinykernel.modelfile.container import VERSION
 from tinykernel.papers import PaperClassifier
@@ -46,7 +47,7 @@ def _deciding(model: IntegerModel, per_class: bool = False) -> IntegerModel:
 
 
 def _of_values(model: IntegerModel, names: tuple[str, ...]) -> IntegerModel:
-    return replace(model, classes=(), values=FixedPoint(names, 9))
+    return changed(model, classes=(), values=Values(names, 9))
 
 
 def integer_models() -> dict[str, IntegerModel]:
@@ -64,9 +65,9 @@ def integer_models() -> dict[str, IntegerModel]:
         "compact": random_model(
             4, n_blocks=2, n_features=20, kept="few", permutation="stored", windows="half turns"
         ),
-        "small-code": replace(table, small_code=True),
+        "small-code": changed(table, small_code=True),
         "int32-in-16-bits": random_model(5, bits=16, raw_dtype="int32", **small),
-        "two-classes": replace(
+        "two-classes": changed(
             random_model(6, n_classes=2, raw_dtype="float32", n_features=3, n_blocks=1),
             classes=("no", "yes"),
             feature_names=_NAMES,

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.modelfile.files import OLD, SUFFIXES, as_file, refusal
-from tests.random_models import make_model
+from tests.random_models import make_model, random_model
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
@@ -172,6 +172,30 @@ def test_wrong_classifiers_are_refused(tmp_path: Path, change: Change, message: 
     path = as_file(tmp_path, write_container(header, arrays))
     found = refusal(path)
     assert any(text in found for text in message.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "value", "message"),
+    [
+        (0, "bits", 8.0, "damaged Scale: bits is no int"),
+        (0, "span", None, "need the span"),
+        (0, "late", 1, "damaged Scale: 'late' is unknown"),
+        (1, "permutation", {"record": ["Scale", {}]}, "'permutation' is a 'Scale'"),
+        (1, "halve_first", {"tuple": [1] * 5}, "halve_first is no bool"),
+        (1, "diagonal", {"array": "model.stages.1.sign"}, "diagonal has shape"),
+    ],
+)
+def test_wrong_stages_are_refused(
+    tmp_path: Path, stage: int, key: str, value: object, message: str
+) -> None:
+    """The fields that a stage lists are checked one by one before a stage is made of them."""
+    header, arrays = read_container(modelfile._to_bytes(random_model(1)))
+    held = header["object"]["record"][1]["stages"]["tuple"]
+    held[stage]["record"][1][key] = value
+    assert message in refusal(as_file(tmp_path, write_container(header, arrays)))
+    held[stage] = {"record": ["Decision", {}]}
+    again = as_file(tmp_path, write_container(header, arrays))
+    assert "'stages' is a 'Decision'" in refusal(again)
 
 
 def zipped(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:

@@ -13,7 +13,7 @@ from tinykernel.cli.common.summary import model_words
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
-    from tinykernel.model.decision import Decision
+    from tinykernel.model.answers.decision import Decision
     from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12

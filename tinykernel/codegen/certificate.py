@@ -16,6 +16,7 @@ from tinykernel.codegen.literals import table_rows
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.errors import TinykernelError
+from tinykernel.model import changed
 from tinykernel.model.bounds import Values, exact_stages
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.integer import IntegerModel
@@ -47,7 +48,7 @@ def certificate(model: IntegerModel) -> bytes:
     """
     own = sort_kernels(model)
     used = own.row_kept.any(axis=1)
-    own = replace(own, diagonal=own.diagonal[used], row_kept=own.row_kept[used])
+    own = changed(own, diagonal=own.diagonal[used], row_kept=own.row_kept[used])
     packed = pack(own)
     witnesses: list[dict[str, Any]] = []
     last = _witness_transforms(own, witnesses) if own.n_blocks else None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.prototypes import most_steps
+from tinykernel.model.readouts.prototypes import most_steps
 
 
 def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
-from tinykernel.model.integer import InputScaler, IntegerModel
+from tinykernel.model import IntegerModel, Scale
 
 
 def _scaler_array(
@@ -38,7 +38,7 @@ def _scaler_array(
     ]
 
 
-def pack_scaler(scaler: InputScaler, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
     """Store offsets, multipliers, spans and shifts of the inputs; `used` says which matter.
 
     `prefix` stands in the names of macros and tables, e.g. ``"local_"``.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tinykernel.codegen.packing_inputs import pack_scaler
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, smallest_type
 from tinykernel.errors import TinykernelError
-from tinykernel.model.integer import InputScaler, IntegerModel
-from tinykernel.model.local import WIDEST_CELL, LocalStage
+from tinykernel.model import IntegerModel, Scale, changed
+from tinykernel.model.compat import WIDEST_CELL, LocalStage
 
 _NEGATIVE = 64  # in a byte of tk_channels
 _TRITS = 5  # taps a byte
@@ -210,14 +210,14 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
     linear, prototypes = (
         None if array is None else array[:, order] for array in (model.linear, model.prototypes)
     )
-    return replace(
+    return changed(
         model,
         local=_sorted_stage(stage),
         sign=model.sign[order],
         decision=decision,
         linear=linear,
         prototypes=prototypes,
-        scaler=InputScaler(scaler.raw_dtype, scaler.bits, **fields),
+        scaler=Scale(scaler.raw_dtype, scaler.bits, **fields),
     )
 
 

@@ -25,7 +25,7 @@ from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.resources import folder
 

@@ -38,7 +38,7 @@ from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.formats import Part, names_in, read_parts
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
-from tinykernel.model.scaler import RAW_DTYPES
+from tinykernel.model.stages.scale import RAW_DTYPES
 
 
 @dataclass(frozen=True, eq=False)

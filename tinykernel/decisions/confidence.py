@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.decision import CONFIDENCES
+from tinykernel.model.answers.decision import CONFIDENCES
 
 _BINS = 15
 #: Rows that the logistic curve counts as, in each part of the table.

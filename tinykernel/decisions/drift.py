@@ -12,7 +12,7 @@ from scipy.stats import chi2, norm
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 
 #: Independent decisions that a comparison needs.
 LEAST_DECISIONS = 20

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.calibrate import error_by_coverage
 from tinykernel.decisions.confidence import calibration_error, softmax
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from tinykernel.decisions.bounds import (
 from tinykernel.decisions.prototypes import fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import margins, nearer, novelties
-from tinykernel.model.prototypes import distances
+from tinykernel.model.answers.decision import margins, nearer, novelties
+from tinykernel.model.readouts.prototypes import distances
 
 #: Rows that stand for novel ones, at most.
 _MADE_ROWS = 2000
@@ -75,7 +75,7 @@ class FittedNovelty:
     used : ndarray of bool, shape (n,)
         Rows that the margin line was fitted to, so that they cannot promise anything of it.
     prototypes, margin_line
-        As in `tinykernel.model.decision.Decision`; None for the novelty of scores.
+        As in `tinykernel.model.answers.decision.Decision`; None for the novelty of scores.
     remark : str
         Why there are none although rows are known; else empty.
     """
@@ -126,12 +126,12 @@ def fit_novelty(
     if known is None:
         return FittedNovelty(novelties(scores), np.zeros(len(scores), dtype=np.bool_))
     prototypes = fit_prototypes(model, *known)
-    distance = distances(model.quantize_inputs(X), model.sign, prototypes)
+    distance = distances(model.quantize_inputs(X), prototypes)
     line, used = fit_margin_line(scores, distance)
     novelty = nearer(distance, margins(scores)[1], line)
     made = _made_rows(model, known[0])
     made_scores = model.scores_quantized(made)
-    made_distance = distances(made, model.sign, prototypes)
+    made_distance = distances(model.quantized(made), prototypes)
     by_scores = novelties(scores), novelties(made_scores)
     by_prototypes = novelty, nearer(made_distance, margins(made_scores)[1], line)
     if not clearly_better(

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import margins
-from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, coarse
+from tinykernel.model.answers.decision import margins
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse
 
 #: Flash that the prototypes of a classifier may take; one there is in any case.
 MOST_BYTES = 1280
@@ -45,7 +45,7 @@ def fit_prototypes(
     inputs = model.quantize_inputs(X)
     if labels.shape != (len(inputs),) or not len(inputs):
         raise TinykernelError(f"calibrate: {labels.shape} labels for {len(inputs)} known rows")
-    rows, rng = coarse(inputs, model.sign), np.random.default_rng(0)
+    rows, rng = coarse(inputs), np.random.default_rng(0)
     each = 4 * -(-model.n_features // 8)
     number, classes = max(1, most_bytes // each), np.unique(labels)
     parts = [rows[labels == label] for label in classes] if number >= len(classes) else [rows]

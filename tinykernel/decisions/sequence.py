@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.adaptation import Adaptation
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import UNKNOWN, margins
+from tinykernel.model.answers.decision import UNKNOWN, margins
 
 #: What the C gives of a step; the last two of every `KEPT_EVERY`-th one only.
 COLUMNS = (

@@ -18,7 +18,7 @@ from tinykernel.codegen.packing_linear import weight_bits
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.local import LocalStage
+from tinykernel.model.compat import LocalStage
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 _LEAST_MARGIN = 0.2

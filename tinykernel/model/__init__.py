@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from tinykernel.model.integer import RAW_DTYPES, InputScaler, IntegerModel
+from tinykernel.model.former import changed, integer_model
+from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, choose_schedules
 from tinykernel.model.quantize import as_integer_model, quantize, snap_windows
+from tinykernel.model.stages.scale import RAW_DTYPES, Scale
 
 __all__ = [
     "RAW_DTYPES",
-    "InputScaler",
     "IntegerModel",
     "Range",
+    "Scale",
     "as_integer_model",
+    "changed",
     "choose_schedules",
+    "integer_model",
     "quantize",
     "snap_windows",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 
@@ -57,6 +57,30 @@ def checked_array(
         raise TinykernelError(f"integer model: {name} holds a value that is not a finite {dtype}")
     array.setflags(write=False)
     return array
+
+
+def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
+    """Convert inputs, shape (n_rows, n), to a raw type that the firmware takes.
+
+    Floats are rounded to float32; for integers every value must be one of the type. A
+    TinykernelError names the row and column of another one.
+    """
+    given = np.asarray(X)
+    if given.dtype.kind not in "biuf":
+        try:
+            given = given.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TinykernelError("inputs: not an array of numbers") from None
+    with np.errstate(invalid="ignore", over="ignore"):
+        raw = given.astype(dtype)
+        wrong = np.zeros(1, dtype=bool) if dtype == "float32" else raw != given
+    if np.any(wrong):
+        row, column = np.argwhere(wrong)[0][:2]
+        raise TinykernelError(
+            f"inputs: row {row}, column {column} is {given[row, column]}, which is no "
+            f"{dtype}; the model was trained on {dtype} values"
+        )
+    return np.ascontiguousarray(raw)
 
 
 def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.record import Field
 from tinykernel.model.scaling import InputScaling
 from tinykernel.model.values import ValueUnits
 
@@ -78,6 +79,34 @@ class KernelMachine:
     held_shift : int, optional
         The same of the phase shift.
     """
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("classes", "label", many=True),
+        Field("raw_dtype", "str"),
+        Field("input_offset", "float64", 1),
+        Field("input_scale", "float64", 1),
+        Field("input_low", "float64", 1),
+        Field("input_high", "float64", 1),
+        Field("sign", "int8", 1),
+        Field("permutation", "Permutation"),
+        Field("diagonal", "float64", 2),
+        Field("diagonal_kind", "str"),
+        Field("row_scale", "float64", 2),
+        Field("start", "float64", 2),
+        Field("width", "float64", 2),
+        Field("weights", "int8", 2),
+        Field("output_scale", "float64", 1),
+        Field("output_offset", "float64", 1),
+        Field("input_bits", "int"),
+        Field("trained_in_integers", "bool"),
+        Field("linear", "int8", 2, optional=True),
+        Field("linear_scale", "float"),
+        Field("units", "ValueUnits", optional=True),
+        Field("small_code", "bool"),
+        Field("held_first", "bool", many=True, optional=True),
+        Field("held_second", "bool", many=True, optional=True),
+        Field("held_shift", "int", optional=True),
+    )
 
     classes: tuple[object, ...]
     raw_dtype: str

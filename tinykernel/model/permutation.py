@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.model.record import Field, Record
 
 _LARGEST = 65535
 
 
 @dataclass(frozen=True, eq=False)
-class Permutation:
+class Permutation(Record):
     """The permutation P in ``V = S H G P H B`` (Lei & Lan 2021, formula (3)).
 
     ``(P u)[j] = u[indices[j]]``.
@@ -36,12 +37,19 @@ class Permutation:
     array([0, 3, 2, 5, 4, 7, 6, 1], dtype=uint16)
     """
 
+    FIELDS = (
+        Field("kind", "str"),
+        Field("multiplier", "int"),
+        Field("increment", "int"),
+        Field("table", "uint16", 1, optional=True),
+    )
+
     kind: str = "identity"
     multiplier: int = 1
     increment: int = 1
     table: NDArray[np.uint16] | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse parameters that do not describe a permutation."""
         if self.kind not in ("identity", "orbit", "stored"):
             raise TinykernelError(f"permutation: unknown kind {self.kind!r}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.stages.scale import Scale
 
 _FOLDED = "StandardScaler, MinMaxScaler, a selection of columns and ColumnTransformers of these"
 
@@ -66,14 +66,16 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     line = _Line(np.arange(n), np.ones(n), np.zeros(n))
     for name, step in pipeline.steps[:-1]:
         line = _followed(line, f"pipeline: the step {name!r}", step)
-    if model.local is not None:
+    if not model.input.is_table:
         raise TinykernelError("pipeline: a model of signals or images takes raw values only")
     selects = not np.array_equal(line.column, np.arange(n))
     own = None
     if names is not None or selects:
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
         own = tuple(known[i] for i in line.column)
-    return replace(model, scaler=_folded(model.scaler, line), feature_names=own)
+    scale, *others = model.stages
+    assert isinstance(scale, Scale)
+    return replace(model, stages=(_folded(scale, line), *others), feature_names=own)
 
 
 def _followed(line: _Line, what: str, step: Any) -> _Line:
@@ -140,7 +142,7 @@ def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:
     )
 
 
-def _folded(scaler: InputScaler, line: _Line) -> InputScaler:
+def _folded(scaler: Scale, line: _Line) -> Scale:
     """Return the scaler of ``x`` for one of ``z = gain * x + shift``."""
     if np.all(line.gain == 1) and np.all(line.shift == 0):
         return scaler
@@ -153,7 +155,7 @@ def _folded(scaler: InputScaler, line: _Line) -> InputScaler:
         raise TinykernelError("pipeline: a scaling is not finite")
     constant = scaler.multiplier == 0
     offset = np.where(constant, 0, offset)
-    return InputScaler(
+    return Scale(
         "float32",
         scaler.bits,
         offset.astype(np.float32),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
 from tinykernel.model.bounds import (
     INT16_LIMIT,
     Values,
@@ -21,9 +20,8 @@ from tinykernel.model.bounds import (
 )
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.prototypes import farthest
 
-_INT32_LIMIT = 2**31 - 1
+INT32_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -162,72 +160,15 @@ def schedules_fit(
     first = bound_first(sign, bits, halve_first)
     second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
     stages = (first.inputs, *first.stages, second.product, *second.stages)
-    return all(_range("", values.low, values.high, INT16_LIMIT).fits for values in stages)
+    return all(range_of("", values.low, values.high, INT16_LIMIT).fits for values in stages)
 
 
-def _range(stage: str, low: Any, high: Any, limit: int) -> Range:
+def range_of(stage: str, low: Any, high: Any, limit: int = INT32_LIMIT) -> Range:
+    """Return the range of all numbers of two arrays, within -limit..limit."""
     return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)
 
 
-def prove(
-    *,
-    bits: int,
-    sign: NDArray[Any],
-    permutation: Permutation,
-    diagonal: NDArray[Any],
-    diagonal_kind: str,
-    halve_first: Sequence[bool],
-    halve_second: Sequence[bool],
-    row_kept: NDArray[np.bool_],
-    scale: NDArray[Any],
-    weights: NDArray[Any],
-    multiplier: NDArray[Any],
-    offset: NDArray[Any],
-    linear: NDArray[Any] | None = None,
-    linear_multiplier: NDArray[Any] | None = None,
-    prototypes: NDArray[Any] | None = None,
-) -> tuple[Range, ...]:
-    """Bound every stage of an integer model, whose fields these are, over every possible input.
-
-    Returns
-    -------
-    tuple of Range
-        Inputs, each stage of the first transform, products, each stage of the second transform (the
-        widest of all blocks), phases, sums, scores.
-
-    Raises
-    ------
-    TinykernelError
-        If a stage could leave its limits; names the first such stage.
-    """
-    half = 1 << (bits - 1)
-    ranges = [Range("quantized input", -half, half - 1, -half, half - 1)]
-    if len(diagonal):
-        ranges += _component_ranges(
-            bits,
-            sign,
-            permutation,
-            diagonal,
-            diagonal_kind,
-            halve_first,
-            halve_second,
-            row_kept,
-            scale,
-        )
-    if prototypes is None:
-        ranges += _output_ranges(half, weights, multiplier, offset, linear, linear_multiplier)
-    else:
-        ranges += _distance_ranges(prototypes, offset)
-    for stage in ranges:
-        if not stage.fits:
-            raise TinykernelError(
-                f"integer model: {stage.stage} can reach {stage.low}..{stage.high}, allowed are "
-                f"{stage.limit_low}..{stage.limit_high}; halve in an earlier stage"
-            )
-    return tuple(ranges)
-
-
-def _component_ranges(
+def component_ranges(
     bits: int,
     sign: NDArray[Any],
     permutation: Permutation,
@@ -238,25 +179,25 @@ def _component_ranges(
     row_kept: NDArray[np.bool_],
     scale: NDArray[Any],
 ) -> list[Range]:
-    """Bound everything up to the phases."""
+    """Bound everything of the stage components, whose fields these are, over every input."""
     first = bound_first(sign, bits, halve_first)
     second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
     ranges = [
-        _range("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT)
+        range_of("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT)
     ]
     ranges += _stage_ranges("first transform", first.stages, first.halve)
     if diagonal_kind != "sign":
         largest = np.abs(diagonal.astype(np.int64)) * max(-ranges[-1].low, ranges[-1].high)
-        ranges.append(_range("product before its shift", -largest, largest, _INT32_LIMIT))
-    ranges.append(_range("product", second.product.low, second.product.high, INT16_LIMIT))
+        ranges.append(range_of("product before its shift", -largest, largest, INT32_LIMIT))
+    ranges.append(range_of("product", second.product.low, second.product.high, INT16_LIMIT))
     ranges += _stage_ranges("second transform", second.stages, second.halve)
     rows, factor = second.stages[-1], scale.astype(np.int64)
     ranges.append(
-        _range(
+        range_of(
             "scale times row",
             factor * rows.low[row_kept],
             factor * rows.high[row_kept],
-            _INT32_LIMIT,
+            INT32_LIMIT,
         )
     )
     return ranges
@@ -264,48 +205,8 @@ def _component_ranges(
 
 def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
     return [
-        _range(
+        range_of(
             f"{name}, stage {k}{' (halved)' if halve else ''}", values.low, values.high, INT16_LIMIT
         )
         for k, (values, halve) in enumerate(zip(stages, schedule, strict=True))
     ]
-
-
-def _distance_ranges(prototypes: NDArray[Any], offset: NDArray[Any]) -> list[Range]:
-    """Bound the distance to a prototype and the scores of a model of one class."""
-    most, least = farthest(prototypes), int(offset[0])
-    end = max(abs(least), abs(least + most))
-    return [
-        Range("distance", 0, most, -_INT32_LIMIT, _INT32_LIMIT),
-        Range("score", -end, end, -_INT32_LIMIT, _INT32_LIMIT),
-    ]
-
-
-def _output_ranges(
-    half: int,
-    weights: NDArray[Any],
-    multiplier: NDArray[Any],
-    offset: NDArray[Any],
-    linear: NDArray[Any] | None,
-    linear_multiplier: NDArray[Any] | None,
-) -> list[Range]:
-    """Bound the sums over the components, the dot products, and the scores."""
-    ranges = []
-    low = high = offset.astype(np.int64)
-    if weights.size:
-        sums = np.count_nonzero(weights, axis=1)
-        radius = np.abs(multiplier.astype(np.int64)) * sums
-        low, high = low - radius, high + radius
-        ranges.append(_range("sum", -sums, sums, _INT32_LIMIT))
-    if linear is not None and linear_multiplier is not None:
-        positive = np.maximum(linear, 0).sum(axis=1, dtype=np.int64)
-        negative = np.minimum(linear, 0).sum(axis=1, dtype=np.int64)
-        dot_low = (half - 1) * negative - half * positive
-        dot_high = (half - 1) * positive - half * negative
-        ends = linear_multiplier.astype(np.int64) * np.stack([dot_low, dot_high])
-        low, high = low + ends.min(axis=0), high + ends.max(axis=0)
-        ranges.append(_range("dot product", dot_low, dot_high, _INT32_LIMIT))
-        ranges.append(_range("dot product times multiplier", ends.min(), ends.max(), _INT32_LIMIT))
-    if offset.size == 1:
-        low, high = np.minimum(low, -high), np.maximum(high, -low)
-    return [*ranges, _range("score", low, high, _INT32_LIMIT)]

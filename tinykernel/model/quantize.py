@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
 from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
+from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.pipelines import fold, is_pipeline
@@ -24,7 +27,12 @@ from tinykernel.model.quantization.windows import (
     QuantizedWindows,
     quantize_windows,
 )
-from tinykernel.model.values import FixedPoint, to_fixed_point
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stage import Part
+from tinykernel.model.stages.components import Components
+from tinykernel.model.values import to_fixed_point
 
 _INT32_MAX = 2**31 - 1
 _LARGEST_MULTIPLIER = 4095
@@ -57,7 +65,7 @@ class _Outputs:
     offset: NDArray[np.int32]
     unit: float
     linear_multiplier: NDArray[np.int32] | None = None
-    values: FixedPoint | None = None
+    values: Values | None = None
 
 
 def quantize(
@@ -126,9 +134,7 @@ def quantize(
     constant = np.sum(weights * windows.constant, axis=(1, 2))
     outputs = _quantize_outputs(machine, np.where(kept, weights, 0), constant, inputs)
     remaining = kept.any(axis=1)
-    return IntegerModel(
-        n_features=machine.n_features,
-        scaler=inputs.scaler,
+    components = Components(
         sign=_signs(machine, inputs),
         permutation=machine.permutation,
         diagonal=blocks.diagonal[remaining],
@@ -140,16 +146,18 @@ def quantize(
         start=windows.start[kept],
         width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
         phase_shift=windows.phase_shift,
-        weights=weights[:, kept].astype(np.int8),
-        multiplier=outputs.multiplier,
-        offset=outputs.offset,
-        classes=machine.classes,
+        small_code=bool(machine.small_code),
+    )
+    parts: list[Part] = [Ternary(weights[:, kept].astype(np.int8), outputs.multiplier)]
+    if machine.linear is not None and outputs.linear_multiplier is not None:
+        parts.append(Linear(machine.linear, outputs.linear_multiplier))
+    return IntegerModel(
+        input=Grid.table(machine.raw_dtype, machine.n_features),
+        stages=(inputs.scaler, components),
+        readout=Readout(tuple(parts), outputs.offset),
+        answers=Labels(machine.classes) if outputs.values is None else outputs.values,
         decision_scale=outputs.unit,
         feature_names=feature_names,
-        linear=machine.linear,
-        linear_multiplier=outputs.linear_multiplier,
-        values=outputs.values,
-        small_code=bool(machine.small_code),
     )
 
 

@@ -1,4 +1,4 @@
-"""Execution of an `IntegerModel` in compiled Python: steps 2 to 5 of its specification."""
+"""Components, their weighted sums and dot products in compiled Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinykernel.model.permutation import Permutation
 
 @njit(nogil=True)
 def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
-    """Step 2 for some rows: ``mixed = P H B q``; `u` is scratch."""
+    """Step 1 for some rows: ``mixed = P H B q``; `u` is scratch."""
     n = q.shape[1]
     u[:, n:] = 0
     for k in range(q.shape[0]):
@@ -30,7 +30,7 @@ def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
-    """Step 3 for one block: ``v = H G mixed``."""
+    """Step 2 for one block: ``v = H G mixed``."""
     for k in range(v.shape[0]):
         for j in range(v.shape[1]):
             v[k, j] = np.int16((np.int32(diagonal[j]) * np.int32(mixed[k, j])) >> shift)
@@ -39,7 +39,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-untyped-def]
-    """Step 4 for one block: `z` becomes 1 where the component is on, else 0."""
+    """Step 3 for one block: `z` becomes True where the component is on."""
     for r in range(rows.shape[0]):
         product = np.int32(scale[r]) * np.int32(v[rows[r]])
         phase = (np.uint32(product) << phase_shift) + (np.uint32(start[r]) << np.uint32(24))
@@ -47,13 +47,16 @@ def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-u
 
 
 @njit(nogil=True)
-def _weigh(z, weights, totals):  # type: ignore[no-untyped-def]
-    """Step 5 without multiplier and offset: sums of ``weights * (2 z - 1)``."""
-    for o in range(weights.shape[0]):
-        total = np.int32(0)
-        for r in range(z.shape[0]):
-            total += np.int32(weights[o, r]) * (np.int32(2) * np.int32(z[r]) - np.int32(1))
-        totals[o] = total
+def _weigh_rows(begin, end, bits, weights, out):  # type: ignore[no-untyped-def]
+    """Add up ``weights * (2 z - 1)`` for some rows."""
+    for k in range(begin, end):
+        for o in range(weights.shape[0]):
+            total = np.int32(0)
+            for r in range(bits.shape[1]):
+                total += np.int32(weights[o, r]) * (
+                    np.int32(2) * np.int32(bits[k, r]) - np.int32(1)
+                )
+            out[k, o] = total
 
 
 @njit(nogil=True)
@@ -73,16 +76,12 @@ def _run_rows(  # type: ignore[no-untyped-def]
     start,
     width,
     phase_shift,
-    weights,
     bits,
-    sums,
 ):
     d = diagonal.shape[1]
-    p = scale.shape[0]
     u = np.empty((LANES, d), dtype=np.int16)
     v = np.empty((LANES, d), dtype=np.int16)
     mixed = np.empty((LANES, d), dtype=np.int16)
-    z = np.empty((LANES, p), dtype=np.int8)
     for group in range(begin, end, LANES):
         n = min(LANES, end - group)
         _mix(inputs[group : group + n], sign, gather, first, u[:n], mixed[:n])
@@ -90,15 +89,8 @@ def _run_rows(  # type: ignore[no-untyped-def]
             _project(mixed[:n], diagonal[block], product_shift, second, v[:n])
             a, b = block_ends[block], block_ends[block + 1]
             for k in range(n):
-                _compare(
-                    v[k], rows[a:b], scale[a:b], start[a:b], width[a:b], phase_shift, z[k, a:b]
-                )
-        for k in range(n):
-            if bits.shape[0]:
-                for r in range(p):
-                    bits[group + k, r] = z[k, r] != 0
-            if sums.shape[0]:
-                _weigh(z[k], weights, sums[group + k])
+                z = bits[group + k, a:b]
+                _compare(v[k], rows[a:b], scale[a:b], start[a:b], width[a:b], phase_shift, z)
 
 
 @njit(nogil=True)
@@ -119,10 +111,16 @@ def dots(inputs: NDArray[Any], linear: NDArray[np.int8]) -> NDArray[np.int32]:
     return out
 
 
-def run(
+def sums(bits: NDArray[np.bool_], weights: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Add up ``weights * z``, z being +1 or -1; int32, shape (n_rows, n_outputs)."""
+    out = np.empty((bits.shape[0], weights.shape[0]), dtype=np.int32)
+    threads = useful_threads(bits.size * weights.shape[0])
+    run_on_rows(_weigh_rows, bits.shape[0], threads, bits, weights, out)
+    return out
+
+
+def components(
     inputs: NDArray[Any],
-    bits: NDArray[np.bool_],
-    sums: NDArray[np.int32],
     *,
     sign: NDArray[Any],
     permutation: Permutation,
@@ -135,24 +133,19 @@ def run(
     start: NDArray[Any],
     width: NDArray[Any],
     phase_shift: int,
-    weights: NDArray[Any],
-) -> None:
-    """Run steps 2 to 5 on quantized inputs, shape (n_rows, n_features), for the fields of a model.
+) -> NDArray[np.bool_]:
+    """Compute the components of quantized inputs, shape (n_rows, n), for the fields of the stage.
 
-    Fills `bits` (n_rows, p) with the components and `sums` (n_rows, n_outputs); an array of no rows
-    stands for one that is not wanted.
+    Returns booleans, shape (n_rows, p): True where z is +1.
     """
     n_blocks, d = diagonal.shape
-    if n_blocks == 0:
-        sums[:] = 0
-        return
     blocks, rows = np.nonzero(row_kept)
+    bits = np.empty((inputs.shape[0], rows.size), dtype=np.bool_)
     butterflies = (1 + n_blocks) * (d // 2) * (d.bit_length() - 1)
-    work = butterflies + rows.size * (2 + len(weights))
     run_on_rows(
         _run_rows,
         inputs.shape[0],
-        useful_threads(work * inputs.shape[0]),
+        useful_threads((butterflies + 2 * rows.size) * inputs.shape[0]),
         np.ascontiguousarray(inputs),
         sign,
         permutation.indices(d).astype(np.int64),
@@ -166,7 +159,6 @@ def run(
         start,
         width,
         np.uint32(phase_shift),
-        weights,
         bits,
-        sums,
     )
+    return bits

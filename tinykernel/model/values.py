@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.values import LARGEST_SHIFT, Values
+from tinykernel.model.record import Field
 
-LARGEST_SHIFT = 200
 _INT32_MAX = 2**31 - 1
 # The smallest factor need not be finer: that changes no value by more than its last bits.
 _FINE_FACTOR = 2**16 - 1
@@ -30,53 +31,15 @@ class ValueUnits:
         Scale is 0 for a value that never varies, else positive.
     """
 
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("names", "str", many=True),
+        Field("offset", "float64", 1),
+        Field("scale", "float64", 1),
+    )
+
     names: tuple[str, ...]
     offset: NDArray[np.float64]
     scale: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class FixedPoint:
-    """How the scores of an `IntegerModel` become values: ``score / 2**shift``.
-
-    Parameters
-    ----------
-    names : tuple of str
-        What each score is.
-    shift : int
-        -200..200, the same for all.
-
-    Raises
-    ------
-    TinykernelError
-        If a name is no text or given twice, there is none, or the shift is out of range.
-
-    Examples
-    --------
-    >>> FixedPoint(("hours",), 8).unit
-    0.00390625
-    """
-
-    names: tuple[str, ...]
-    shift: int
-
-    def __post_init__(self) -> None:
-        """Check both."""
-        names, shift = self.names, self.shift
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise TinykernelError("integer model: the names of values are no tuple of text")
-        if not names or len(set(names)) != len(names):
-            raise TinykernelError("integer model: needs one or more values of different names")
-        if isinstance(shift, bool) or not isinstance(shift, (int, np.integer)):
-            raise TinykernelError("integer model: the shift of the values is no integer")
-        if abs(shift) > LARGEST_SHIFT:
-            raise TinykernelError(f"integer model: the shift of the values is {shift}")
-        object.__setattr__(self, "shift", int(shift))
-
-    @property
-    def unit(self) -> float:
-        """What a score of 1 is worth."""
-        return 2.0**-self.shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +49,7 @@ class FixedSums:
     multiplier: NDArray[np.int32]
     linear_multiplier: NDArray[np.int32]
     offset: NDArray[np.int32]
-    values: FixedPoint
+    values: Values
 
 
 def to_fixed_point(
@@ -149,7 +112,7 @@ def to_fixed_point(
         factors[0].astype(np.int32),
         factors[1].astype(np.int32),
         rounded.astype(np.int32),
-        FixedPoint(units.names, shift),
+        Values(units.names, shift),
     )
 
 

@@ -1,9 +1,10 @@
 """Saving and loading models: ``.tkm``, which cannot hold code, and ``.pkl``, which is one inside.
 
 A model is written as its fields: arrays in a container (`tinykernel.modelfile.container`), the rest
-as JSON (`tinykernel.modelfile.records`). It is read through one schema
-(`tinykernel.modelfile.schema`), which says what every field must be, and then through the
-constructors, which check the fields against each other and prove that nothing overflows.
+as JSON (`tinykernel.modelfile.records`). What every field must be the records list themselves
+(`tinykernel.model.record.Field`); a file is read by these lists (`tinykernel.modelfile.schema`),
+and then through the constructors, which check the fields against each other and prove that nothing
+overflows. Earlier formats have lists of their own (`tinykernel.modelfile.old`).
 
 A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm, see `ModelFileMixin`. So the
 reader of .pkl files needs no unpickler: it takes a pickle of exactly this form, nothing else.
@@ -23,6 +24,7 @@ import numpy as np
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.modelfile import old
 from tinykernel.modelfile.container import LARGEST, read_container, write_container
 from tinykernel.modelfile.pickles import bytes_in_pickle
 from tinykernel.modelfile.records import decode_record, encode_record, name_of, version_of
@@ -226,12 +228,14 @@ def _from_bytes(data: bytes) -> Any:
         ((kind, (name, fields)),) = header["object"].items()
         if kind != "record" or KINDS[name] != header["kind"]:
             raise ValueError("no record of a model")
-        obj = decode_record(name, fields, arrays)
+        obj = decode_record(name, fields, arrays, header["version"])
     except TinykernelError:
         raise
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
         raise TinykernelError(_HEADER_DAMAGED) from None
-    if _integer_model(obj).fingerprint() != header.get("fingerprint"):
+    model = _integer_model(obj)
+    found = old.digest(model) if header["version"] < 3 else model.fingerprint()
+    if found != header.get("fingerprint"):
         raise TinykernelError(
             "gives another integer model than when it was saved (fingerprint differs): the file is "
             "damaged, or this version of tinykernel quantizes differently; train or save it again"

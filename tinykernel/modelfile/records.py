@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tinykernel.errors import TinykernelError
-from tinykernel.modelfile.container import plain_dtype
+from tinykernel.model.record import Field, default_of
+from tinykernel.modelfile.container import VERSION, plain_dtype
 from tinykernel.modelfile.schema import (
     CLASSES,
     CLASSIFIERS,
     DEEPEST,
     FITTED,
     KINDS,
-    LATER,
-    PARTS,
     PARTS_OF_CLASSIFIERS,
     Arrays,
     check_classifier,
     check_fields,
+    class_of,
+    fields_of,
+    is_record,
     is_text,
 )
+
+# In this version of the format every record came to list its fields.
+_FIRST_OF_FIELDS = 3
 
 
 def name_of(obj: object) -> str:
@@ -34,7 +38,7 @@ def name_of(obj: object) -> str:
     cls = type(obj)
     home = sys.modules.get(CLASSIFIERS.get(cls.__name__, ""))
     if CLASSES.get(cls.__name__) is cls or getattr(home, cls.__name__, None) is cls:
-        return cls.__name__
+        return str(cls.__name__)
     return f"{cls.__name__} " if cls.__name__ in KINDS | CLASSES else cls.__name__
 
 
@@ -45,32 +49,32 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
         fields = _fields_of_classifier(obj)
         check_classifier(fields, set(obj.get_params(deep=False)))
     else:
-        fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj) if f.init}
-        fields = {key: value for key, value in fields.items() if not _is_unused(obj, key)}
-        check_fields(name, fields)
-    encoded = {
-        key: encode_record(value, f"{place}.{key}", arrays)
-        if name_of(value) in CLASSES
-        else _encode(value, f"{place}.{key}", arrays)
-        for key, value in fields.items()
-    }
+        fields = {
+            field.name: getattr(obj, field.name) for field in obj.FIELDS if _is_used(obj, field)
+        }
+        check_fields(name, fields, VERSION)
+    encoded = {key: _encode(value, f"{place}.{key}", arrays) for key, value in fields.items()}
     return {"record": [name, encoded]}
 
 
-def _is_unused(obj: Any, key: str) -> bool:
-    """Whether a field came after version 1 and holds nothing; a number goes with its array."""
-    whole = "linear" if key == "linear_scale" else key
-    held = getattr(obj, whole)
-    return key in LATER and (held is None or held is False)
+def _is_used(obj: Any, field: Field) -> bool:
+    """Whether a field holds something: a later one that holds its default is left out."""
+    value = getattr(obj, field.name)
+    is_later = field.since > _FIRST_OF_FIELDS
+    return value is not None and not (is_later and value == default_of(type(obj), field.name))
 
 
-def version_of(record: Mapping[str, Any]) -> int:
+def version_of(encoded: Any) -> int:
     """Return the oldest version of the format that has all fields of an encoded record."""
-    name, fields = record["record"]
-    # A classifier has parameters of the same names, which its constructor looks at.
-    found = [1 if name in CLASSIFIERS else LATER.get(key, 1) for key in fields]
-    found += [version_of(v) for v in fields.values() if isinstance(v, dict) and "record" in v]
-    return max(found)
+    if isinstance(encoded, list):
+        return max(map(version_of, encoded), default=_FIRST_OF_FIELDS)
+    if not isinstance(encoded, dict) or "record" not in encoded:
+        inner = list(encoded.values()) if isinstance(encoded, dict) else []
+        return max(map(version_of, inner), default=_FIRST_OF_FIELDS)
+    name, fields = encoded["record"]
+    known = () if name in CLASSIFIERS else CLASSES[name].FIELDS
+    own: list[int] = [field.since for field in known if field.name in fields]
+    return max([_FIRST_OF_FIELDS, *own, version_of(list(fields.values()))])
 
 
 def _fields_of_classifier(obj: Any) -> dict[str, Any]:
@@ -97,6 +101,8 @@ def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -
     """
     if depth == 0:
         raise TinykernelError(f"{place} is nested too deeply for a model file")
+    if name_of(value) in CLASSES:
+        return encode_record(value, place, arrays)
     if isinstance(value, np.generic):
         return {"scalar": [value.dtype.str, _encode(value.item(), place, arrays, depth - 1)]}
     if value is None or isinstance(value, (bool, int)) or is_text(value):
@@ -154,22 +160,48 @@ def _decode(value: Any, arrays: Arrays, depth: int = DEEPEST) -> Any:
     raise ValueError(f"unknown kind {kind!r}")
 
 
-def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
-    """Make a model or a part of one, its parts first."""
-    parts = PARTS_OF_CLASSIFIERS if name in CLASSIFIERS else PARTS
+def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays, version: int) -> Any:
+    """Make a model or a part of one, of a version of the format, its parts first."""
+    if name in CLASSIFIERS:
+        parts = PARTS_OF_CLASSIFIERS
+        fields = {
+            key: _decode_part(name, key, parts.get(key, ()), content, arrays, version)
+            if isinstance(content, dict) and "record" in content
+            else _decode(content, arrays)
+            for key, content in encoded.items()
+        }
+        return _make_classifier(name, fields)
+    known = {field.name: field for field in fields_of(name, version)}
     fields = {}
     for key, content in encoded.items():
-        if isinstance(content, dict) and "record" in content:
-            part, inner = content["record"]
-            if part not in parts.get(key, ()):
-                raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
-            fields[key] = decode_record(part, inner, arrays)
-        else:
+        field = known.get(key)
+        if field is None or not is_record(field) or (content is None and field.optional):
             fields[key] = _decode(content, arrays)
-    if name in CLASSIFIERS:
-        return _make_classifier(name, fields)
-    check_fields(name, fields)
-    return CLASSES[name](**fields)
+        elif field.many:
+            fields[key] = tuple(
+                _decode_part(name, key, field.dtype.split("|"), item, arrays, version)
+                for item in content["tuple"]
+            )
+        else:
+            allowed = field.dtype.split("|")
+            fields[key] = _decode_part(name, key, allowed, content, arrays, version)
+    check_fields(name, fields, version)
+    return class_of(name, version)(**fields)
+
+
+def _decode_part(
+    name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays, version: int
+) -> Any:
+    """Make one part of a record, if it is of a class that is allowed there."""
+    if not isinstance(content, dict) or "record" not in content:
+        raise TinykernelError(
+            f"damaged {name}: {key} is no {' or '.join(allowed)}; save the model again"
+        )
+    part, inner = content["record"]
+    bases = [cls.__name__ for cls in getattr(CLASSES.get(part), "__mro__", ())]
+    if not {part, *bases} & set(allowed):
+        raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
+    return decode_record(part, inner, arrays, version)
 
 
 def _make_classifier(name: str, fields: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,19 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
-from tinykernel.model.decision import Decision
-from tinykernel.model.local import LocalStage
+from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
+from tinykernel.model.grid import Grid
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.scaler import RAW_DTYPES, InputScaler
-from tinykernel.model.values import FixedPoint, ValueUnits
+from tinykernel.model.readouts import PARTS
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.record import PLAIN, Field
+from tinykernel.model.stages import STAGES
+from tinykernel.model.stages.scale import RAW_DTYPES
+from tinykernel.model.values import ValueUnits
+from tinykernel.modelfile import old
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
@@ -27,18 +33,10 @@ CLASSIFIERS = {
     "TernaryKernelRegressor": "tinykernel.regressor",
     "PaperClassifier": "tinykernel.papers",
 }
-CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        Decision,
-        FixedPoint,
-        InputScaler,
-        IntegerModel,
-        KernelMachine,
-        LocalStage,
-        Permutation,
-        ValueUnits,
-    )
+#: Records that a file may hold. What their fields must be, their own `FIELDS` say.
+_PIECES: tuple[type, ...] = (Decision, Grid, Labels, Permutation, Readout, Values, ValueUnits)
+CLASSES: dict[str, Any] = {
+    cls.__name__: cls for cls in (IntegerModel, KernelMachine, *_PIECES, *STAGES, *PARTS)
 }
 KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
     CLASSIFIERS, "classifier"
@@ -47,31 +45,34 @@ KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
 DEEPEST = 20
 Arrays = dict[str, NDArray[Any]]
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-PARTS = {
-    "scaler": ("InputScaler",),
-    "permutation": ("Permutation",),
-    "local": ("LocalStage",),
-    "values": ("FixedPoint",),
-    "units": ("ValueUnits",),
-    "decision": ("Decision",),
-}
 PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
-#: Says what is wrong with a value, or "".
-_Check = Callable[[Any], str]
+
+def fields_of(name: str, version: int) -> tuple[Field, ...]:
+    """Return the fields that a record has in a version of the format; KeyError if it has none."""
+    if version < 3 and name in old.FIELDS:
+        return old.FIELDS[name]
+    fields: tuple[Field, ...] = CLASSES[name].FIELDS
+    return fields
 
 
-def _array(n_dimensions: int, *dtypes: str, may_be_empty: bool = False) -> _Check:
-    """Ask for an array of finite numbers, of one of these dtypes."""
+def class_of(name: str, version: int) -> Any:
+    """Return what makes a record of its fields."""
+    return old.MAKERS.get(name, CLASSES.get(name)) if version < 3 else CLASSES[name]
 
-    def check(value: Any) -> str:
-        if not isinstance(value, np.ndarray) or value.dtype.name not in dtypes:
-            return f"is no {' or '.join(dtypes)} array"
-        if value.ndim != n_dimensions or not (value.size or may_be_empty):
-            return f"has shape {value.shape}, expected {n_dimensions} dimensions"
-        return "" if np.all(np.isfinite(value)) else "holds NaN or infinity"
 
-    return check
+def is_record(field: Field) -> bool:
+    """Say whether a field holds records."""
+    return not field.dimensions and field.dtype != "label" and field.dtype not in PLAIN
+
+
+def _array(field: Field, value: Any) -> str:
+    """Say what is wrong with an array, or nothing: it is to hold finite numbers."""
+    if not isinstance(value, np.ndarray) or value.dtype.name not in field.dtype.split("|"):
+        return f"is no {field.dtype.replace('|', ' or ')} array"
+    if value.ndim != field.dimensions or not (value.size or field in old.MAY_BE_VOID):
+        return f"has shape {value.shape}, expected {field.dimensions} dimensions"
+    return "" if np.all(np.isfinite(value)) else "holds NaN or infinity"
 
 
 def is_text(value: Any) -> bool:
@@ -82,30 +83,28 @@ def is_text(value: Any) -> bool:
         return False
 
 
-def _scalar(kind: type) -> _Check:
-    """Ask for a finite value of one type: a truth value is no integer, an integer no float."""
-
-    def check(value: Any) -> str:
-        plain = value.item() if isinstance(value, np.generic) else value
-        fits = type(plain) is kind and (not isinstance(plain, float) or math.isfinite(plain))
-        return "" if fits and (kind is not str or is_text(plain)) else f"is no {kind.__name__}"
-
-    return check
-
-
-def _all(check: _Check) -> _Check:
-    """Ask for a tuple of such values."""
-
-    def check_all(value: Any) -> str:
-        if not isinstance(value, tuple):
-            return "is no tuple"
-        return next(filter(None, map(check, value)), "")
-
-    return check_all
+def _scalar(field: Field, value: Any) -> str:
+    """Say what is wrong with a value: a truth value is no integer, an integer no float."""
+    if is_record(field):
+        return ""  # looked at where it was made
+    if field.dtype == "label":
+        return _label(value)
+    kind, plain = PLAIN[field.dtype], value.item() if isinstance(value, np.generic) else value
+    fits = type(plain) is kind and (not isinstance(plain, float) or math.isfinite(plain))
+    return "" if fits and (kind is not str or is_text(plain)) else f"is no {kind.__name__}"
 
 
-def _or_none(check: _Check) -> _Check:
-    return lambda value: "" if value is None else check(value)
+def _problem(field: Field, value: Any) -> str:
+    """Say what is wrong with the value of a field, or nothing."""
+    if value is None and field.optional:
+        return ""
+    if field.dimensions:
+        return _array(field, value)
+    if not field.many:
+        return _scalar(field, value)
+    if not isinstance(value, tuple):
+        return "is no tuple"
+    return next((found for item in value if (found := _scalar(field, item))), "")
 
 
 def _label(value: Any) -> str:
@@ -116,126 +115,21 @@ def _label(value: Any) -> str:
     return "" if isinstance(plain, (bool, int)) or is_text(plain) else "holds no label"
 
 
-def _part(cls: type) -> _Check:
-    return lambda value: "" if type(value) is cls else f"is no {cls.__name__}"
-
-
-def _each(names: str, check: _Check) -> dict[str, _Check]:
-    return dict.fromkeys(names.split(), check)
-
-
-#: Fields that came after version 1 of the format, with the version in which they came. They are
-#: written where they hold something, and a file states the newest version of what it holds. So a
-#: model that uses nothing new is written, byte for byte, as ever; an older reader takes it, and of
-#: any other it says that a newer tinykernel wrote it. Who adds a field adds it here: with the
-#: version of `container.VERSION`, which goes up by one with each release that adds fields.
-LATER = {
-    "linear": 2,
-    "linear_multiplier": 2,
-    "linear_scale": 2,
-    "local": 2,
-    "decision": 2,
-    "thresholds": 2,
-    "values": 2,
-    "units": 2,
-    "novelty_threshold": 2,
-    "prototypes": 2,
-    "margin_line": 2,
-    "small_code": 2,
-    "held_first": 2,
-    "held_second": 2,
-    "held_shift": 2,
-}
-
-#: What each field of each class must be. The constructors check how fields fit together.
-FIELDS: dict[str, dict[str, _Check]] = {
-    "IntegerModel": {
-        **_each("n_features phase_shift", _scalar(int)),
-        **_each("decision_scale", _scalar(float)),
-        **_each("diagonal_kind", _scalar(str)),
-        **_each("feature_names", _or_none(_all(_scalar(str)))),
-        **_each("classes", _all(_label)),
-        **_each("halve_first halve_second", _all(_scalar(bool))),
-        **_each("scaler", _part(InputScaler)),
-        **_each("permutation", _part(Permutation)),
-        **_each("sign", _array(1, "int8")),
-        **_each("diagonal weights", _array(2, "int8", may_be_empty=True)),
-        **_each("row_kept", _array(2, "bool", may_be_empty=True)),
-        **_each("scale start width", _array(1, "uint8", may_be_empty=True)),
-        **_each("multiplier offset", _array(1, "int32")),
-        **_each("linear", _or_none(_array(2, "int8"))),
-        **_each("linear_multiplier", _or_none(_array(1, "int32"))),
-        **_each("local", _or_none(_part(LocalStage))),
-        **_each("values", _or_none(_part(FixedPoint))),
-        **_each("decision", _or_none(_part(Decision))),
-        **_each("small_code", _scalar(bool)),
-        **_each("prototypes", _or_none(_array(2, "int8"))),
-    },
-    "Decision": {
-        **_each("thresholds set_deficits", _array(1, "uint32")),
-        **_each("table", _array(1, "uint8")),
-        **_each("set_levels", _array(1, "float64")),
-        **_each("shift", _scalar(int)),
-        **_each("novelty_threshold", _or_none(_scalar(int))),
-        **_each("prototypes", _or_none(_array(2, "int8"))),
-        **_each("margin_line", _or_none(_all(_scalar(int)))),
-        **_each("temperature", _scalar(float)),
-        **_each("statement", _scalar(str)),
-    },
-    "FixedPoint": {"names": _all(_scalar(str)), "shift": _scalar(int)},
-    "ValueUnits": {"names": _all(_scalar(str)), **_each("offset scale", _array(1, "float64"))},
-    "LocalStage": {
-        **_each("height width channels level_shift average padding hop", _scalar(int)),
-        **_each("cells", _all(_scalar(int))),
-        **_each("scaler", _part(InputScaler)),
-        **_each("mix", _array(2, "int8")),
-        **_each("taps", _array(3, "int8")),
-        **_each("dilation channel", _array(1, "uint8")),
-        **_each("threshold", _array(1, "int32")),
-    },
-    "InputScaler": {
-        **_each("raw_dtype", _scalar(str)),
-        **_each("bits", _scalar(int)),
-        **_each("offset", _array(1, "float32", "int32")),
-        **_each("multiplier", _array(1, "float32", "uint32")),
-        **_each("span", _or_none(_array(1, "uint32"))),
-        **_each("pre_shift", _array(1, "uint8")),
-    },
-    "Permutation": {
-        **_each("kind", _scalar(str)),
-        **_each("multiplier increment", _scalar(int)),
-        **_each("table", _or_none(_array(1, "uint16"))),
-    },
-    "KernelMachine": {
-        **_each("classes", _all(_label)),
-        **_each("raw_dtype diagonal_kind", _scalar(str)),
-        **_each("input_bits", _scalar(int)),
-        **_each("trained_in_integers", _scalar(bool)),
-        **_each("input_offset input_scale input_low input_high", _array(1, "float64")),
-        **_each("output_scale output_offset", _array(1, "float64")),
-        **_each("diagonal row_scale start width", _array(2, "float64")),
-        **_each("sign", _array(1, "int8")),
-        **_each("weights", _array(2, "int8")),
-        **_each("permutation", _part(Permutation)),
-        **_each("linear", _or_none(_array(2, "int8"))),
-        **_each("linear_scale", _scalar(float)),
-        **_each("units", _or_none(_part(ValueUnits))),
-        **_each("small_code", _scalar(bool)),
-        **_each("held_first held_second", _or_none(_all(_scalar(bool)))),
-        **_each("held_shift", _or_none(_scalar(int))),
-    },
-}
-
-
-def check_fields(name: str, fields: dict[str, Any]) -> None:
+def check_fields(name: str, fields: dict[str, Any], version: int) -> None:
     """Refuse fields of which a part of a model cannot be made."""
-    schema = FIELDS[name]
-    optional = {f.name for f in dataclasses.fields(CLASSES[name]) if f.init and _has_default(f)}
-    for key in sorted(schema.keys() - optional - fields.keys()) + sorted(fields.keys() - schema):
+    known = {field.name: field for field in fields_of(name, version)}
+    optional = (
+        {f.name for f in dataclasses.fields(CLASSES[name]) if _has_default(f)}
+        if name in CLASSES
+        else set()
+    )
+    missing = known.keys() - fields.keys()
+    missing -= {key for key in missing if known[key].optional or key in optional}
+    for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
         raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
     for key, value in fields.items():
-        problem = schema[key](value)
+        problem = _problem(known[key], value)
         if problem:
             raise TinykernelError(f"damaged {name}: {key} {problem}; save the model again")
     if name == "KernelMachine":

@@ -12,8 +12,8 @@ from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_first_schedule
 from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling, choose_scope
+from tinykernel.model.stages.scale import Scale
 
 _ROWS_AT_ONCE = 4096
 _NEIGHBOUR_ROWS = 500
@@ -27,7 +27,7 @@ class SharedTransform:
     Parameters
     ----------
     scaling : InputScaling
-    scaler : InputScaler
+    scaler : Scale
         The same in integers.
     sign : ndarray of int8, shape (n_features,)
         Diagonal of B.
@@ -37,7 +37,7 @@ class SharedTransform:
     """
 
     scaling: InputScaling
-    scaler: InputScaler
+    scaler: Scale
     sign: NDArray[np.int8]
     permutation: Permutation
     halve: tuple[bool, ...]

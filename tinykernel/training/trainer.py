@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
+from tinykernel.model.compat import LocalStage
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.local import LocalStage
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules, schedules_fit
 from tinykernel.training.folds import keep_aside, trial_folds

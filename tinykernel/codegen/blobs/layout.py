@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tinykernel.codegen.packing import PackedModel, block_scales, pack
 from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
-from tinykernel.model.integer import InputScaler, IntegerModel
-from tinykernel.model.prototypes import most_steps
+from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.readouts.prototypes import most_steps
 
 # Array of a scaler: macro, table, the type that it is used as, and that it is stored as.
 _SCALER = (
@@ -59,7 +59,7 @@ def _with_parts(packed: PackedModel, parts: Parts) -> PackedModel:
     return replace(packed, definitions=tuple(definitions.values()), tables=tuple(tables.values()))
 
 
-def _scaler(scaler: InputScaler, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+def _scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
     """Store a scaler: one value an array if no input that is used has another one, else all."""
     arrays = {name: np.broadcast_to(a, used.shape) for name, a in scaler.arrays.items()}
     first = int(np.argmax(used))

@@ -1,4 +1,4 @@
-"""The float scaler as an `InputScaler`: first part of the quantization."""
+"""The float scaler as an `Scale`: first part of the quantization."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
+from tinykernel.model.stages.scale import Scale
 
 _SAMPLES = 4096
 _INT32 = np.iinfo(np.int32)
@@ -23,14 +23,14 @@ class QuantizedInputs:
 
     Parameters
     ----------
-    scaler : InputScaler
+    scaler : Scale
     step : float
         Scaled units per level, the same for all inputs because B holds only signs.
     centre : ndarray of float64, shape (n_inputs,)
         The scaled value that ``q = 0`` stands for; of a constant input, its value.
     """
 
-    scaler: InputScaler
+    scaler: Scale
     step: float
     centre: NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def quantize_scaler(
     varying = (scaling.scale > 0) & (scaling.high > scaling.low)
     if not varying.any():
         span = None if raw_dtype == "float32" else np.zeros(1, dtype=np.uint32)
-        scaler = InputScaler(raw_dtype, bits, np.zeros(1), np.zeros(1), span)
+        scaler = Scale(raw_dtype, bits, np.zeros(1), np.zeros(1), span)
         return QuantizedInputs(scaler, 1.0, _constant_values(scaling))
     if raw_dtype == "float32":
         return _float_scaler(scaling, bits, varying, stretch)
@@ -95,7 +95,7 @@ def _float_scaler(
         raw = offset.astype(np.float64) + (middle + 0.5) / multiplier.astype(np.float64)
     with np.errstate(invalid="ignore"):
         centre = np.where(varying, (raw - scaling.offset) * scale, _constant_values(scaling))
-    scaler = InputScaler("float32", bits, _shared(offset), _shared(multiplier))
+    scaler = Scale("float32", bits, _shared(offset), _shared(multiplier))
     return QuantizedInputs(scaler, step, centre)
 
 
@@ -165,7 +165,7 @@ def _integer_scaler(
     for i, raw in ranges.items():
         fields[:, i] = _integer_fields(raw, step, bits)
     offset, multiplier, span, pre_shift = (_shared(row) for row in fields)
-    scaler = InputScaler(raw_dtype, bits, offset, multiplier, span, pre_shift)
+    scaler = Scale(raw_dtype, bits, offset, multiplier, span, pre_shift)
     for i, raw in ranges.items():
         samples = _samples(raw.first, raw.last)
         level = _integer_levels(samples, *fields[:, i].tolist()) - (1 << (bits - 1))

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
+from tinykernel.model.compat import LocalStage
+from tinykernel.model.former import integer_model
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.integer.plain import without_components
-from tinykernel.model.local import LocalStage
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.stages.scale import Scale
 from tinykernel.model.values import ValueUnits, to_fixed_point
 from tinykernel.training.kernels import LANES
 from tinykernel.training.linear.kernels import (
@@ -354,7 +354,7 @@ def decide_linear(  # type: ignore[no-untyped-def]
 
 
 def linear_model(
-    scaler: InputScaler,
+    scaler: Scale,
     meaning: Sequence[Any] | ValueUnits,
     levels: NDArray[np.int8],
     worth: float,
@@ -376,10 +376,10 @@ def linear_model(
         # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
         rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
         classes = tuple(meaning)
-    return without_components(
-        n,
-        scaler,
-        rounded.astype(np.int32),
+    return integer_model(
+        n_features=n,
+        scaler=scaler,
+        offset=rounded.astype(np.int32),
         classes=classes,
         decision_scale=worth,
         linear=levels,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.stages.scale import Scale
 
 _ONE = 1 << 16
 _BYTE = 255
@@ -27,9 +27,9 @@ def scaled_counts(counts: NDArray[Any], largest: int) -> NDArray[np.int16]:
     return ((counts * count_multiplier(largest)) >> 16).astype(np.int16)
 
 
-def count_scaler(dtype: str, largest: int) -> InputScaler:
+def count_scaler(dtype: str, largest: int) -> Scale:
     """Return the scaler that does the same in the firmware, and takes off the 128."""
     offset = np.zeros(1, dtype=np.int32)
     factor = np.array([count_multiplier(largest)], dtype=np.uint32)
     span = np.array([max(largest, _BYTE)], dtype=np.uint32)
-    return InputScaler(dtype, 8, offset, factor, span)
+    return Scale(dtype, 8, offset, factor, span)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import run_on_rows
-from tinykernel.model.local import LocalStage
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.compat import LocalStage
+from tinykernel.model.stages.scale import Scale
 from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves
 from tinykernel.training.local.counts import count_multiplier, scaled_counts
@@ -276,7 +276,7 @@ class ImageLearner(LinearLearner):
 
     # -- the result ---------------------------------------------------------------------------
 
-    def stage(self, scaler: InputScaler, kept: NDArray[np.int64]) -> LocalStage:
+    def stage(self, scaler: Scale, kept: NDArray[np.int64]) -> LocalStage:
         """Return the local stage of some of the kernels."""
         channels, height, width = self.inputs.shape[1:]
         n, plan = kept.size, self.plan
@@ -304,7 +304,7 @@ class ImageLearner(LinearLearner):
         return np.flatnonzero(by_kernel.any(axis=(0, 2)))
 
 
-def as_levels(rows: NDArray[Any], scaler: InputScaler, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def as_levels(rows: NDArray[Any], scaler: Scale, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Quantize raw rows (n, height * width * channels) to (n, channels, height, width) bytes."""
     height, width, channels = shape
     q = scaler.quantize(rows.reshape(-1, channels)).astype(np.int16) + 128

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
-from tinykernel.model.local import LocalStage
-from tinykernel.model.scaler import InputScaler
+from tinykernel.model.compat import LocalStage
+from tinykernel.model.stages.scale import Scale
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
 from tinykernel.training.local.augment import Augmentation, vary_windows
 from tinykernel.training.local.counts import scaled_counts
@@ -96,7 +96,7 @@ def _draw_taps(n: int, level_share: float, rng: np.random.Generator) -> NDArray[
 
 
 def _draw_pool(
-    plan: SignalPlan, shape: tuple[int, int], scaler: InputScaler, rng: np.random.Generator
+    plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rng: np.random.Generator
 ) -> LocalStage:
     """Draw a pool of kernels; thresholds are 0."""
     samples, channels = shape
@@ -129,7 +129,7 @@ class SignalPool:
     rows : ndarray of the raw type, shape (n, samples * channels)
     shape : (int, int)
         Samples and channels.
-    scaler : InputScaler
+    scaler : Scale
         Of the channels.
     targets : ndarray of float32, shape (n, n_outputs)
     weight : ndarray of float32, shape (n,)
@@ -143,7 +143,7 @@ class SignalPool:
         self,
         rows: NDArray[Any],
         shape: tuple[int, int],
-        scaler: InputScaler,
+        scaler: Scale,
         targets: _Floats,
         weight: _Floats,
         plan: SignalPlan,

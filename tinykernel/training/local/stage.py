@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
+from tinykernel.model.compat import WIDEST_CELL, LocalStage
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.local import WIDEST_CELL, LocalStage
 from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.scaler import InputScaler
 from tinykernel.model.scaling import InputScaling
+from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.linear.readout import (
@@ -183,14 +183,14 @@ def _check_image(stage: LocalStage) -> None:
         )
 
 
-def _check_channels(scaler: InputScaler) -> None:
+def _check_channels(scaler: Scale) -> None:
     if np.any(scaler.multiplier == 0):
         channel = int(np.argmax(scaler.multiplier == 0))
         raise TinykernelError(f"X: channel {channel} never varies; leave it out")
 
 
 def _counting_model(
-    scaler: InputScaler,
+    scaler: Scale,
     meaning: Any,
     weights: NDArray[np.int8],
     worth: float,
@@ -262,7 +262,7 @@ def fit_signals(
 
 def pooled_signals(
     rows: NDArray[Any], raw_dtype: str, options: TrainerOptions, shape: tuple[int, ...]
-) -> tuple[LocalStage, InputScaler]:
+) -> tuple[LocalStage, Scale]:
     """Draw kernels for windows of (samples, channels) without any label, and scale their counts."""
     plan = signal_plan(options, shape, len(rows), 4)
     plan = replace(plan, linear=replace(plan.linear, n_threads=thread_count(options.n_jobs)))
@@ -278,7 +278,7 @@ def pooled_signals(
     return stage, count_scaler(stage.count_dtype, pool.stage.largest_count)
 
 
-def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> InputScaler:
+def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> Scale:
     """Scale each channel by the range of nearly all its samples, and a tenth more."""
     bits = 8 if raw_dtype in ("uint8", "int8") else 16
     low, high = np.quantile(samples.astype(np.float64), [0.001, 0.999], axis=0)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import checked_array
-from tinykernel.model.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
+from tinykernel.model.record import Field, Record
 
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
@@ -81,7 +80,7 @@ def _is_margin_line(line: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decision:
+class Decision(Record):
     """How sure a model is of a label, and when it does not answer.
 
     The margin of a row is its largest score less the second largest, a uint32. The firmware
@@ -131,6 +130,20 @@ class Decision:
         If a field has the wrong type, shape or range.
     """
 
+    OWNER = "decision"
+    FIELDS = (
+        Field("thresholds", "uint32", 1),
+        Field("table", "uint8", 1),
+        Field("shift", "int"),
+        Field("temperature", "float"),
+        Field("set_deficits", "uint32", 1),
+        Field("set_levels", "float64", 1),
+        Field("statement", "str", compared=False),
+        Field("novelty_threshold", "int", optional=True),
+        Field("prototypes", "int8", 2, optional=True),
+        Field("margin_line", "int", many=True, optional=True),
+    )
+
     thresholds: NDArray[np.uint32]
     table: NDArray[np.uint8]
     shift: int
@@ -142,18 +155,11 @@ class Decision:
     prototypes: NDArray[np.int8] | None = None
     margin_line: tuple[int, int, int] | None = None
 
-    def __post_init__(self) -> None:
-        """Check every field and make the arrays read-only."""
-        checked = {
-            "thresholds": checked_array("thresholds", self.thresholds, "uint32", (None,)),
-            "table": checked_array("confidences", self.table, "uint8", (CONFIDENCES,)),
-            "set_deficits": checked_array("deficits", self.set_deficits, "uint32", (None,)),
-            "set_levels": checked_array("levels", self.set_levels, "float64", (None,)),
-        }
+    def check(self) -> None:
+        """Check the ranges of every field."""
+        self.require_shape("table", (CONFIDENCES,))
         if self.prototypes is not None:
-            checked["prototypes"] = checked_prototypes(self.prototypes, None)
-        for name, array in checked.items():
-            object.__setattr__(self, name, array)
+            checked_prototypes(self.prototypes, None)
         levels = self.set_levels
         wrong = {
             "shift": isinstance(self.shift, bool) or self.shift not in range(32),
@@ -173,21 +179,6 @@ class Decision:
         }
         for name in filter(wrong.get, wrong):
             raise TinykernelError(f"decision: {name} holds what it must not")
-
-    def header(self) -> dict[str, Any]:
-        """Return what is no array and counts in a comparison, as JSON types."""
-        own = {"shift": int(self.shift), "temperature": float(self.temperature).hex()}
-        if self.novelty_threshold is not None:
-            own["novelty_threshold"] = int(self.novelty_threshold)
-        if self.margin_line is not None:
-            own["margin_line"] = list(map(int, self.margin_line))
-        return own
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name."""
-        names = ("thresholds", "table", "set_deficits", "set_levels", "prototypes")
-        found = {name: getattr(self, name) for name in names}
-        return {name: array for name, array in found.items() if array is not None}
 
     @property
     def rejects(self) -> bool:

@@ -1,4 +1,4 @@
-"""Raw sensor values to quantized inputs, in the arithmetic of the firmware."""
+"""Scale: raw values to quantized ones of 8 or 16 bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import checked_array
+from tinykernel.model.arrays import checked_array, raw_values
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage
 
 #: Types of raw input that the firmware can take.
 RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
@@ -17,8 +21,10 @@ _VALUES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class InputScaler:
-    """How a raw value x of input i becomes the quantized value q.
+class Scale(Stage):
+    """The stage *scale*: how value x of input i becomes the quantized value q.
+
+    It takes a table of `raw_dtype` and gives one of int8 or int16, with the same positions.
 
     Every array has length ``n_features``, or length 1 where one value serves all inputs (each
     array for itself). With ``top = 2**bits - 1`` and ``half = 2**(bits - 1)``:
@@ -56,10 +62,20 @@ class InputScaler:
 
     Examples
     --------
-    >>> scaler = InputScaler("uint8", 8, [0], [65536], [255])
+    >>> scaler = Scale("uint8", 8, [0], [65536], [255])
     >>> scaler.quantize(np.array([[0, 1, 255]], dtype=np.uint8)).tolist()
     [[-128, -127, 127]]
     """
+
+    KIND = "scale"
+    FIELDS = (
+        Field("raw_dtype", "str"),
+        Field("bits", "int"),
+        Field("offset", "float32|int32", 1),
+        Field("multiplier", "float32|uint32", 1),
+        Field("span", "uint32", 1, optional=True),
+        Field("pre_shift", "uint8", 1),
+    )
 
     raw_dtype: str
     bits: int
@@ -68,18 +84,17 @@ class InputScaler:
     span: NDArray[np.uint32] | None = None
     pre_shift: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
 
-    def __post_init__(self) -> None:
-        """Check every field and make the arrays read-only."""
+    def check(self) -> None:
+        """Check the ranges of every field."""
         if self.raw_dtype not in RAW_DTYPES:
-            raise TinykernelError(f"integer model: unknown raw type {self.raw_dtype!r}")
+            raise self.refuse(f"unknown raw type {self.raw_dtype!r}")
         if self.bits not in (8, 16):
-            raise TinykernelError(f"integer model: inputs of {self.bits} bits; 8 or 16 are known")
+            raise self.refuse(f"inputs of {self.bits} bits; 8 or 16 are known")
         offset_type, multiplier_type = (
             ("float32", "float32") if self.is_float else ("int32", "uint32")
         )
         self._set("offset", self.offset, offset_type)
         self._set("multiplier", self.multiplier, multiplier_type)
-        self._set("pre_shift", self.pre_shift, "uint8")
         if self.is_float:
             self._check_float()
         else:
@@ -97,7 +112,6 @@ class InputScaler:
     def _check_integer(self) -> None:
         if self.span is None:
             raise TinykernelError("integer model: raw integers need the span of each feature")
-        self._set("span", self.span, "uint32")
         if np.any(self.pre_shift > 31):
             raise TinykernelError("integer model: a scaler pre_shift is above 31")
         largest = (self.span.astype(np.int64) >> self.pre_shift.astype(np.int64)).astype(object)
@@ -115,6 +129,36 @@ class InputScaler:
     def input_dtype(self) -> np.dtype[Any]:
         """Type of the quantized values: int8 or int16."""
         return np.dtype(np.int8 if self.bits == 8 else np.int16)
+
+    # -- the stage ----------------------------------------------------------------------------
+
+    def gives(self, given: Grid) -> Grid:
+        """Return a table of quantized values; see `Stage`."""
+        if given.dtype != self.raw_dtype:
+            raise self.refuse(f"the scaler takes {self.raw_dtype}, not {given.dtype}")
+        for name, array in self.arrays.items():
+            if array.shape[0] not in (1, given.size):
+                raise self.refuse(
+                    f"scaler {name} has {array.shape[0]} values for {given.size} features"
+                )
+        half = 1 << (self.bits - 1)
+        constant = frozenset(np.flatnonzero(self.constant(given.size)).tolist())
+        return Grid(1, 1, given.size, self.input_dtype.name, -half, half - 1, constant)
+
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+        """Quantize rows; see `Stage`."""
+        return self.quantize(values)
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the range of the quantized values."""
+        half = 1 << (self.bits - 1)
+        return (Range("quantized input", -half, half - 1, -half, half - 1),)
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one scaling a value."""
+        return {"scale": given.size}
+
+    # -- values -------------------------------------------------------------------------------
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -184,19 +228,4 @@ class InputScaler:
         TinykernelError
             If a value is not one that `raw_dtype` can hold; names its row and column.
         """
-        given = np.asarray(X)
-        if given.dtype.kind not in "biuf":
-            try:
-                given = given.astype(np.float64)
-            except (TypeError, ValueError):
-                raise TinykernelError("inputs: not an array of numbers") from None
-        with np.errstate(invalid="ignore", over="ignore"):
-            raw = given.astype(self.raw_dtype)
-            wrong = np.zeros(1, dtype=bool) if self.is_float else raw != given
-        if np.any(wrong):
-            row, column = np.argwhere(wrong)[0]
-            raise TinykernelError(
-                f"inputs: row {row}, column {column} is {given[row, column]}, which is no "
-                f"{self.raw_dtype}; the model was trained on {self.raw_dtype} values"
-            )
-        return np.ascontiguousarray(raw)
+        return raw_values(X, self.raw_dtype)

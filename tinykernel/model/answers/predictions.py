@@ -9,36 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.decision import Decision, novelties
-from tinykernel.model.prototypes import distances
-from tinykernel.model.values import FixedPoint
+from tinykernel.model.answers.decision import Decision, novelties
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
+from tinykernel.model.readouts.prototypes import distances
 
 
-class Answers(ABC):
+class Predictions(ABC):
     """The methods of `IntegerModel` that read scores; how these are computed is its own matter."""
 
-    classes: tuple[Any, ...]
-    decision_scale: float
-    sign: NDArray[np.int8]
-    values: FixedPoint | None
+    answers: Labels | Values
     decision: Decision | None
-
-    @property
-    @abstractmethod
-    def n_scores(self) -> int:
-        """Number of scores."""
-
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """Number of outputs."""
+    decision_scale: float
 
     @abstractmethod
     def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
         """Quantize raw inputs."""
 
     @abstractmethod
-    def _quantized(self, Q: ArrayLike) -> NDArray[Any]:
+    def quantized(self, Q: ArrayLike) -> NDArray[Any]:
         """Check quantized inputs."""
 
     @abstractmethod
@@ -62,7 +51,7 @@ class Answers(ABC):
         -------
         ndarray of float64, shape (n_rows, n_outputs)
         """
-        outputs = self.scores(X)[:, -self.n_outputs :]
+        outputs = self.scores(X)[:, -self.answers.n_outputs :]
         return outputs.astype(np.float64) * self.decision_scale
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -77,11 +66,7 @@ class Answers(ABC):
         ndarray, shape (n_rows,)
             Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
         """
-        if self.values is not None:
-            found = self.scores(X) * self.values.unit
-            return found[:, 0] if self.n_scores == 1 else found
-        labels: NDArray[Any] = np.array(self.classes)[np.argmax(self.scores(X), axis=1)]
-        return labels
+        return self.answers.predict(self.scores(X))
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` tells more.
@@ -104,7 +89,7 @@ class Answers(ABC):
         labels, true = self.predict(X), np.asarray(y)
         if true.shape != labels.shape or not true.size:
             raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
-        if self.values is not None:
+        if isinstance(self.answers, Values):
             from sklearn.metrics import r2_score
 
             return float(r2_score(true, labels))
@@ -170,7 +155,7 @@ class Answers(ABC):
         TinykernelError
             If the model is a regressor.
         """
-        if self.values is not None:
+        if isinstance(self.answers, Values):
             raise TinykernelError("novelty: the model predicts values, not classes")
         if self.decision is None or self.decision.prototypes is None:
             return novelties(self.scores(X))
@@ -195,11 +180,11 @@ class Answers(ABC):
         TinykernelError
             If the model was not calibrated.
         """
-        decision, inputs = self._decides(), self._quantized(Q)
+        decision, inputs = self._decides(), self.quantized(Q)
         found = self.scores_quantized(inputs) if scores is None else scores
         distance = None
         if decision.prototypes is not None:
-            distance = distances(inputs, self.sign, decision.prototypes)
+            distance = distances(inputs, decision.prototypes)
         return decision.novelty(found, distance)
 
     def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:

@@ -1,0 +1,1 @@
+"""What scores mean: labels or values, and how sure they are."""

@@ -1,0 +1,77 @@
+"""What the scores of a regressor mean: values in fixed point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.record import Field, Record
+
+LARGEST_SHIFT = 200
+
+
+@dataclass(frozen=True)
+class Values(Record):
+    """Answers of a regressor: there is one output a value, and a value is ``score / 2**shift``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What each score is.
+    shift : int
+        -200..200, the same for all.
+
+    Raises
+    ------
+    TinykernelError
+        If a name is no text or given twice, there is none, or the shift is out of range.
+
+    Examples
+    --------
+    >>> Values(("hours",), 8).unit
+    0.00390625
+    """
+
+    FIELDS = (Field("names", "str", many=True), Field("shift", "int"))
+
+    names: tuple[str, ...]
+    shift: int
+
+    def check(self) -> None:
+        """Check both."""
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise self.refuse("needs one or more values of different names")
+        if abs(self.shift) > LARGEST_SHIFT:
+            raise self.refuse(f"the shift of the values is {self.shift}")
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores: one a value."""
+        return len(self.names)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: one a value."""
+        return len(self.names)
+
+    def scores(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the totals: they are the scores."""
+        return totals
+
+    def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
+        """Return float64 values, shape (n,), or (n, n_scores) of several."""
+        found = np.asarray(scores * self.unit, dtype=np.float64)
+        return found[:, 0] if self.n_scores == 1 else found
+
+    def facts(self) -> dict[str, str]:
+        """Return what it answers, in words."""
+        names = ", ".join(map(repr, self.names))
+        return {"values": f"{names}, in 1 / 2**{self.shift}"}
+
+    @property
+    def unit(self) -> float:
+        """What a score of 1 is worth."""
+        return 2.0**-self.shift

@@ -1,0 +1,142 @@
+"""Grid: what one stage of a model hands to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import raw_values
+from tinykernel.model.record import Field, Record
+
+#: Most values of a grid.
+LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Grid(Record):
+    """The shape of values, and the proved range of every one of them.
+
+    A table is 1 x 1 x n; a signal rows x 1 x channels, its rows the samples, oldest first; an image
+    rows x columns x channels. A row of values holds them in this order, channels innermost.
+
+    Parameters
+    ----------
+    rows, columns, channels : int
+        At least 1; together at most 2**20 values.
+    dtype : str
+        Name of the NumPy type that holds a value.
+    low, high : int
+        No value is ever outside, over every possible input; 0 and 0 of floats, which have no range.
+    constant : frozenset of int
+        Positions of values that are always 0 and take no part in anything.
+
+    Raises
+    ------
+    TinykernelError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> Grid.raw("uint8", 28, 28).size
+    784
+    """
+
+    FIELDS = (
+        Field("rows", "int"),
+        Field("columns", "int"),
+        Field("channels", "int"),
+        Field("dtype", "str"),
+        Field("low", "int"),
+        Field("high", "int"),
+    )
+
+    rows: int
+    columns: int
+    channels: int
+    dtype: str
+    low: int
+    high: int
+    constant: frozenset[int] = frozenset()
+
+    def check(self) -> None:
+        """Check the numbers."""
+        for name in ("rows", "columns", "channels"):
+            self.require(name, 1, LARGEST)
+        if self.size > LARGEST:
+            raise self.refuse(f"{self.size} values at a time; at most {LARGEST} are supported")
+        if self.low > self.high:
+            raise self.refuse(f"values from {self.low} to {self.high}")
+
+    @staticmethod
+    def raw(dtype: str, rows: int, columns: int, channels: int = 1) -> Grid:
+        """Return a grid of raw values: of anything that the type can hold."""
+        kind = np.dtype(dtype)
+        low, high = (0, 0)
+        if kind.kind in "iu":
+            low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+        return Grid(rows, columns, channels, dtype, low, high)
+
+    @staticmethod
+    def table(dtype: str, n: int) -> Grid:
+        """Return a grid of n raw values that have no shape."""
+        return Grid.raw(dtype, 1, 1, n)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.rows * self.columns * self.channels
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the values have no shape."""
+        return self.rows == 1 and self.columns == 1
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether the rows are samples in time."""
+        return self.rows > 1 and self.columns == 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an input: (n,), (samples, channels), or (rows, columns) and any channels."""
+        if self.is_table:
+            return (self.channels,)
+        if self.is_signal:
+            return (self.rows, self.channels)
+        return (self.rows, self.columns, *((self.channels,) if self.channels > 1 else ()))
+
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of values.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns, channels)
+            Numbers. Floats are rounded to float32; of integers every value must fit.
+
+        Returns
+        -------
+        ndarray of `dtype`, shape (n_rows, size)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is another, or a value does not fit; names its row and column.
+        """
+        given = np.asarray(X)
+        whole = (self.rows, self.columns, self.channels)
+        if given.ndim < 2 or given.shape[1:] not in ((self.size,), self.shape, whole):
+            raise TinykernelError(f"inputs: shape {given.shape}, but the model takes {self.words}")
+        return raw_values(given.reshape(given.shape[0], self.size), self.dtype)
+
+    @property
+    def words(self) -> str:
+        """What an input is, in words."""
+        if self.is_table:
+            return f"rows of {self.channels} inputs"
+        if self.is_signal:
+            return f"windows of {self.rows} samples of {self.channels} channels"
+        return f"images of {' x '.join(map(str, self.shape))}"

@@ -1,0 +1,473 @@
+"""IntegerModel: a classifier or regressor in integers only, exactly what the firmware computes."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.predictions import Predictions
+from tinykernel.model.answers.values import Values
+from tinykernel.model.compat import FormerFields
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.record import Field, Record, contents
+from tinykernel.model.stage import Part, Stage, proved
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
+
+# Rows that are computed at a time, so that predictions of large sets need little memory.
+_ROWS_AT_ONCE = 8192
+_MOST_INPUTS = 65536
+_Piece = TypeVar("_Piece", bound=Stage | Part)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntegerModel(FormerFields, Predictions, Record):
+    """A chain of stages and a read-out in integer arithmetic: the firmware, as data.
+
+    Python and the generated C both follow the docstrings of the stages and parts, so all their
+    scores are equal. Integers are two's complement; ``>>`` of a signed value is arithmetic, that is
+    division by a power of two rounded **down** (floor), the one rounding rule of a model.
+
+    How a chain is read. `input` says what the firmware takes. Each of `stages` takes the `Grid` of
+    values that the one before it gives, checks that it can, and proves from its range alone that
+    nothing overflows. The chains are, with the class that specifies each step:
+
+    * a table: ``Scale``, and ``Components`` where there are any;
+    * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table.
+
+    There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry
+    of the firmware takes them directly, with any value of their type, and those that are constant
+    are taken as 0. The parts of `readout` (``Ternary``, ``Linear``, ``Prototypes``) read what a
+    stage of the kind `READS` gave; their sum and an offset are the totals, which `answers` turns
+    into scores and then into labels or values (``Labels``, ``Values``). All totals and scores are
+    int32, proved not to overflow.
+
+    How the firmware stores these numbers (bit planes, one scale a block where all are equal, ...)
+    is chosen by the code generator and never changes a value.
+
+    Parameters
+    ----------
+    input : Grid
+        Raw values that the firmware takes.
+    stages : tuple of Stage
+        In their order.
+    readout : Readout
+    answers : Labels or Values
+    decision : Decision, optional
+        When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
+    hop : int
+        Signals: a stream begins a window every so many samples, at most a window; it and the window
+        are multiples of the averaging. 0: no stream. Takes no part in the scores of a window.
+    decision_scale : float
+        ``total * decision_scale`` approximates the decision of the float machine. Information
+        only: it takes no part in scores and labels.
+    feature_names : tuple of str, optional
+        What the inputs are, in their order, without spaces around them. Information only: models
+        that differ in nothing else are equal.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type or range, the stages do not fit together, or a value could
+        overflow.
+
+    Notes
+    -----
+    Two models are equal when their contents are.
+
+    Examples
+    --------
+    >>> from tinykernel.model.readouts.linear import Linear
+    >>> scale = Scale("uint8", 8, [0], [65536], [255])
+    >>> readout = Readout((Linear([[1, -1]], [2]),), [10])
+    >>> model = IntegerModel(Grid.table("uint8", 2), (scale,), readout, Labels(("off", "on")))
+    >>> model.scores([[3, 5]]).tolist(), model.predict([[3, 5]]).tolist()
+    ([[-6, 6]], ['on'])
+    """
+
+    FIELDS = (
+        Field("input", "Grid"),
+        Field("stages", "Stage", many=True),
+        Field("readout", "Readout"),
+        Field("answers", "Labels|Values"),
+        Field("decision", "Decision", optional=True),
+        Field("hop", "int"),
+        Field("decision_scale", "float"),
+        Field("feature_names", "str", many=True, optional=True, compared=False),
+    )
+
+    input: Grid
+    stages: tuple[Stage, ...]
+    readout: Readout
+    answers: Labels | Values
+    decision: Decision | None = None
+    hop: int = 0
+    decision_scale: float = 1.0
+    feature_names: tuple[str, ...] | None = None
+
+    def check(self) -> None:
+        """Check how the fields fit together, and prove that nothing overflows."""
+        if self.decision_scale <= 0:
+            raise self.refuse("decision_scale must be a positive number")
+        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
+            raise self.refuse("a chain has one stage scale")
+        grids = dict(zip((stage.KIND for stage in self.stages), self.grids()[1:], strict=True))
+        if self.n_features > _MOST_INPUTS:
+            raise self.refuse(f"n_features is {self.n_features}, allowed are 1..{_MOST_INPUTS}")
+        self.readout.check_given(grids, self.n_outputs)
+        self._check_names()
+        self._check_hop()
+        self._check_decision()
+        ranges = [
+            one
+            for stage, given in zip(self.stages, self.grids(), strict=False)
+            for one in stage.ranges(given)
+        ]
+        ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
+        object.__setattr__(self, "_ranges", tuple(ranges))
+
+    def _check_names(self) -> None:
+        """Take the spaces off the names, which tables have or have not, and count them."""
+        if self.feature_names is None:
+            return
+        names = tuple(name.strip() for name in self.feature_names)
+        if len(names) != self.n_inputs:
+            raise self.refuse(f"has {len(names)} feature_names for {self.n_inputs} inputs")
+        object.__setattr__(self, "feature_names", names)
+
+    def _check_hop(self) -> None:
+        """Check that windows of a stream begin where averaged samples do."""
+        levels, window = self.find(Levels), self.input.rows
+        if self.hop and (not self.input.is_signal or not 0 < self.hop <= window):
+            raise self.refuse("hop is for signals, and at most a window")
+        average = 1 if levels is None else levels.average
+        if self.hop and (self.hop % average or window % average):
+            raise self.refuse("hop and window are no multiples of the averaging")
+
+    def _check_decision(self) -> None:
+        """Check that the thresholds are those of the classes."""
+        if self.decision is None:
+            return
+        if isinstance(self.answers, Values):
+            raise self.refuse("a regressor predicts values and decides nothing")
+        if any(part.KIND == "prototypes" for part in self.readout.parts):
+            raise self.refuse("a model of one class has no decision part")
+        if self.decision.thresholds.size not in (1, self.n_classes):
+            raise self.refuse(
+                f"decision has {self.decision.thresholds.size} thresholds for "
+                f"{self.n_classes} classes"
+            )
+        prototypes = self.decision.prototypes
+        if prototypes is not None and prototypes.shape[1] != self.n_features:
+            raise self.refuse(f"prototypes of {prototypes.shape[1]} inputs for {self.n_features}")
+
+    # -- the chain ----------------------------------------------------------------------------
+
+    def find(self, kind: type[_Piece]) -> _Piece | None:
+        """Return the first stage, or part of the read-out, of a class; None where there is none."""
+        pieces: tuple[Any, ...] = (*self.stages, *self.readout.parts)
+        return next((piece for piece in pieces if isinstance(piece, kind)), None)
+
+    @cached_property
+    def _grids(self) -> tuple[Grid, ...]:
+        grids = [self.input]
+        for stage in self.stages:
+            grids.append(stage.gives(grids[-1]))
+        return tuple(grids)
+
+    def grids(self) -> tuple[Grid, ...]:
+        """Return the grid before each stage and after the last."""
+        return self._grids
+
+    @property
+    def _entry(self) -> int:
+        """Place of the grid of quantized inputs."""
+        return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))
+
+    @property
+    def quantized_grid(self) -> Grid:
+        """What the stage scale gives: the quantized inputs."""
+        return self.grids()[self._entry]
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the proved bound of every value, in the order of the computation.
+
+        Returns
+        -------
+        tuple of Range
+            Every range is inside its limits: a model for which that cannot be proved is refused
+            when it is made.
+        """
+        found: tuple[Range, ...] = vars(self)["_ranges"]
+        return found
+
+    # -- sizes --------------------------------------------------------------------------------
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of raw values that the firmware takes."""
+        return self.input.size
+
+    @property
+    def raw_dtype(self) -> str:
+        """Type of the raw values that the firmware takes, e.g. ``"float32"``."""
+        return self.input.dtype
+
+    @property
+    def n_features(self) -> int:
+        """Number of quantized inputs."""
+        return self.quantized_grid.size
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """Type of the quantized inputs: int8 or int16."""
+        return np.dtype(self.quantized_grid.dtype)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes; none of a regressor."""
+        return self.answers.classes if isinstance(self.answers, Labels) else ()
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, 0 of a regressor."""
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores: one a class, or one a value."""
+        return self.answers.n_scores
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: 1 for two classes, else one a class or value."""
+        return self.answers.n_outputs
+
+    # -- identity -----------------------------------------------------------------------------
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        found = hashlib.sha256()
+        for name, value in contents(self, "model"):
+            if isinstance(value, np.ndarray):
+                found.update(f"{name} {value.dtype.name} {value.shape}".encode())
+                found.update(value.astype(value.dtype.newbyteorder("<")).tobytes())
+            else:
+                found.update(f"{name} {json.dumps(value)}".encode())
+        return found.hexdigest()
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of all but names and statements, 64 hexadecimal digits."""
+        return self._fingerprint
+
+    def __eq__(self, other: object) -> bool:
+        """Compare contents."""
+        if not isinstance(other, IntegerModel):
+            return NotImplemented
+        return self.fingerprint() == other.fingerprint()
+
+    def __hash__(self) -> int:
+        """Hash the content."""
+        return hash(self.fingerprint())
+
+    # -- execution ----------------------------------------------------------------------------
+
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of the raw type that the firmware takes.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_inputs)
+            Numbers; of signals and images also (n_rows, samples, channels), (n_rows, height, width)
+            or (n_rows, height, width, channels).
+
+        Returns
+        -------
+        ndarray of `raw_dtype`, shape (n_rows, n_inputs)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        self._check_columns(X)
+        return self.input.as_raw(X)
+
+    def _check_columns(self, X: object) -> None:
+        """Refuse a DataFrame whose columns are not the inputs, in their order."""
+        columns = getattr(X, "columns", None)
+        if self.feature_names is None or columns is None:
+            return
+        names = [str(name).strip() for name in columns]
+        if names == list(self.feature_names):
+            return
+        if sorted(names) == sorted(self.feature_names):
+            problem = "are in another order"
+        else:
+            lacking = [name for name in self.feature_names if name not in names]
+            problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
+        raise TinykernelError(
+            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}, "
+            "X[list(model.feature_names)]"
+        )
+
+    def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
+        """Quantize raw inputs: run the chain up to the stage scale.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int8 or int16, shape (n_rows, n_features)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        raw = self.as_raw(X)
+        out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
+        for first in range(0, len(raw), _ROWS_AT_ONCE):
+            values = raw[first : first + _ROWS_AT_ONCE]
+            for stage, given in zip(self.stages[: self._entry], self.grids(), strict=False):
+                values = stage.run(values, given)
+            out[first : first + _ROWS_AT_ONCE] = values
+        return out
+
+    def quantized(self, Q: ArrayLike) -> NDArray[Any]:
+        """Return quantized inputs in `input_dtype`, those that are constant as 0.
+
+        Parameters
+        ----------
+        Q : array-like of integers, shape (n_rows, n_features)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit `input_dtype`.
+        """
+        given = np.asarray(Q)
+        if given.dtype.kind not in "biu":
+            raise TinykernelError(f"quantized inputs: {given.dtype} instead of {self.input_dtype}")
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise TinykernelError(
+                f"inputs: shape {given.shape}, but the model takes rows of {self.n_features} inputs"
+            )
+        quantized = given.astype(self.input_dtype)
+        if not np.array_equal(quantized, given):
+            raise TinykernelError(f"quantized inputs: a value does not fit {self.input_dtype}")
+        quantized[:, sorted(self.quantized_grid.constant)] = 0
+        return quantized
+
+    def _run(self, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Run the rest of the chain on checked quantized inputs; what each stage gives, by kind."""
+        made = {Scale.KIND: inputs}
+        for stage, given in zip(
+            self.stages[self._entry :], self.grids()[self._entry :], strict=False
+        ):
+            inputs = made[stage.KIND] = stage.run(inputs, given)
+        return made
+
+    def features_quantized(self, Q: ArrayLike) -> NDArray[np.bool_]:
+        """Compute the components from quantized inputs.
+
+        Parameters
+        ----------
+        Q : array-like of integers, shape (n_rows, n_features)
+            Values of `input_dtype`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_components)
+            True where z is +1; of no columns without components.
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit `input_dtype`.
+        """
+        inputs = self.quantized(Q)
+        return self._run(inputs).get("components", np.empty((len(inputs), 0), dtype=np.bool_))
+
+    def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores from quantized inputs.
+
+        Parameters
+        ----------
+        Q : array-like of integers, shape (n_rows, n_features)
+            Values of `input_dtype`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_scores)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit `input_dtype`.
+        """
+        inputs = self.quantized(Q)
+        out = np.empty((len(inputs), self.n_scores), dtype=np.int32)
+        for first in range(0, len(inputs), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            out[part] = self.answers.scores(self.readout.totals(self._run(inputs[part])))
+        return out
+
+    def scores(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores from raw inputs: what ``<name>_scores`` of the C code gives.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_scores)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        return self.scores_quantized(self.quantize_inputs(X))
+
+    # -- display ------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, str]:
+        """Return what tells models apart, in words."""
+        components = next((s for s in self.stages if s.KIND == "components"), None)
+        size = 0 if components is None else self.grids()[self.stages.index(components) + 1].size
+        return {
+            "inputs": f"{self.n_inputs} x {self.raw_dtype}",
+            "components": str(size),
+            **self.answers.facts(),
+            "fingerprint": self.fingerprint()[:16],
+        }
+
+    def __repr__(self) -> str:
+        """Say in one line what it is; its fields are hundreds of numbers."""
+        return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self.facts().items())})"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks."""
+        rows = "".join(
+            f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
+            for key, text in self.facts().items()
+        )
+        return f"<table><caption>IntegerModel</caption>{rows}</table>"

@@ -1,0 +1,84 @@
+"""Linear: integer weights of the quantized values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model import reference
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Part):
+    """The part *linear*: a dot product of the quantized values, times one integer an output.
+
+    It reads the values q of the stage `Scale`. To output o it adds, in int32, proved not to
+    overflow::
+
+        dot_o = sum over i of weights_oi * q_i
+        multiplier_o * dot_o
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (n_outputs, n)
+        -127..127; 0 for constant values.
+    multiplier : ndarray of int32, shape (n_outputs,)
+
+    Examples
+    --------
+    >>> Linear([[1, -2]], [3]).totals(np.array([[10, 4]], dtype=np.int8)).tolist()
+    [[6]]
+    """
+
+    KIND = "linear"
+    READS = "scale"
+    FIELDS = (Field("weights", "int8", 2), Field("multiplier", "int32", 1))
+
+    weights: NDArray[np.int8]
+    multiplier: NDArray[np.int32]
+
+    def check_given(self, given: Grid, n_outputs: int) -> None:
+        """Refuse other numbers of inputs and outputs, and weights of constant inputs."""
+        self.require_shape("weights", (n_outputs, given.size))
+        self.require_shape("multiplier", (n_outputs,))
+        if np.any(self.weights == -128) or np.any(self.weights[:, sorted(given.constant)]):
+            raise self.refuse("linear holds -128, or weighs a constant feature")
+
+    def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Return what it adds to each output; see `Part`."""
+        found: NDArray[np.int32] = reference.dots(values, self.weights) * self.multiplier
+        return found
+
+    def _dots(self, given: Grid) -> NDArray[np.int64]:
+        """Return the least and the largest dot product of each output."""
+        positive = np.maximum(self.weights, 0).sum(axis=1, dtype=np.int64)
+        negative = np.minimum(self.weights, 0).sum(axis=1, dtype=np.int64)
+        low = given.high * negative + given.low * positive
+        return np.stack([low, given.high * positive + given.low * negative])
+
+    def _products(self, given: Grid) -> NDArray[np.int64]:
+        return self.multiplier.astype(np.int64) * self._dots(given)
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of the dot products, and of these times the multipliers."""
+        dots, products = self._dots(given), self._products(given)
+        return (
+            range_of("dot product", dots[0], dots[1]),
+            range_of("dot product times multiplier", products, products),
+        )
+
+    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the most of ``multiplier * dot``."""
+        products = self._products(given)
+        return products.min(axis=0), products.max(axis=0)
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one product an input and output."""
+        return {"multiply": self.weights.size}

@@ -1,0 +1,126 @@
+"""Distances to prototypes: rows of inputs in 4 bits, in the arithmetic of the firmware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import checked_array
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Part
+
+#: No number of a margin line is larger.
+LARGEST_MARGIN_LINE = 2**31 - 1
+
+
+def coarse(Q: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the top 8 bits of quantized inputs."""
+    wide = Q.astype(np.int64)
+    return wide >> 8 if Q.dtype.itemsize == 2 else wide
+
+
+def centres(prototypes: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return what the levels -8..7 of prototypes stand for, on the scale of 8-bit inputs."""
+    return prototypes.astype(np.int64) * 16 + 8
+
+
+def distances(Q: NDArray[Any], prototypes: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Return the squared distance of each row to the nearest prototype.
+
+    Examples
+    --------
+    >>> Q = np.array([[0, -128], [127, 5]], dtype=np.int8)
+    >>> distances(Q, np.array([[0, 0], [7, 0]], dtype=np.int8)).tolist()
+    [18560, 58]
+    """
+    # Whole numbers below 2**53, so that floats, which are faster, are exact in any order.
+    rows, means = coarse(Q).astype(np.float64), centres(prototypes).astype(np.float64)
+    squares = np.square(rows).sum(axis=1)[:, np.newaxis] + np.square(means).sum(axis=1)
+    return np.asarray((squares - 2 * rows @ means.T).min(axis=1), dtype=np.int32)
+
+
+def farthest(prototypes: NDArray[np.int8]) -> int:
+    """Return the largest distance that a row can have to any one of the prototypes."""
+    means = centres(prototypes)
+    return int(np.square(np.maximum(127 - means, means + 128)).sum(axis=1).max())
+
+
+def most_steps(gain: int) -> int:
+    """Return how many steps of the margin count, so that none times `gain` leaves int32."""
+    return LARGEST_MARGIN_LINE // gain
+
+
+def checked_prototypes(value: object, n_features: int | None) -> NDArray[np.int8]:
+    """Return prototypes as a read-only array, refusing levels and distances out of range."""
+    found = checked_array("prototypes", value, "int8", (None, n_features))
+    if np.any((found < -8) | (found > 7)):
+        raise TinykernelError("integer model: a level of a prototype is not -8..7")
+    if farthest(found) > LARGEST_MARGIN_LINE:
+        raise TinykernelError(
+            f"integer model: the distance to a prototype of {found.shape[1]} inputs can leave int32"
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes(Part):
+    """The part *prototypes* of a model of one class: the distance to the nearest known row.
+
+    It reads the quantized values q of the stage `Scale`. ``b_i`` is ``q_i`` of 8 bits, ``q_i >> 8``
+    of 16 bits, 0 of a constant value. To the one output it adds::
+
+        distance = min over k of sum over i of (b_i - (16 * levels_ki + 8))**2
+
+    Parameters
+    ----------
+    levels : ndarray of int8, shape (k, n)
+        Rows that are known, -8..7.
+
+    Raises
+    ------
+    TinykernelError
+        If a level is out of range, or a distance could leave int32.
+
+    Examples
+    --------
+    >>> Prototypes([[0, 0], [7, 0]]).totals(np.array([[127, 5]], dtype=np.int8)).tolist()
+    [[58]]
+    """
+
+    KIND = "prototypes"
+    READS = "scale"
+    FIELDS = (Field("levels", "int8", 2),)
+
+    levels: NDArray[np.int8]
+
+    def check(self) -> None:
+        """Check the levels and the largest distance."""
+        checked_prototypes(self.levels, None)
+
+    def check_given(self, given: Grid, n_outputs: int) -> None:
+        """Refuse other inputs, or more than one output."""
+        self.require_shape("levels", (None, given.size))
+        if n_outputs != 1:
+            raise self.refuse("prototypes need two classes, the known one first")
+
+    def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the distances, shape (n, 1)."""
+        return distances(values, self.levels)[:, np.newaxis]
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the range of the distance."""
+        return (range_of("distance", 0, farthest(self.levels)),)
+
+    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return 0 and the largest distance."""
+        return np.zeros(1, dtype=np.int64), np.array([farthest(self.levels)])
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one square an input and prototype."""
+        return {"square": self.levels.size}

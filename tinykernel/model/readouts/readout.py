@@ -1,0 +1,71 @@
+"""The read-out: what its parts add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import Field, Record
+from tinykernel.model.stage import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Readout(Record):
+    """The parts of a read-out, and an offset: ``total_o = offset_o + what every part adds``.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        At least one, no two of a kind.
+    offset : ndarray of int32, shape (n_outputs,)
+
+    Raises
+    ------
+    TinykernelError
+        If there is no part, or two are of one kind.
+    """
+
+    FIELDS = (Field("parts", "Part", many=True), Field("offset", "int32", 1))
+
+    parts: tuple[Part, ...]
+    offset: NDArray[np.int32]
+
+    def check(self) -> None:
+        """Check the kinds of the parts."""
+        kinds = [part.KIND for part in self.parts]
+        if not kinds or len(set(kinds)) != len(kinds):
+            raise self.refuse("a read-out has one part or more, each of another kind")
+        if "prototypes" in kinds and len(kinds) > 1:
+            raise self.refuse("prototypes go with no components and no linear part")
+
+    def check_given(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
+        """Refuse the grids of a chain, by kind of stage, that do not fit."""
+        self.require_shape("offset", (n_outputs,))
+        for part in self.parts:
+            if part.READS not in grids:
+                raise self.refuse(f"the part {part.KIND} needs a stage {part.READS}")
+            part.check_given(grids[part.READS], n_outputs)
+
+    def totals(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
+        """Compute the totals of rows from what the stages gave, by kind of stage."""
+        found = sum(part.totals(values[part.READS]) for part in self.parts)
+        return np.asarray(found + self.offset, dtype=np.int32)
+
+    def ranges(self, grids: Mapping[str, Grid]) -> tuple[Range, ...]:
+        """Return the ranges of every part, and of the scores."""
+        found: list[Range] = []
+        low = high = self.offset.astype(np.int64)
+        for part in self.parts:
+            given = grids[part.READS]
+            found += part.ranges(given)
+            least, most = part.reach(given)
+            low, high = low + least, high + most
+        if self.offset.size == 1:  # of two classes: both signs are scores
+            low, high = np.minimum(low, -high), np.maximum(high, -low)
+        return (*found, range_of("score", low, high))

@@ -1,0 +1,76 @@
+"""Ternary: weights -1, 0, +1 of the components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model import reference
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Ternary(Part):
+    """The part *ternary*: a weighted sum of the components, times one integer an output.
+
+    It reads the bits of the stage `Components`, z_r = +1 where a bit is set, else -1. To output o
+    it adds, in int32, proved not to overflow::
+
+        sum_o = sum over r of weights_or * z_r
+        multiplier_o * sum_o
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (n_outputs, p)
+        W: -1, 0, +1.
+    multiplier : ndarray of int32, shape (n_outputs,)
+
+    Examples
+    --------
+    >>> Ternary([[1, -1, 0]], [5]).totals(np.array([[True, False, True]])).tolist()
+    [[10]]
+    """
+
+    KIND = "ternary"
+    READS = "components"
+    FIELDS = (Field("weights", "int8", 2), Field("multiplier", "int32", 1))
+
+    weights: NDArray[np.int8]
+    multiplier: NDArray[np.int32]
+
+    def check(self) -> None:
+        """Check the weights."""
+        if np.any((self.weights < -1) | (self.weights > 1)):
+            raise self.refuse("a weight is not -1, 0 or +1")
+
+    def check_given(self, given: Grid, n_outputs: int) -> None:
+        """Refuse other numbers of components and outputs."""
+        self.require_shape("weights", (n_outputs, given.size))
+        self.require_shape("multiplier", (n_outputs,))
+
+    def totals(self, values: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Return what it adds to each output; see `Part`."""
+        found: NDArray[np.int32] = reference.sums(values, self.weights) * self.multiplier
+        return found
+
+    def _sums(self) -> NDArray[np.int64]:
+        """Return the largest sum of each output."""
+        return np.asarray(np.count_nonzero(self.weights, axis=1), dtype=np.int64)
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the range of the sums."""
+        return (range_of("sum", -self._sums(), self._sums()),)
+
+    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the most of ``multiplier * sum``."""
+        radius = np.abs(self.multiplier.astype(np.int64)) * self._sums()
+        return -radius, radius
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one weight a component and output."""
+        return {"weigh": self.weights.size}

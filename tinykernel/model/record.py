@@ -1,0 +1,149 @@
+"""Records: dataclasses whose fields are listed once, for checks, files and fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.arrays import checked_array
+
+#: Python types of fields that are neither arrays nor records.
+PLAIN: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record. Whatever stores, reads, compares or checks fields goes by this.
+
+    Parameters
+    ----------
+    name : str
+    dtype : str
+        Of an array a NumPy type, or several with ``|`` between them. Else ``bool``, ``int``,
+        ``float``, ``str``, ``label`` (the name of a class) or the name of a class of records.
+    dimensions : int
+        Of an array; 0 for everything else.
+    since : int
+        Version of the model file in which it came. A later field needs a default.
+    optional : bool
+        Whether None is allowed.
+    many : bool
+        Whether it is a tuple of such values.
+    compared : bool
+        Whether models that differ in it are different models.
+    """
+
+    name: str
+    dtype: str
+    dimensions: int = 0
+    since: int = 3
+    optional: bool = False
+    many: bool = False
+    compared: bool = True
+
+    def taken(self, owner: str, value: Any) -> Any:
+        """Return a value as a record keeps it; TinykernelError where it is of another type."""
+        if value is None and self.optional:
+            return None
+        if self.dimensions:
+            if "|" in self.dtype:  # the record knows which
+                return value
+            return checked_array(self.name, value, self.dtype, (None,) * self.dimensions)
+        if not self.many:
+            return self._plain(owner, value)
+        if not isinstance(value, (tuple, list)):
+            raise TinykernelError(f"{owner}: {self.name} is no tuple")
+        return tuple(self._plain(owner, item) for item in value)
+
+    def _plain(self, owner: str, value: Any) -> Any:
+        plain = value.item() if isinstance(value, np.generic) else value
+        if self.dtype == "label":
+            return _label(owner, value, plain)
+        if self.dtype == "float" and type(plain) is int:
+            plain = float(plain)
+        known = PLAIN.get(self.dtype)
+        names = {known.__name__} if known else set(self.dtype.split("|"))
+        own = [type(plain)] if known else type(plain).__mro__
+        if not names & {cls.__name__ for cls in own}:
+            article = "an" if self.dtype[0] in "aeiouAEIOU" else "a"
+            named = {"int": "integer", "str": "text"}.get(self.dtype, self.dtype)
+            raise TinykernelError(f"{owner}: {self.name} is not {article} {named}")
+        if self.dtype == "float" and not np.isfinite(plain):
+            raise TinykernelError(f"{owner}: {self.name} is not a finite number")
+        return plain
+
+
+def _label(owner: str, value: object, plain: Any) -> Any:
+    """Return a class label as a Python value that JSON can hold."""
+    if not isinstance(plain, (str, int, float)):
+        raise TinykernelError(
+            f"{owner}: a class is a {type(value).__name__}; "
+            "labels are strings, integers, floats or booleans"
+        )
+    if isinstance(plain, float) and not np.isfinite(plain):
+        raise TinykernelError(f"{owner}: class {value!r} is not a finite number")
+    return plain
+
+
+class Record:
+    """A frozen dataclass that lists its fields once; arrays become read-only copies."""
+
+    OWNER: ClassVar[str] = "integer model"
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Check every field by its type, then how they fit together."""
+        for field in self.FIELDS:
+            taken = field.taken(self.OWNER, getattr(self, field.name))
+            object.__setattr__(self, field.name, taken)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse fields that do not fit together; TinykernelError."""
+
+    def refuse(self, problem: str) -> TinykernelError:
+        """Return the error that says what is wrong with this record."""
+        return TinykernelError(f"{self.OWNER}: {problem}")
+
+    def require(self, name: str, low: int, high: int) -> None:
+        """Refuse an integer that is out of range."""
+        value = getattr(self, name)
+        if not low <= value <= high:
+            raise self.refuse(f"{name} is {value}, allowed are {low}..{high}")
+
+    def require_shape(self, name: str, shape: tuple[int | None, ...]) -> None:
+        """Refuse an array of another shape; None stands for any length."""
+        found = getattr(self, name).shape
+        if any(want not in (None, have) for want, have in zip(shape, found, strict=True)):
+            expected = ", ".join("any" if length is None else str(length) for length in shape)
+            raise self.refuse(f"{name} has shape {found}, expected ({expected})")
+
+
+def default_of(record: type, name: str) -> Any:
+    """Return the default of a field; `dataclasses.MISSING` where it has none."""
+    found = next(field for field in fields(record) if field.name == name)
+    return found.default if found.default_factory is MISSING else found.default_factory()
+
+
+def contents(record: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """List all that is compared in a record: names with dots, and plain values or arrays."""
+    yield f"{place}:", type(record).__name__
+    for field in record.FIELDS:
+        value = getattr(record, field.name)
+        if not field.compared or value is None:
+            continue
+        if field.since > 3 and value is default_of(type(record), field.name):
+            continue
+        items = enumerate(value) if field.many else (("", value),)
+        for index, item in items:
+            name = f"{place}.{field.name}{index}"
+            if hasattr(item, "FIELDS"):
+                yield from contents(item, name)
+            elif isinstance(item, float):
+                yield name, item.hex()
+            else:
+                yield name, [type(item).__name__, item] if field.dtype == "label" else item

@@ -1,0 +1,82 @@
+"""What a model is put together of: stages of a chain, and parts of a read-out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.record import Record
+
+
+class Stage(Record, ABC):
+    """One step of the chain that turns raw values into what the read-out weighs.
+
+    The docstring of a stage is its specification, which Python and C follow. A stage is a frozen
+    dataclass; it knows nothing of the stages around it but the `Grid` that it is given.
+    """
+
+    #: The word for it, the same in the names of its files.
+    KIND: ClassVar[str]
+
+    @abstractmethod
+    def gives(self, given: Grid) -> Grid:
+        """Return what it makes of a grid; TinykernelError where it cannot take that."""
+
+    @abstractmethod
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+        """Compute rows of values, shape (n, rows * columns * channels), in the same form."""
+
+    @abstractmethod
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the proved bound of every intermediate value, over every possible input."""
+
+    @abstractmethod
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return how many operations of each kind one input takes."""
+
+
+class Part(Record, ABC):
+    """A part of the read-out: it adds to the totals, one number an output."""
+
+    KIND: ClassVar[str]
+    #: The kind of stage whose output it reads.
+    READS: ClassVar[str]
+
+    @abstractmethod
+    def check_given(self, given: Grid, n_outputs: int) -> None:
+        """Refuse values of another shape, or another number of outputs; TinykernelError."""
+
+    @abstractmethod
+    def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Compute what it adds, shape (n, n_outputs), from rows of what it reads."""
+
+    @abstractmethod
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the proved bound of every intermediate value."""
+
+    @abstractmethod
+    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the most that it adds to each output."""
+
+    @abstractmethod
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return how many operations of each kind one input takes."""
+
+
+def proved(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...]:
+    """Return ranges that are all inside their limits; TinykernelError names the first other."""
+    found = tuple(ranges)
+    for one in found:
+        if not one.fits:
+            raise TinykernelError(
+                f"{owner}: {one.stage} can reach {one.low}..{one.high}, allowed are "
+                f"{one.limit_low}..{one.limit_high}; {remedy}"
+            )
+    return found

@@ -1,0 +1,12 @@
+"""The stages of a chain, one file each: specification, arithmetic and proof."""
+
+from __future__ import annotations
+
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
+
+#: All that there are.
+STAGES: tuple[type[Stage], ...] = (Levels, Kernels, Scale, Components)

@@ -1,0 +1,241 @@
+"""Components: bits of random projections, each a window of a phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import padded_dimension
+from tinykernel.model import reference
+from tinykernel.model.diagonals import LARGEST
+from tinykernel.model.grid import Grid
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.proof import Range, component_ranges
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage, proved
+
+# Of all blocks together: the proof needs about 1 KB a row.
+_MOST_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Components(Stage):
+    """The stage *components*: p bits z of a structured random projection.
+
+    It takes a table of n quantized values q, int8 or int16. d is `dimension` (n padded to a power
+    of two, at least 32), m is `n_blocks`. Integers are two's complement; ``>>`` of a signed value
+    is arithmetic, that is division by a power of two rounded **down** (floor).
+
+    **1. First transform.** int16 vector u of d values::
+
+        u_i = sign_i * max(q_i, -32767)      i < n     (the maximum matters for int16 q only)
+        u_i = 0                              n <= i < d
+
+    ``sign_i`` is 0 exactly for the constant values: their q is ignored. Then the fast
+    Walsh-Hadamard transform in place: for stage ``k = 0, 1, ..., log2(d) - 1``, for every j whose
+    bit k is 0, with ``a = u_j`` and ``b = u_(j + 2**k)`` read before either is written::
+
+        u_j, u_(j + 2**k) = a + b, a - b                      if not halve_first[k]
+        u_j, u_(j + 2**k) = (a + b) >> 1, (a - b) >> 1        if halve_first[k]
+
+    The sums under the shift need 17 bits; the results are proved to fit int16 (`ranges`).
+
+    **2. Blocks.** For each block b = 0..m-1, an int16 vector v of d values, where P is
+    `permutation` and ``P(j) = permutation.indices(d)[j]``::
+
+        v_j = (diagonal_bj * u_P(j)) >> 7        diagonal_kind 'int8', an int32 product
+        v_j = (diagonal_bj * u_P(j)) >> 3        diagonal_kind 'int4', an int32 product
+        v_j = diagonal_bj * u_P(j)               diagonal_kind 'sign', diagonal +1 or -1
+
+    and the same transform with the schedule `halve_second`, the same for every block.
+
+    **3. Components.** The kept rows (b, j), those with ``row_kept[b, j]``, in row-major order (all
+    of block 0, then block 1, ...) are the components r = 0..p-1. With one turn = 2**32, in uint32
+    with wrap-around, which is the modulo::
+
+        phase_r = ((uint32)(scale_r * v_j) << phase_shift) + (start_r << 24)
+        z_r     = +1 if phase_r < (width_r << 24) else -1
+
+    ``scale_r * v_j`` is an int32 product (below 2**23 in magnitude); bits that leave the top of
+    the shift are lost on purpose. It gives a table of p bits, set where z is +1.
+
+    Parameters
+    ----------
+    sign : ndarray of int8, shape (n,)
+        Diagonal of B: +-1, and 0 exactly for the constant values.
+    permutation : Permutation
+        P, shared by all blocks.
+    diagonal : ndarray of int8, shape (n_blocks, d), at most 2**20 numbers
+        G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign').
+    diagonal_kind : {"int8", "int4", "sign"}
+    halve_first, halve_second : tuple of bool, length log2(d)
+        Shift schedules of the two transforms.
+    row_kept : ndarray of bool, shape (n_blocks, d)
+        Rows that are components; at least one.
+    scale, start, width : ndarray of uint8, shape (p,)
+        Phase windows in component order; start and width in 1/256 turn. Scale and width are 1..255.
+    phase_shift : int
+        0..31, shared by all components.
+    small_code : bool
+        Whether the firmware is to have little code rather than few instructions. Bits are the same.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range; from `ranges` if a value could overflow.
+
+    Notes
+    -----
+    The components are RM-BCSIK of Lei & Lan, AAAI 2021, formulas (3)-(5): ``sign(cos(V x + b) +
+    t)`` is +1 exactly where the phase lies in a window, so that no cosine is computed.
+
+    Examples
+    --------
+    >>> kept = np.zeros((1, 32), dtype=bool)
+    >>> kept[0, 0] = True  # the sum of the inputs: its sign
+    >>> components = Components(
+    ...     sign=[1, 1], permutation=Permutation(), diagonal=np.ones((1, 32), int),
+    ...     diagonal_kind="sign", halve_first=(False,) * 5, halve_second=(False,) * 5,
+    ...     row_kept=kept, scale=[1], start=[0], width=[128], phase_shift=16)
+    >>> given = Grid.table("int8", 2)
+    >>> components.run(np.array([[3, 0], [-3, 0]], np.int8), given).tolist()
+    [[True], [False]]
+    """
+
+    KIND = "components"
+    FIELDS = (
+        Field("sign", "int8", 1),
+        Field("permutation", "Permutation"),
+        Field("diagonal", "int8", 2),
+        Field("diagonal_kind", "str"),
+        Field("halve_first", "bool", many=True),
+        Field("halve_second", "bool", many=True),
+        Field("row_kept", "bool", 2),
+        Field("scale", "uint8", 1),
+        Field("start", "uint8", 1),
+        Field("width", "uint8", 1),
+        Field("phase_shift", "int"),
+        Field("small_code", "bool"),
+    )
+
+    sign: NDArray[np.int8]
+    permutation: Permutation
+    diagonal: NDArray[np.int8]
+    diagonal_kind: str
+    halve_first: tuple[bool, ...]
+    halve_second: tuple[bool, ...]
+    row_kept: NDArray[np.bool_]
+    scale: NDArray[np.uint8]
+    start: NDArray[np.uint8]
+    width: NDArray[np.uint8]
+    phase_shift: int
+    small_code: bool = False
+
+    def check(self) -> None:
+        """Check B, P, G, the schedules, the kept rows and their windows."""
+        if np.abs(self.sign.astype(int)).max() > 1:
+            raise self.refuse("sign must be 0 or +-1")
+        self.require("phase_shift", 0, 31)
+        self._check_blocks()
+        for name in ("halve_first", "halve_second"):
+            stages = len(getattr(self, name))
+            if stages != self.log2_dimension:
+                raise self.refuse(
+                    f"{name} has {stages} stages, "
+                    f"a transform of {self.dimension} values has {self.log2_dimension}"
+                )
+        for name in ("scale", "start", "width"):
+            self.require_shape(name, (self.n_components,))
+        for name in ("scale", "width"):
+            if not np.all(getattr(self, name)):
+                raise self.refuse(f"{name} 0 is not allowed in a kept row")
+
+    def _check_blocks(self) -> None:
+        """Check P, G and the kept rows."""
+        self.require_shape("diagonal", (None, self.dimension))
+        if self.diagonal.size > _MOST_ROWS:
+            raise self.refuse(
+                f"{self.diagonal.size} rows in its blocks; at most {_MOST_ROWS} are supported"
+            )
+        if self.diagonal_kind not in LARGEST:
+            raise self.refuse(f"unknown diagonal kind {self.diagonal_kind!r}")
+        magnitude = np.abs(self.diagonal.astype(np.int16))
+        if self.diagonal_kind == "sign" and np.any(magnitude != 1):
+            raise self.refuse("a diagonal of signs holds something else")
+        largest = LARGEST[self.diagonal_kind]
+        if np.any(magnitude > largest):
+            wrong = int(self.diagonal[magnitude > largest][0])
+            raise self.refuse(f"diagonal holds {wrong}; -{largest}..{largest} are allowed")
+        self.require_shape("row_kept", self.diagonal.shape)
+        if not self.row_kept.any():
+            raise self.refuse("no row is kept; at least one is needed")
+        if self.permutation.table is not None:
+            self.permutation.require_shape("table", (self.dimension,))
+        self.permutation.indices(self.dimension)
+
+    @property
+    def n_features(self) -> int:
+        """Number of values that it takes, n."""
+        return int(self.sign.size)
+
+    @property
+    def dimension(self) -> int:
+        """Length d of the transforms."""
+        return padded_dimension(self.n_features)
+
+    @property
+    def log2_dimension(self) -> int:
+        """Number of stages of a transform."""
+        return self.dimension.bit_length() - 1
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks m."""
+        return int(self.diagonal.shape[0])
+
+    @property
+    def n_components(self) -> int:
+        """Number of kept rows p, the length of z."""
+        return int(np.count_nonzero(self.row_kept))
+
+    def gives(self, given: Grid) -> Grid:
+        """Return a table of bits; see `Stage`."""
+        self.require_shape("sign", (given.size,))
+        if given.dtype not in ("int8", "int16"):
+            raise self.refuse(f"components take int8 or int16, not {given.dtype}")
+        if frozenset(np.flatnonzero(self.sign == 0).tolist()) != given.constant:
+            raise self.refuse("sign must be 0 for constant features and +-1 for all others")
+        return Grid(1, 1, self.n_components, "bool", 0, 1)
+
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[np.bool_]:
+        """Compute the bits of rows of quantized values; see `Stage`."""
+        own = {field.name: getattr(self, field.name) for field in self.FIELDS}
+        del own["small_code"]
+        return reference.components(values, **own)
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of the transforms and of the phases, over every possible input."""
+        found = component_ranges(
+            8 * np.dtype(given.dtype).itemsize,
+            self.sign,
+            self.permutation,
+            self.diagonal,
+            self.diagonal_kind,
+            self.halve_first,
+            self.halve_second,
+            self.row_kept,
+            self.scale,
+        )
+        return proved(found, self.OWNER, "halve in an earlier stage")
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return butterflies, products with G, and comparisons."""
+        butterflies = (1 + self.n_blocks) * (self.dimension // 2) * self.log2_dimension
+        return {
+            "butterfly": butterflies,
+            "product": self.diagonal.size,
+            "compare": self.n_components,
+        }

@@ -1,0 +1,267 @@
+"""Kernels: responses of small kernels, and how often they exceed thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import run_on_rows, useful_threads
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage, proved
+from tinykernel.model.stages.counting import count_images, count_signals
+
+#: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
+LANE_BITS = (8, 16)
+#: The firmware has C for cells of images of so many columns at most.
+WIDEST_CELL = 255
+#: What kernels can hand on.
+OUTPUTS = ("counts",)
+_MOST_COUNTS = 65536
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels(Stage):
+    """The stage *kernels*: counts of threshold crossings of small kernels.
+
+    After MiniRocket (Dempster, Schmidt, Webb, KDD 2021): a count is the number of positions at
+    which the response of a kernel exceeds a threshold. It takes a grid of levels f, from 0 to
+    ``top``, of a signal (one column) or an image; `Levels` makes one. ``//`` rounds down.
+
+    **1. Responses.** `padding` rows of zeros stand before and after the input. Kernel k of size
+    (kh, kw) and dilation d looks at channel ``channel[k]``. At every padded row ``y >= (kh -
+    1) d`` and every column x, with values outside of the columns 0::
+
+        r = sum over i, j of taps[k, i, j] * f[y - (kh - 1 - i) d, x + (j - kw // 2) d]
+
+    Row y is the newest that the response needs, so that a stream can compute it at once.
+
+    **2. Counts.** The positions of kernel k are cut into ``cells[0]`` by ``cells[1]`` cells: with R
+    rows of positions, ``y' = y - (kh - 1) d`` is in cell ``y' * cells[0] // R``, and x in cell ``x
+    // ceil(columns / cells[1])``. The count number ``(k * cells[0] + cell of y) * cells[1] + cell
+    of x`` is the number of positions there with ``r > threshold[k]``.
+
+    It gives a table of counts: uint8, or uint16 where a cell has more than 255 positions.
+
+    Parameters
+    ----------
+    taps : ndarray of int8, shape (n_kernels, kh, kw)
+        Images: entries -1, 0, 1, kh and kw odd and at most 7, no kernel all 0. Signals: kh is 9 and
+        kw 1, and a kernel is one of three kinds: three 2 and six -1 (MiniRocket's), nine 1, or a 1
+        for the newest sample alone.
+    dilation : ndarray of uint8, shape (n_kernels,)
+        At least 1.
+    channel : ndarray of uint8, shape (n_kernels,)
+    threshold : ndarray of int32, shape (n_kernels,)
+    cells : (int, int)
+        The second is 1 for signals and 1, 2 or 4 for images.
+    padding : int
+        Rows of zeros before and after; 0 for signals.
+    output : {"counts"}
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if a kernel
+        does not fit into a grid, or a response could overflow 16 bits.
+
+    Examples
+    --------
+    >>> taps = np.array([[[0, 0, 0], [-1, 1, 0], [0, 0, 0]]])  # brighter than the left neighbour
+    >>> kernels = Kernels(taps, dilation=[1], channel=[0], threshold=[0], cells=(1, 2), padding=1)
+    >>> image = np.array([[0, 5, 5, 12, 0, 0, 0, 0, 1, 1, 0, 0]], dtype=np.uint8)  # 3 rows of 4
+    >>> kernels.run(image, Grid(3, 4, 1, "uint8", 0, 15)).tolist()
+    [[2, 1]]
+    """
+
+    KIND = "kernels"
+    OWNER = "kernels"
+    FIELDS = (
+        Field("taps", "int8", 3),
+        Field("dilation", "uint8", 1),
+        Field("channel", "uint8", 1),
+        Field("threshold", "int32", 1),
+        Field("cells", "int", many=True),
+        Field("padding", "int"),
+        Field("output", "str"),
+    )
+
+    taps: NDArray[np.int8]
+    dilation: NDArray[np.uint8]
+    channel: NDArray[np.uint8]
+    threshold: NDArray[np.int32]
+    cells: tuple[int, int]
+    padding: int = 0
+    output: str = "counts"
+
+    def check(self) -> None:
+        """Check the kernels, as far as no grid is needed."""
+        for name in ("dilation", "channel", "threshold"):
+            self.require_shape(name, (self.n_kernels,))
+        self.require("padding", 0, 255)
+        if self.output not in OUTPUTS:
+            raise self.refuse(f"unknown output {self.output!r}")
+        self._check_taps()
+        if len(self.cells) != 2:
+            raise self.refuse("cells is not a pair of numbers")
+        down, across = self.cells
+        if not 1 <= down <= 255 or across not in ((1,) if self.is_signal else (1, 2, 4)):
+            raise self.refuse(f"cells is {down} by {across}; 255 by 1, 2 or 4 are the most")
+        if self.is_signal and self.padding:
+            raise self.refuse("a signal has no padding")
+        if self.dilation.min() < 1:
+            raise self.refuse("a dilation is 0")
+        if self.n_kernels * down * across > _MOST_COUNTS:
+            raise self.refuse(f"more than {_MOST_COUNTS} counts")
+
+    def _check_taps(self) -> None:
+        """Check that every kernel is of a kind that the firmware computes."""
+        flat = self.taps.reshape(self.n_kernels, -1)
+        if self.is_signal:
+            newest = np.zeros(9, dtype=np.int8)
+            newest[-1] = 1
+            known = np.all(
+                (np.sort(flat, axis=1) == [-1] * 6 + [2] * 3).all(axis=1)
+                | (flat == 1).all(axis=1)
+                | (flat == newest).all(axis=1)
+            )
+        else:
+            odd = self.taps.shape[1] % 2 == 1 and self.taps.shape[2] % 2 == 1
+            small = max(self.taps.shape[1:]) <= 7 and np.abs(flat.astype(int)).max() <= 1
+            known = odd and small and flat.any(axis=1).all()
+        if not known:
+            raise self.refuse("taps holds a kernel that is of no known kind")
+
+    # -- sizes --------------------------------------------------------------------------------
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether the kernels are those of signals."""
+        return self.taps.shape[1:] == (9, 1)
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels."""
+        return int(self.taps.shape[0])
+
+    @property
+    def n_counts(self) -> int:
+        """Number of counts: kernels times cells."""
+        return self.n_kernels * self.cells[0] * self.cells[1]
+
+    def spans(self) -> NDArray[np.int64]:
+        """Return how many rows before the newest each kernel reaches back, shape (n_kernels,)."""
+        rows: NDArray[np.int64] = (self.taps.shape[1] - 1) * self.dilation.astype(np.int64)
+        return rows
+
+    def cell_columns(self, given: Grid) -> int:
+        """Return the columns of a cell; the last one may have fewer."""
+        return -(-given.columns // self.cells[1])
+
+    def largest_count(self, given: Grid) -> int:
+        """Return the positions of the largest cell: no count is larger."""
+        positions = given.rows + 2 * self.padding - int(self.spans().min())
+        return -(-positions // self.cells[0]) * self.cell_columns(given)
+
+    def lane_bits(self, given: Grid) -> int:
+        """Return the width of the packed integers in C that hold any ``r - threshold``: 8 or 16.
+
+        A response is kept as ``r - threshold - 1 + 2**(bits - 1)``, which is in ``0..2**bits - 1``;
+        its top bit says whether ``r > threshold``.
+        """
+        low, high = self._margins(given)
+        return 8 if low.min() >= -128 and high.max() <= 127 else 16
+
+    # -- the stage ----------------------------------------------------------------------------
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the table of counts; see `Stage`."""
+        if given.low != 0 or self.is_signal != (given.columns == 1):
+            raise self.refuse(
+                f"taps of {self.taps.shape[1]} x {self.taps.shape[2]} for {given.words}"
+            )
+        if self.channel.max() >= given.channels:
+            raise self.refuse("a channel does not exist")
+        span = int(self.spans().max())
+        if given.rows + 2 * self.padding - span < self.cells[0]:
+            raise self.refuse(
+                f"kernels of {span + 1} rows leave fewer positions than cells in {given.rows} rows"
+            )
+        most = self.largest_count(given)
+        return Grid(1, 1, self.n_counts, "uint8" if most < 256 else "uint16", 0, most)
+
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+        """Count the positions of rows of levels; see `Stage`."""
+        out = np.zeros((len(values), self.n_counts), dtype=self.gives(given).dtype)
+        positions = (given.rows + 2 * self.padding) * given.columns
+        work = positions * int(self._tap_table[0][-1])
+        kernels = *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64)
+        count = count_signals if self.is_signal else count_images
+        cut = self.taps.shape[1], self.padding, *self.cells, self.cell_columns(given)
+        for first in range(0, len(values), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            level = values[part].reshape(-1, given.rows, given.columns, given.channels)
+            level = np.ascontiguousarray(level.transpose(0, 3, 1, 2), dtype=np.int32)
+            run_on_rows(
+                count,
+                level.shape[0],
+                useful_threads(work * level.shape[0]),
+                level,
+                *kernels,
+                self.threshold,
+                *(cut[:3:2] if self.is_signal else cut),
+                out[part],
+            )
+        return out
+
+    @cached_property
+    def _tap_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Return the taps that are not 0, kernel by kernel: ends, places (rows, columns), taps."""
+        k, i, j = np.nonzero(self.taps)
+        places = np.stack([i - (self.taps.shape[1] - 1), j - self.taps.shape[2] // 2], axis=1)
+        ends = np.searchsorted(k, np.arange(self.n_kernels + 1)).astype(np.int64)
+        return ends, places.astype(np.int64), self.taps[k, i, j].astype(np.int32)
+
+    def _responses(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the exact range of the responses of each kernel; values outside are 0."""
+        taps = self.taps.astype(np.int64).reshape(self.n_kernels, -1)
+        return given.high * np.minimum(taps, 0).sum(1), given.high * np.maximum(taps, 0).sum(1)
+
+    def _margins(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the range of ``r - threshold - 1``."""
+        low, high = self._responses(given)
+        above = self.threshold.astype(np.int64) + 1
+        return low - above, high - above
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of levels, responses, responses less thresholds, and counts."""
+        low, high = self._responses(given)
+        margin_low, margin_high = self._margins(given)
+        made, bits = self.gives(given), self.lane_bits(given)
+        half = 1 << (bits - 1)
+        found = (
+            Range("level", 0, given.high, 0, (1 << bits) - 1),
+            Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
+            Range(
+                "response less threshold",
+                int(margin_low.min()),
+                int(margin_high.max()),
+                -half,
+                half - 1,
+            ),
+            Range("count", 0, made.high, 0, int(np.iinfo(made.dtype).max)),
+        )
+        return proved(found, self.OWNER, "use fewer levels or smaller taps")
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one tap, and one comparison, a position and kernel."""
+        rows = given.rows + 2 * self.padding - self.spans()
+        positions = rows * given.columns
+        taps = np.count_nonzero(self.taps, axis=(1, 2))
+        return {"tap": float(positions @ taps), "compare": float(positions.sum())}

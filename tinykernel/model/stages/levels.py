@@ -1,0 +1,139 @@
+"""Levels: raw values of signals and images to a few bits, averaged, their channels mixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.scale import Scale
+
+
+@dataclass(frozen=True, eq=False)
+class Levels(Stage):
+    """The stage *levels*: what kernels look at, integers from 0 to `top`.
+
+    It takes a signal (one column) or an image of raw values. ``>>`` rounds down.
+
+    **1. Levels.** ``e = (q + 2**(bits - 1)) >> level_shift`` where q is what `scaler` makes of a
+    raw value; its arrays have one entry a channel, or one for all. So e is in ``0..top``, ``top =
+    2**(bits - level_shift) - 1``.
+
+    **2. Averaging.** With `average` 2, two by two neighbours become ``(e + e + e + e) >> 2``, two
+    samples of a signal ``(e + e) >> 1``; a last odd row or column is left out.
+
+    **3. Channels.** Mixed channel m has ``f_mc = e_c`` where ``mix[m, c] == 1`` and ``top - e_c``
+    where it is -1; with one such term it is that, with two ``(f + f) >> 1``.
+
+    It gives a grid of the averaged rows and columns, with one channel a row of `mix`.
+
+    Parameters
+    ----------
+    scaler : Scale
+        No value of a channel is constant (multiplier 0).
+    level_shift : int
+        From 0 to ``bits - 1``.
+    average : {1, 2}
+    mix : ndarray of int8, shape (n_mixed, channels)
+        Entries -1, 0, 1; one or two in a row are not 0.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range.
+
+    Examples
+    --------
+    >>> levels = Levels(Scale("uint8", 8, [0], [65536], [255]), 4, 2, [[1], [-1]])
+    >>> image = np.array([[16, 32, 0, 0, 48, 64, 255, 255]], dtype=np.uint8)  # 2 rows of 4
+    >>> levels.run(image, Grid.raw("uint8", 2, 4)).tolist()  # for each position both channels
+    [[2, 13, 7, 8]]
+    """
+
+    KIND = "levels"
+    OWNER = "levels"
+    FIELDS = (
+        Field("scaler", "Scale"),
+        Field("level_shift", "int"),
+        Field("average", "int"),
+        Field("mix", "int8", 2),
+    )
+
+    scaler: Scale
+    level_shift: int
+    average: int
+    mix: NDArray[np.int8]
+
+    def check(self) -> None:
+        """Check the scaler and the mixed channels."""
+        self.require("level_shift", 0, self.scaler.bits - 1)
+        self.require("average", 1, 2)
+        channels = self.mix.shape[1]
+        if channels > 64:
+            raise self.refuse(f"{channels} channels; 64 are the most")
+        if any(array.shape[0] not in (1, channels) for array in self.scaler.arrays.values()):
+            raise self.refuse(f"scaler does not fit {channels} channels")
+        if np.any(self.scaler.multiplier == 0):
+            raise self.refuse("a channel is constant; leave it out")
+        terms = np.count_nonzero(self.mix, axis=1)
+        if np.abs(self.mix.astype(int)).max() > 1 or terms.min() < 1 or terms.max() > 2:
+            raise self.refuse("mix has one or two entries of +-1 in each row")
+
+    @property
+    def top(self) -> int:
+        """Largest level."""
+        return int((1 << (self.scaler.bits - self.level_shift)) - 1)
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the grid of levels; see `Stage`."""
+        if given.dtype != self.scaler.raw_dtype or given.channels != self.mix.shape[1]:
+            raise self.refuse(
+                f"the scaler takes {self.mix.shape[1]} channels of {self.scaler.raw_dtype}, not "
+                f"{given.channels} of {given.dtype}"
+            )
+        is_signal = given.columns == 1
+        columns = 1 if is_signal else given.columns // self.average
+        rows = given.rows // self.average
+        if rows < 1 or columns < (1 if is_signal else 2):
+            raise self.refuse("the input is too small to average")
+        if given.rows > 65535 or given.columns > 4096 or given.size > 65536:
+            raise self.refuse("an input has more than 65536 values, 65535 rows or 4096 columns")
+        dtype = "uint8" if self.top < 256 else "uint16"
+        return Grid(rows, columns, self.mix.shape[0], dtype, 0, self.top)
+
+    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+        """Compute the levels of rows of raw values; see `Stage`."""
+        made = self.gives(given)
+        half = 1 << (self.scaler.bits - 1)
+        by_channel = values.reshape(-1, given.channels)
+        level = (self.scaler.quantize(by_channel).astype(np.int32) + half) >> self.level_shift
+        level = level.reshape(-1, given.rows, given.columns, given.channels)
+        if self.average == 2:
+            level = level[:, : 2 * made.rows]
+            level = level[:, ::2] + level[:, 1::2]
+            if given.columns > 1:
+                level = level[:, :, : 2 * made.columns]
+                level = level[:, :, ::2] + level[:, :, 1::2]
+            level >>= 1 if given.columns == 1 else 2
+        mixed = np.stack([self._mixed(level, row) for row in self.mix], axis=-1)
+        return mixed.reshape(len(values), made.size).astype(made.dtype)
+
+    def _mixed(self, level: NDArray[np.int32], mix: NDArray[np.int8]) -> NDArray[np.int32]:
+        used = np.flatnonzero(mix)
+        terms = [level[..., c] if mix[c] > 0 else self.top - level[..., c] for c in used]
+        return terms[0] if len(terms) == 1 else (terms[0] + terms[1]) >> 1
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return none: no sum of levels is above ``4 * top``, and kernels bound their lanes."""
+        return ()
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one level a raw value, and one term of a mixed channel a position."""
+        made = self.gives(given)
+        terms = int(np.count_nonzero(self.mix))
+        return {"level": given.size, "mix": made.rows * made.columns * terms}
