@@ -21,7 +21,7 @@ from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.thresholds import by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
-from tinykernel.model.decision import margins
+from tinykernel.model.answers.decision import margins
 from tinykernel.residuals import compare_values
 
 GROUPS = (8, 12, 20, 40)

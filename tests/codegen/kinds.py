@@ -11,8 +11,9 @@ import numpy as np
 from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tests.random_models import one_class, random_model, random_raw
+from tinykernel.model import changed
+from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.values import FixedPoint
 
 Maker = Callable[[], IntegerModel]
 
@@ -49,7 +50,7 @@ TABLES: dict[str, dict[str, Any]] = {
 def regressor(model: IntegerModel) -> IntegerModel:
     """Return the model with values in place of labels."""
     names = tuple(f"value {i}" for i in range(model.n_outputs))
-    return replace(model, classes=(), values=FixedPoint(names, 8))
+    return changed(model, classes=(), values=Values(names, 8))
 
 
 def calibrated(make: Maker, answer: str) -> IntegerModel:
