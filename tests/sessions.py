@@ -20,7 +20,7 @@ _VERSION = re.compile(
     r"\b((?:[\w-]+-)?(?:gcc|cc|clang|zig|QEMU|Unicorn))(?: \([^)]*\))?(?: version)? \d[\w.]*"
 )
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
-# Sizes depend a little on the compiler, accuracies on the processor.
+# Sizes depend a little on the compiler, accuracies on the versions of libraries.
 _ACCURACY_POINTS, _SIZE_SHARE = 1.0, 0.2
 # Times depend on the computer, and what is left of a budget is a small difference of large numbers.
 _UNCOMPARED = re.compile(r" (s|[KM]?B left)\b")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,23 @@ def test_full_cache_disk_broke_every_command(cache: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "replace", full)
     assert triple()(2) == 6
     assert entries(cache) == []
+
+
+def test_a_change_in_another_file_was_not_seen(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function is compiled again where one that is compiled into it stands in a changed file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    head = "from tinykernel.compiled import njit\n"
+    outer = "from inner_part import part\n@njit()\ndef whole(x):\n    return part(x)\n"
+    (tmp_path / "outer_part.py").write_text(head + outer, encoding="utf-8")
+    for factor in (3, 11):
+        inner = f"@njit()\ndef part(x):\n    return {factor} * x\n"
+        (tmp_path / "inner_part.py").write_text(head + inner, encoding="utf-8")
+        for name in ("inner_part", "outer_part"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        assert importlib.import_module("outer_part").whole(2) == 2 * factor
 
 
 def test_all_functions_use_this_cache() -> None:

@@ -12,16 +12,19 @@ as the temporary one, is never tried.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
 import tempfile
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
-from numba.core import caching
+from numba.core import caching, config
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.serialize import dumps
 
@@ -46,10 +49,28 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compile_lazily(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
         with contextlib.suppress(RuntimeError, OSError):  # no folder, as for a doctest
-            dispatcher._cache = _CheckedCache(function)
+            dispatcher._cache = _CheckedCache(function, options)
         return dispatcher
 
     return compile_lazily
+
+
+def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
+    """Return the files, with their stamps, of the package's functions compiled into one."""
+    files, seen, waiting = set(), {function}, [function]
+    while waiting:
+        function = waiting.pop()
+        files.add(function.__code__.co_filename)
+        named = [function.__globals__.get(name) for name in function.__code__.co_names]
+        for value in named:
+            if isinstance(value, types.ModuleType):
+                if value.__name__.startswith("tinykernel."):
+                    files.add(str(value.__file__))
+            elif (inner := getattr(value, "py_func", None)) is not None and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    stats = {file: os.stat(file) for file in sorted(files)}
+    return [(file, stat.st_mtime_ns, stat.st_size) for file, stat in stats.items()]
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
@@ -65,11 +86,17 @@ class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
 class _CheckedCache(_Cache):  # type: ignore[misc]
     """The compiled forms of one function, a file for each combination of types."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self._impl = _Implementation(function)
-        source = self._impl.locator.get_source_stamp()
-        self._about = (numba.__version__, source, function.__code__.co_code)
+        self._function, self._options = function, repr(sorted(options.items()))
         self._enabled = True
+
+    @functools.cached_property
+    def _about(self) -> tuple[Any, ...]:
+        """What the code depends on, but for types and processor."""
+        versions = (numba.__version__, llvmlite.__version__)
+        code = (self._function.__code__.co_code, self._options, _sources(self._function))
+        return (*versions, config.OPT, config.BOUNDSCHECK, *code)
 
     @property
     def cache_path(self) -> str:

@@ -80,7 +80,7 @@ def levels_of(
                 levels[block] = np.rint(scaled)
                 # The mean over all values, weighed by size, has the least rounding error.
                 whole = levels[block].astype(np.float64)
-                unit[block] = (row @ whole) / (whole @ whole)
+                unit[block] = (row * whole).sum() / np.square(whole).sum()
                 break
         else:
             raise TinykernelError(

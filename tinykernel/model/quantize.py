@@ -406,7 +406,7 @@ def _quantize_with_linear(
     """
     assert machine.linear is not None
     levels = machine.linear.astype(np.float64)
-    offset = offset + machine.linear_scale * (levels @ inputs.centre)
+    offset = offset + machine.linear_scale * (levels * inputs.centre).sum(axis=1)
     worth = machine.linear_scale * inputs.step
     size = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1) * worth
     size += np.abs(machine.output_scale) * sums + np.abs(offset)
@@ -434,7 +434,7 @@ def _quantize_values(
     worth, dots = np.zeros(sums.size), np.zeros(sums.size)
     if machine.linear is not None:
         levels = machine.linear.astype(np.float64)
-        offset = offset + machine.linear_scale * (levels @ inputs.centre)
+        offset = offset + machine.linear_scale * (levels * inputs.centre).sum(axis=1)
         worth = np.full(sums.size, machine.linear_scale * inputs.step)
         dots = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1)
     found = to_fixed_point(machine.units, machine.output_scale, worth, offset, sums, dots)

@@ -220,11 +220,11 @@ def _mean_and_deviation(
     mean = np.zeros(X.shape[1])
     square = np.zeros(X.shape[1])
     for first in range(0, X.shape[0], 4096):
-        mean += share[first : first + 4096] @ X[first : first + 4096].astype(np.float64)
+        mean += (share[first : first + 4096, None] * X[first : first + 4096]).sum(axis=0)
     centre = mean if scope == "feature" else np.full(X.shape[1], mean.mean())
     for first in range(0, X.shape[0], 4096):
         rows = X[first : first + 4096].astype(np.float64) - centre
-        square += share[first : first + 4096] @ (rows * rows)
+        square += (share[first : first + 4096, None] * (rows * rows)).sum(axis=0)
     if scope == "feature":
         return mean, np.sqrt(square)
     return np.asarray(mean.mean()), np.asarray(np.sqrt(square.mean()))

@@ -18,13 +18,9 @@ transpose, so the gradient goes back through the same transform.
 `forward_group_stored` computes the same with the integers of the firmware, which are exact in
 float32: its components are bit for bit those of the integer model.
 
-Every kernel is compiled into the function that Python calls (`inlined`), with nothing left to call.
-Otherwise it exists twice, by itself and as a copy in its caller, each with its own order of
-additions, and which of the two runs depends on whether the caller was compiled or loaded from the
-cache.
-
-Loops over rows have the number of rows as a variable in reductions: as a constant the compiler
-unrolls them before it looks for vectors.
+The compiler may neither regroup additions nor fuse them with products, so that every processor
+gives the same bits; sums over the rows of a group are those of `eights`. Kernels are compiled into
+the function that Python calls (`inlined`), with nothing left to call.
 """
 
 from __future__ import annotations
@@ -32,6 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.compiled import njit
+from tinykernel.training import eights
 
 LANES = 32
 OUTPUT_MULTIPLE = 4
@@ -50,8 +47,8 @@ _S0, _S1, _S2, _S3, _S4, _S5 = (
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
-# Compiles a part of a step; see above for why it has to be inlined.
-inlined = njit(fastmath=True, nogil=True, error_model="numpy", forceinline=True)
+# Compiles a part of a step.
+inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 
 
 @inlined
@@ -260,16 +257,31 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
         w6 = weights[first + 6, o]
         w7 = weights[first + 7, o]
         for k in range(LANES):
-            sums[o, k] += (
-                w0 * tile[k]
-                + w1 * tile[LANES + k]
-                + w2 * tile[2 * LANES + k]
-                + w3 * tile[3 * LANES + k]
-                + w4 * tile[4 * LANES + k]
-                + w5 * tile[5 * LANES + k]
-                + w6 * tile[6 * LANES + k]
-                + w7 * tile[7 * LANES + k]
+            left = (w0 * tile[k] + w1 * tile[LANES + k]) + (
+                w2 * tile[2 * LANES + k] + w3 * tile[3 * LANES + k]
             )
+            right = (w4 * tile[4 * LANES + k] + w5 * tile[5 * LANES + k]) + (
+                w6 * tile[6 * LANES + k] + w7 * tile[7 * LANES + k]
+            )
+            sums[o, k] += left + right
+
+
+@inlined
+def lane_dot(x, y):  # type: ignore[no-untyped-def]
+    """Return the dot product of two contiguous vectors of `LANES` numbers."""
+    total = eights.multiply(eights.load(x, 0), eights.load(y, 0))
+    for k in range(eights.WIDTH, LANES, eights.WIDTH):
+        total = eights.add(total, eights.multiply(eights.load(x, k), eights.load(y, k)))
+    return eights.total(total)
+
+
+@inlined
+def lane_sum(x):  # type: ignore[no-untyped-def]
+    """Return the sum of a contiguous vector of `LANES` numbers."""
+    total = eights.load(x, 0)
+    for k in range(eights.WIDTH, LANES, eights.WIDTH):
+        total = eights.add(total, eights.load(x, k))
+    return eights.total(total)
 
 
 @inlined
@@ -294,9 +306,10 @@ def backward_group(  # type: ignore[no-untyped-def]
 ):
     """Add the gradients of one group; y is overwritten. dsums (o, LANES) = d loss / d (W z)."""
     m, d = diagonal.shape
-    n_outputs, lanes = dsums.shape
+    n_outputs = dsums.shape[0]
     z = np.empty(LANES, dtype=np.float32)
     dz = np.empty(LANES, dtype=np.float32)
+    dr = np.empty(LANES, dtype=np.float32)
     half_square = slope * slope * _HALF
     for block in range(m):
         yb = y[block]
@@ -309,49 +322,36 @@ def backward_group(  # type: ignore[no-untyped-def]
                 w1 = weights[j, o + 1]
                 w2 = weights[j, o + 2]
                 w3 = weights[j, o + 3]
-                for k in range(lanes):
-                    dz[k] += (
-                        w0 * dsums[o, k]
-                        + w1 * dsums[o + 1, k]
-                        + w2 * dsums[o + 2, k]
-                        + w3 * dsums[o + 3, k]
+                for k in range(LANES):
+                    dz[k] += (w0 * dsums[o, k] + w1 * dsums[o + 1, k]) + (
+                        w2 * dsums[o + 2, k] + w3 * dsums[o + 3, k]
                     )
             if threshold > 0:
                 hash_keep(dz, 0, seeds, j, threshold, inverse)
             a = rate[j]
             c = centre[j]
             t = level[j]
-            sum_level = np.float32(0.0)
-            sum_centre = np.float32(0.0)
-            sum_rate = np.float32(0.0)
-            for k in range(lanes):
-                projected = yb[offset + k]
-                r = projected * a + c
+            projected = yb[offset : offset + LANES]
+            for k in range(LANES):
+                r = projected[k] * a + c
                 r -= np.floor(r + _HALF)
                 q = r * r
                 s = t + (_C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * _C5)))))
                 sine = r * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * _S5)))))
                 z[k] = _ONE if s > 0 else -_ONE
                 bell = _ONE + half_square * s * s
-                ds = dz[k] * slope / (bell * bell)
-                dr = -_TWO_PI * sine * ds
-                sum_level += ds
-                sum_centre += dr
-                sum_rate += dr * projected
-                yb[offset + k] = dr * a
-            d_level[j] += sum_level
-            d_centre[j] += sum_centre
-            d_rate[j] += sum_rate
+                dz[k] = dz[k] * slope / (bell * bell)
+                dr[k] = -_TWO_PI * sine * dz[k]
+            d_level[j] += lane_sum(dz)
+            d_centre[j] += lane_sum(dr)
+            d_rate[j] += lane_dot(dr, projected)
+            for k in range(LANES):
+                projected[k] = dr[k] * a
             if threshold > 0:
                 hash_keep(z, 0, seeds, j, threshold, inverse)
             for o in range(n_outputs):
-                total = np.float32(0.0)
-                for k in range(lanes):
-                    total += dsums[o, k] * z[k]
-                d_weights[j, o] += total
+                d_weights[j, o] += lane_dot(dsums[o], z)
         _fwht_lanes(yb, d)
         for j in range(d):
-            total = np.float32(0.0)
-            for k in range(j * LANES, (j + 1) * LANES):
-                total += yb[k] * u[k]
-            d_diagonal[block, j] += total
+            part = slice(j * LANES, (j + 1) * LANES)
+            d_diagonal[block, j] += lane_dot(yb[part], u[part])

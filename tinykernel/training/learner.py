@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
@@ -168,8 +169,8 @@ class Learner:
 
         def components(block: int, y: _Floats) -> _Floats:
             rate, centre, level = (v[block] for v in rows)
-            signs: _Floats = np.sign(np.cos(2 * np.pi * (y * rate + centre)) + level)
-            return signs
+            turned = cosines(2 * np.pi * (y * rate + centre)) + level
+            return np.asarray(np.sign(turned), dtype=np.float32)
 
         # The most probable class of each row.
         most = self.targets.argmax(axis=1) if self.n_outputs > 1 else self.targets[:, 0] > 0.5

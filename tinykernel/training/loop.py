@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.elementary import cos
 
 
 @dataclass(frozen=True)
@@ -97,5 +98,5 @@ def one_cycle(done: float, warm_up: float) -> float:
     """Return the step at a share of the training, relative to its peak."""
     if done < warm_up:
         return max(done / warm_up, 1e-3)
-    cosine = math.cos(math.pi * (done - warm_up) / (1 - warm_up))
+    cosine = float(cos(math.pi * (done - warm_up) / (1 - warm_up)))
     return max(0.5 * (1 + cosine), 1e-3)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import exp, exps, log, logs
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.kernels import LANES, inlined
 
@@ -52,20 +53,20 @@ def loss_group(  # type: ignore[no-untyped-def]
         elif n_real == 1:
             f = dsums[0, k]
             t = target[row, 0]
-            loss += w * (max(f, np.float32(0.0)) - f * t + np.log1p(np.exp(-abs(f))))
-            dsums[0, k] = w * (_ONE / (_ONE + np.exp(-f)) - t)
+            loss += w * (max(f, np.float32(0.0)) - f * t + log(1.0 + exp(-abs(f))))
+            dsums[0, k] = w * (1.0 / (1.0 + exp(-f)) - t)
         else:
             total = 0.0
             mass = 0.0
             for o in range(n_real):
-                total += np.exp(dsums[o, k] - top)
+                total += exp(dsums[o, k] - top)
                 mass += target[row, o]
-            log_total = np.log(total) + top
+            log_total = log(total) + top
             for o in range(n_real):
                 f = dsums[o, k]
                 t = target[row, o]
                 loss += w * t * (log_total - f)
-                dsums[o, k] = w * (mass * np.exp(f - log_total) - t)
+                dsums[o, k] = w * (mass * exp(f - top) / total - t)
         for o in range(n_real):
             d_scale += dsums[o, k] * sums[o, k]
             d_offset[o] += dsums[o, k]
@@ -94,7 +95,7 @@ def prior(targets: _Floats, weight: _Floats, losses: Sequence[float] = ()) -> _F
     # No matrix product: its rounding may depend on the number of threads.
     total = np.einsum("i,ij->j", weight, targets, dtype=np.float64)
     share = np.clip(total / weight.sum(dtype=np.float64), 1e-4, 1 - 1e-4)
-    log_odds = np.log(share) - np.log(1 - share) if n_outputs == 1 else np.log(share)
+    log_odds = logs(share) - logs(1 - share) if n_outputs == 1 else logs(share)
     return np.asarray(log_odds - (log_odds.mean() if n_outputs > 1 else 0), np.float32)
 
 
@@ -152,7 +153,7 @@ def judge(
     losses = []
     for temperature in _TEMPERATURES:
         scaled = values * temperature
-        lost = np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, codes]
+        lost = logs(exps(scaled).sum(axis=1)) - scaled[rows, codes]
         losses.append(np.average(lost, weights=weight))
     hit = values.argmax(axis=1) == codes
     return float(min(losses)), float(np.average(hit, weights=weight))

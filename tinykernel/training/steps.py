@@ -239,7 +239,7 @@ def decide_rows(  # type: ignore[no-untyped-def]
                 decisions[begin + k, o] = scale * (sums[o, k] + dots[o, k]) + offset[o]
 
 
-@njit(fastmath=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
     """Adam (Kingma & Ba 2015) on one flat parameter; gradients has one row a slot, summed in order.
 
@@ -247,7 +247,6 @@ def adam(value, gradients, first, second, rate, correction1, correction2, factor
     """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
-    step = np.empty_like(value)
     for i in range(value.shape[0]):
         g = gradients[0, i]
         for slot in range(1, gradients.shape[0]):
@@ -255,13 +254,11 @@ def adam(value, gradients, first, second, rate, correction1, correction2, factor
         g *= factor
         first[i] = b1 * first[i] + (_ONE - b1) * g
         second[i] = b2 * second[i] + (_ONE - b2) * g * g
-        step[i] = first[i] * correction1 / (np.sqrt(second[i] * correction2) + np.float32(1e-8))
-    # A loop of its own: the compiler must not regroup the factors of the step.
-    for i in range(value.shape[0]):
-        value[i] -= rate * step[i]
+        root = np.sqrt(second[i] * correction2) + np.float32(1e-8)
+        value[i] -= rate * (first[i] * correction1 / root)
 
 
-@njit(fastmath=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def ternarise(shadow, cut, n_live, out):  # type: ignore[no-untyped-def]
     """Write sign(shadow) where |shadow| > cut * mean |shadow| of its output, else 0, to out.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
+from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
 from tinykernel.model.scaling import raw_dtype_of, to_raw
 from tinykernel.model.values import ValueUnits
@@ -385,7 +386,7 @@ def _probabilities(teacher: Any, X: ArrayLike) -> NDArray[np.float64]:
     if values.ndim == 1:
         # A margin m of two classes is the log odds: softmax of (0, m).
         values = np.stack([np.zeros_like(values), values], axis=1)
-    soft = np.exp(values - values.max(axis=1, keepdims=True))
+    soft = exps(values - values.max(axis=1, keepdims=True))
     return np.asarray(soft / soft.sum(axis=1, keepdims=True), dtype=np.float64)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import cosines
 from tinykernel.hadamard import fwht
 from tinykernel.model.quantization.windows import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
 from tinykernel.training.layouts import Layout
@@ -129,7 +130,7 @@ def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: boo
     start, width = _round_windows(given, shift)
     centre = start - width / 2 + shift
     centre -= np.rint(centre)
-    level = -np.cos(np.pi * width)
+    level = -cosines(np.pi * width)
     return Windows(diagonal, rate, centre.astype(np.float32), level.astype(np.float32), mean)
 
 
@@ -152,7 +153,7 @@ def stored_windows(
         diagonal=levels.astype(np.float32),
         rate=rate.astype(np.float32).ravel(),
         centre=(start - width / 2).astype(np.float32),
-        level=(-np.cos(np.pi * width)).astype(np.float32),
+        level=(-cosines(np.pi * width)).astype(np.float32),
         mean=mean,
         product=np.float32(product),
         factors=np.where(arithmetic.halve, 0.5, 1.0).astype(np.float32),

@@ -9,7 +9,7 @@ from tinykernel.compiled import njit
 
 
 # Inlined, as the kernels of the trainer are: a second copy could add in another order.
-@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _dot(weights, signs):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for j in range(signs.shape[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.training.kernels import LANES, inlined
+from tinykernel.training.kernels import LANES, inlined, lane_dot
 
 
 @inlined
@@ -30,13 +30,9 @@ def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
 @inlined
 def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
     """Add the gradient of the linear part."""
-    lanes = dsums.shape[1]
     for i in range(f.shape[0]):
         for o in range(dsums.shape[0]):
-            total = np.float32(0)
-            for lane in range(lanes):
-                total += f[i, lane] * dsums[o, lane]
-            d_linear[i, o] += total
+            d_linear[i, o] += lane_dot(f[i], dsums[o])
 
 
 @inlined

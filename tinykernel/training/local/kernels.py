@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.compiled import njit
-from tinykernel.training.kernels import LANES, inlined
+from tinykernel.training import eights
+from tinykernel.training.kernels import LANES, inlined, lane_sum
 from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
@@ -158,7 +159,7 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
     """Write d loss / d response of one kernel; returns their sum."""
     half = slope * slope * np.float32(0.5)
     factor = slope * inverse
-    total = np.float32(0)
+    sums = np.zeros(LANES, dtype=np.float32)
     for p in range(cell.shape[0]):
         a = responses[p * LANES : (p + 1) * LANES]
         d = d_counts[cell[p]]
@@ -166,10 +167,9 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
         for lane in range(LANES):
             u = (np.float32(a[lane]) - above) * inverse
             bell = _ONE + half * u * u
-            q = d[lane] * factor / (bell * bell)
-            g[lane] = q
-            total += q
-    return total
+            g[lane] = d[lane] * factor / (bell * bell)
+            sums[lane] += g[lane]
+    return lane_sum(sums)
 
 
 @inlined
@@ -223,29 +223,42 @@ def _backward(  # type: ignore[no-untyped-def]
 @inlined
 def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
     """Return the twelve dot products of three planes and four gradients."""
-    a00 = a01 = a02 = a10 = a11 = a12 = np.float32(0)
-    a20 = a21 = a22 = a30 = a31 = a32 = np.float32(0)
-    for i in range(x0.shape[0]):
-        u0 = x0[i]
-        u1 = x1[i]
-        u2 = x2[i]
-        v = g0[i]
-        a00 += v * u0
-        a01 += v * u1
-        a02 += v * u2
-        v = g1[i]
-        a10 += v * u0
-        a11 += v * u1
-        a12 += v * u2
-        v = g2[i]
-        a20 += v * u0
-        a21 += v * u1
-        a22 += v * u2
-        v = g3[i]
-        a30 += v * u0
-        a31 += v * u1
-        a32 += v * u2
-    return (a00, a01, a02, a10, a11, a12, a20, a21, a22, a30, a31, a32)
+    a00 = a01 = a02 = a10 = a11 = a12 = eights.zeros()
+    a20 = a21 = a22 = a30 = a31 = a32 = eights.zeros()
+    for i in range(0, x0.shape[0], eights.WIDTH):
+        u0 = eights.load(x0, i)
+        u1 = eights.load(x1, i)
+        u2 = eights.load(x2, i)
+        v = eights.load(g0, i)
+        a00 = eights.add(a00, eights.multiply(v, u0))
+        a01 = eights.add(a01, eights.multiply(v, u1))
+        a02 = eights.add(a02, eights.multiply(v, u2))
+        v = eights.load(g1, i)
+        a10 = eights.add(a10, eights.multiply(v, u0))
+        a11 = eights.add(a11, eights.multiply(v, u1))
+        a12 = eights.add(a12, eights.multiply(v, u2))
+        v = eights.load(g2, i)
+        a20 = eights.add(a20, eights.multiply(v, u0))
+        a21 = eights.add(a21, eights.multiply(v, u1))
+        a22 = eights.add(a22, eights.multiply(v, u2))
+        v = eights.load(g3, i)
+        a30 = eights.add(a30, eights.multiply(v, u0))
+        a31 = eights.add(a31, eights.multiply(v, u1))
+        a32 = eights.add(a32, eights.multiply(v, u2))
+    return (
+        eights.total(a00),
+        eights.total(a01),
+        eights.total(a02),
+        eights.total(a10),
+        eights.total(a11),
+        eights.total(a12),
+        eights.total(a20),
+        eights.total(a21),
+        eights.total(a22),
+        eights.total(a30),
+        eights.total(a31),
+        eights.total(a32),
+    )
 
 
 @njit(nogil=True, error_model="numpy")

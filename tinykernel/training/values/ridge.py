@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
-_PENALTIES = 10.0 ** np.arange(-5, 2.01, 0.5)
+_PENALTIES = tuple(10.0 ** (k / 2) for k in range(-10, 5))
 
 _Doubles = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ def _least(rows: Rows, width: float) -> tuple[float, float, float]:
     gram = _kernel(rows.X, rows.X, width) * np.outer(rows.weight, rows.weight)
     values, vectors = np.linalg.eigh(gram)
     along, found = vectors.T @ y, []
-    for penalty in _PENALTIES.tolist():
+    for penalty in _PENALTIES:
         share = penalty / (np.maximum(values, 0) + penalty)
         left = vectors @ (share[:, None] * along)
         if len(parts) == len(y):

@@ -1,0 +1,125 @@
+"""Training gives the same model whatever the processor: the same data, the same seed, one file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import ROOT
+from tinykernel.compiled import njit
+from tinykernel.elementary import cosines, exps, logs, sines
+from tinykernel.training import eights
+
+_AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+# A processor without vectors of 256 bits and without fused multiply-add; libraries for another.
+_PROCESSORS = [
+    {
+        "NUMBA_CPU_NAME": "nehalem",
+        "NUMBA_CPU_FEATURES": "",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NPY_DISABLE_CPU_FEATURES": f"{_AVX512} AVX2 FMA3",
+    },
+    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": _AVX512},
+]
+_TRAININGS = """
+import sys
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+import tinykernel
+from tinykernel import TernaryKernelClassifier, TernaryKernelNovelty, TernaryKernelRegressor
+
+warnings.simplefilter("ignore")
+n_jobs = int(sys.argv[1])
+X, y = (part[:500] for part in load_digits(return_X_y=True))
+cancer, values = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
+lines = np.random.default_rng(0).normal(0, 300, (200, 64, 3)).cumsum(axis=1).astype(np.int16)
+kinds = (lines[:, -1, 0] > 0).astype(int)
+told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 8}
+one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
+moved = {"affine": 0.5, "shift": 1}
+found = {
+    "phases": TernaryKernelClassifier(layout="phases", **one).fit(X, y),
+    "chosen": TernaryKernelClassifier(linear=8, **one).fit(*cancer),
+    "linear": TernaryKernelClassifier(**none).fit(*cancer),
+    "images": TernaryKernelClassifier(
+        image_shape=(8, 8), n_kernels=8, augment=moved, **none
+    ).fit(X.astype(np.uint8), y),
+    "signals": TernaryKernelClassifier(
+        window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **none
+    ).fit(lines.reshape(200, -1), kinds),
+    "values": TernaryKernelRegressor(**one).fit(*values),
+    "one class": TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
+}
+for name, model in found.items():
+    # Losses show the last bits, which a model seldom does.
+    losses = getattr(model, "history_", {"loss": np.zeros(0)})["loss"]
+    print(name, model.quantize().fingerprint(), losses.tobytes().hex())
+print("budget", tinykernel.train(X, y, budget="2KB", link=False, **one).model.fingerprint())
+"""
+
+
+def _fingerprints(n_jobs: int, cache: Path, variables: dict[str, str]) -> list[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **variables}
+    command = [sys.executable, "-c", _TRAININGS, str(n_jobs)]
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="compiles for processors of x86-64")
+def test_a_model_depended_on_the_processor(tmp_path: Path) -> None:
+    """Every kind of training gives the same model compiled for this processor and for others.
+
+    Fused multiply-add, wide vectors, and what NumPy and BLAS choose by the processor are each left
+    out; threads are one and two.
+    """
+    here = _fingerprints(2, tmp_path, {})
+    assert len(here) == 8
+    for n_jobs, variables in enumerate(_PROCESSORS, 1):
+        assert _fingerprints(n_jobs, tmp_path, variables) == here, variables
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-700, 700), min_size=1))
+def test_elementary_functions_are_exact_to_the_last_bit_but_one(values: list[float]) -> None:
+    """exp, log, sin and cos are NumPy's to two units in the last place."""
+    x = np.array(values)
+    np.testing.assert_array_max_ulp(exps(x), np.exp(x), 2)
+    np.testing.assert_array_max_ulp(logs(np.exp(x)), np.log(np.exp(x)), 2)
+    np.testing.assert_allclose(cosines(x), np.cos(x), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(sines(x), np.sin(x), rtol=0, atol=1e-15)
+
+
+@njit()
+def _dot(x, y):  # type: ignore[no-untyped-def]
+    total = eights.zeros()
+    for k in range(0, x.size, eights.WIDTH):
+        total = eights.add(total, eights.multiply(eights.load(x, k), eights.load(y, k)))
+    return eights.total(total)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_sums_have_the_order_of_the_docstring(n: int, seed: int) -> None:
+    """Bit for bit the sum of eight partial sums, added by halves."""
+    x, y = np.random.default_rng(seed).standard_normal((2, 8 * n)).astype(np.float32)
+    s = np.zeros(8, dtype=np.float32)
+    for k in range(n):
+        s += x[8 * k : 8 * k + 8] * y[8 * k : 8 * k + 8]
+    s = s[:4] + s[4:]
+    s = s[:2] + s[2:]
+    assert _dot(x, y) == s[0] + s[1]

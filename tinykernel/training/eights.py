@@ -1,0 +1,94 @@
+"""Sums of products in eight partial sums: an order of additions that the source fixes.
+
+A compiler that may regroup additions takes as many partial sums as the vectors of the processor
+hold, so that the last bits of a sum depend on the processor. Here ``sum of x_i y_i`` is always::
+
+    s_k   = x_k y_k + x_(k+8) y_(k+8) + ...             k = 0..7, products rounded, from the left
+    total = ((s_0 + s_4) + (s_2 + s_6)) + ((s_1 + s_5) + (s_3 + s_7))
+
+A vector of eight float32 is one register of AVX, two of SSE or NEON: speed differs, bits do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+WIDTH = 8
+_VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+
+
+class _Eight(types.Type):  # type: ignore[misc]
+    """Eight float32 in compiled code; never seen by Python."""
+
+    def __init__(self) -> None:
+        super().__init__(name="tinykernel.eight")
+
+
+_EIGHT = _Eight()
+
+
+@register_model(_Eight)
+class _EightModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+@intrinsic
+def zeros(_: Any) -> Any:
+    """Return eight zeros."""
+    return _EIGHT(), lambda context, builder, signature, arguments: ir.Constant(_VECTOR, None)
+
+
+@intrinsic
+def load(_: Any, x: Any, first: Any) -> Any:
+    """Return x[first : first + 8] of a contiguous float32 vector; not checked."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, _VECTOR.as_pointer()), align=4)
+
+    if not (isinstance(x, types.Array) and x.dtype == types.float32 and x.layout == "C"):
+        return None
+    return _EIGHT(x, types.intp), generate
+
+
+@intrinsic
+def add(_: Any, x: Any, y: Any) -> Any:
+    """Return x + y."""
+    return _EIGHT(x, y), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+
+
+@intrinsic
+def multiply(_: Any, x: Any, y: Any) -> Any:
+    """Return x y, rounded."""
+    return _EIGHT(x, y), lambda context, builder, signature, arguments: builder.fmul(*arguments)
+
+
+@intrinsic
+def total(_: Any, x: Any) -> Any:
+    """Return the sum of the eight numbers, by halves."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, width = arguments[0], WIDTH
+        while width > 1:
+            width //= 2
+            halves = [
+                builder.shuffle_vector(
+                    value,
+                    ir.Constant(value.type, ir.Undefined),
+                    ir.Constant(
+                        ir.VectorType(ir.IntType(32), width), list(range(first, first + width))
+                    ),
+                )
+                for first in (0, width)
+            ]
+            value = builder.fadd(*halves)
+        return builder.extract_element(value, cgutils.int32_t(0))
+
+    return types.float32(x), generate
