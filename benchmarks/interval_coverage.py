@@ -20,9 +20,8 @@ from tinykernel.decisions.confidence import confidence_table, fit_temperature, s
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.thresholds import by_error
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import accuracy_interval
+from tinykernel.evaluation import accuracy_interval, compare_values
 from tinykernel.model.answers.decision import margins
-from tinykernel.residuals import compare_values
 
 GROUPS = (8, 12, 20, 40)
 BAD = (0.0, 0.05, 0.1, 0.25, 0.5)

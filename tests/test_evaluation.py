@@ -12,13 +12,20 @@ from sklearn import metrics
 from tinykernel.data.seen import KEPT, record_of, seen_before
 from tinykernel.decisions.bounds import is_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import accuracy_interval, baselines, cautions, compare, interval_in_words
+from tinykernel.evaluation import (
+    accuracy_interval,
+    cautions,
+    compare,
+    compare_values,
+    interval_in_words,
+    label_baselines,
+)
 from tinykernel.evaluation.clips import evaluate_clips
-from tinykernel.residuals import compare_values
 
 RNG = np.random.default_rng(0)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_of_independent_rows(counts):
     """Without groups it is the exact interval of scipy; with rows as groups no narrower one."""
@@ -32,6 +39,7 @@ def test_interval_of_independent_rows(counts):
         assert high >= expected.high - 0.02
 
 
+@settings(deadline=None)
 @given(st.integers(8, 30), st.integers(1, 20), st.integers(0, 10**6))
 def test_interval_of_groups(n_groups, size, seed):
     """Rows that are copies of each other add no certainty; the interval holds the share."""
@@ -93,18 +101,20 @@ def test_baselines():
     train, test = slice(0, 1000), slice(1000, None)
     line, circle = (X[:, 0] > X[:, 1]).astype(int), ((X[:, :2] ** 2).sum(axis=1) > 2).astype(int)
     for y, equal in ((line, True), (circle, False)):
-        found = baselines(X[train], y[train], X[test], y[test], y[test])
-        assert (found["linear"].accuracy > 0.97) == equal
+        found = label_baselines((X[train], y[train]), (X[test], y[test]), y[test])
+        assert (found["linear"].figures["accuracy"] > 0.97) == equal
         assert found["linear"].n_bytes == 4
         assert not found["majority"].as_good
     rare = np.where(np.arange(1500) % 33 == 0, "fault", "ok")
-    found = baselines(X[train], rare[train], X[test], rare[test], np.full(500, "ok"))
+    found = label_baselines((X[train], rare[train]), (X[test], rare[test]), np.full(500, "ok"))
     assert found["majority"].as_good
-    assert found["majority"].balanced_accuracy == 0.5
+    assert found["majority"].figures["balanced_accuracy"] == 0.5
     # A model that finds every fault for some false alarms is better, where classes count the same.
     alarms = np.where(np.arange(500) % 9 == 0, "fault", rare[test])
     for weight, equal in ((None, True), ("balanced", False)):
-        found = baselines(X[train], rare[train], X[test], rare[test], alarms, class_weight=weight)
+        found = label_baselines(
+            (X[train], rare[train]), (X[test], rare[test]), alarms, class_weight=weight
+        )
         assert found["majority"].as_good == equal
 
 
@@ -113,7 +123,7 @@ def test_better_is_more_than_as_good():
     X, y = RNG.normal(size=(300, 2)), np.zeros(300, dtype=int)
     for wrong, better in ((1, False), (60, True)):
         answers = np.where(np.arange(300) < wrong, 1, y)
-        found = baselines(X, np.r_[1, y[1:]], X, y, answers)["majority"]
+        found = label_baselines((X, np.r_[1, y[1:]]), (X, y), answers)["majority"]
         assert (found.as_good, found.better) == (True, better)
 
 
@@ -122,8 +132,8 @@ def test_one_group_that_is_better_proves_nothing():
     X, y = RNG.normal(size=(300, 2)), np.arange(300) % 3
     groups = np.arange(300) // 100
     answers = np.where(groups == 0, y, 0)
-    assert not baselines(X, y, X, y, answers)["majority"].as_good
-    assert baselines(X, y, X, y, answers, groups=groups)["majority"].as_good
+    assert not label_baselines((X, y), (X, y), answers)["majority"].as_good
+    assert label_baselines((X, y), (X, y), answers, groups=groups)["majority"].as_good
 
 
 def data(kind: str):

@@ -17,8 +17,8 @@ import pytest
 from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
+from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.costs import parse_supply
 from tinykernel.reporting.facts import coverage_of, input_ranges
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'

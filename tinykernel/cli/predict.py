@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Judged
+    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
 _ROWS_A_BATCH = 4096
@@ -150,7 +150,7 @@ def _evaluation(
     true: NDArray[Any] | None,
     group: NDArray[Any] | None,
     labels: list[Any],
-) -> Judged | None:
+) -> Evaluation | None:
     """Compare the labels with those of the file, where it has some."""
     import numpy as np
 

@@ -44,7 +44,7 @@ from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
-    from tinykernel.evaluation import Judged
+    from tinykernel.evaluation import Evaluation
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
@@ -225,7 +225,7 @@ def _train(
 
 def _evaluation(
     trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: Any
-) -> Judged | None:
+) -> Evaluation | None:
     """Judge the model on the test rows, beside models that cost next to nothing."""
     from tinykernel.evaluation import evaluate
 

@@ -25,7 +25,7 @@ from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_set
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import LabelEvaluation
     from tinykernel.tuning import Point, TuneResult
 
 # What a size stands for, what ends one training early, and what is not for classes.
@@ -134,9 +134,9 @@ def _check_outputs(options: Mapping[str, Any]) -> None:
 
 def _judged(
     found: TuneResult, chosen: Point, dataset: Dataset, class_weight: str | None
-) -> Evaluation | None:
+) -> LabelEvaluation | None:
     """Judge the chosen model on the test rows, which chose nothing."""
-    from tinykernel.evaluation import Evaluation, evaluate
+    from tinykernel.evaluation import LabelEvaluation, evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
         return None
@@ -147,7 +147,7 @@ def _judged(
         groups=dataset.group_test,
         class_weight=class_weight,
     )
-    assert isinstance(judged, Evaluation)  # values are not tuned
+    assert isinstance(judged, LabelEvaluation)  # values are not tuned
     return judged
 
 
@@ -195,7 +195,7 @@ def _print(
     found: TuneResult,
     chosen: Point,
     dataset: Dataset,
-    judged: Evaluation | None,
+    judged: LabelEvaluation | None,
     output: Path | None,
 ) -> None:
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])

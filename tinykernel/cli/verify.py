@@ -24,7 +24,7 @@ from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Judged
+    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
     from tinykernel.parity import VerifyResult
 
@@ -90,7 +90,7 @@ def verify_command(
         raise typer.Exit(FAILED)
 
 
-def _evaluation(integer: IntegerModel, rows: Rows) -> Judged | None:
+def _evaluation(integer: IntegerModel, rows: Rows) -> Evaluation | None:
     """Judge the labels in Python's arithmetic, which the C was compared with."""
     from tinykernel.evaluation import evaluate
 

@@ -1,30 +1,32 @@
 """How good a model is, what chance leaves open, and what a model for next to nothing does.
 
-`evaluate` judges a model, `compare` its labels. `baselines` trains the majority class and a linear
-model on the same rows; `cautions` looks for what makes a high accuracy mean little.
+`evaluate` judges a model. There are two kinds of answers: `labels` and `values`; what both have is
+in `evaluation`. `baselines` trains simple models on the same rows, `intervals` says what the rows
+leave open, `cautions` looks for what makes a high accuracy mean little.
 """
 
 from __future__ import annotations
 
-from tinykernel.evaluation.beside import baselines
-from tinykernel.evaluation.doubts import cautions
-from tinykernel.evaluation.judging import Judged, evaluate
-from tinykernel.evaluation.labels import (
-    Baseline,
-    Evaluation,
-    accuracy_interval,
-    compare,
-    interval_in_words,
-)
+from tinykernel.evaluation.baselines import label_baselines, value_baselines
+from tinykernel.evaluation.cautions import cautions
+from tinykernel.evaluation.evaluation import Baseline, Evaluation
+from tinykernel.evaluation.intervals import accuracy_interval, interval_in_words, rmse_interval
+from tinykernel.evaluation.labels import LabelEvaluation, compare
+from tinykernel.evaluation.models import evaluate
+from tinykernel.evaluation.values import ValueEvaluation, compare_values
 
 __all__ = [
     "Baseline",
     "Evaluation",
-    "Judged",
+    "LabelEvaluation",
+    "ValueEvaluation",
     "accuracy_interval",
-    "baselines",
     "cautions",
     "compare",
+    "compare_values",
     "evaluate",
     "interval_in_words",
+    "label_baselines",
+    "rmse_interval",
+    "value_baselines",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.evaluation.labels import Evaluation, compare
+from tinykernel.evaluation.labels import LabelEvaluation, compare
 from tinykernel.model import IntegerModel
 
 
@@ -15,7 +15,7 @@ def evaluate_clips(
     y: ArrayLike,
     clip: NDArray[np.int64],
     groups: ArrayLike | None = None,
-) -> Evaluation | None:
+) -> LabelEvaluation | None:
     """Judge the answers for whole clips: the class with the largest sum of the windows' scores.
 
     Parameters
@@ -33,7 +33,7 @@ def evaluate_clips(
 
     Returns
     -------
-    Evaluation or None
+    LabelEvaluation or None
         None where no clip has several windows, or a clip has several labels.
     """
     true = np.asarray(y)

@@ -18,7 +18,7 @@ from tinykernel.reporting.facts import Coverage
 
 if TYPE_CHECKING:
     from tinykernel.decisions.figures import DecisionFigures
-    from tinykernel.evaluation import Evaluation
+    from tinykernel.evaluation import LabelEvaluation
     from tinykernel.measure.report import Report
 
 # matplotlib draws in colours that nothing else has; the page then says what they are.
@@ -104,7 +104,7 @@ def _short(name: object, most: int = 24) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def confusion_picture(found: Evaluation) -> str:
+def confusion_picture(found: LabelEvaluation) -> str:
     """Draw which label was taken for which."""
     from matplotlib.patches import Rectangle
 
@@ -136,7 +136,7 @@ def confusion_picture(found: Evaluation) -> str:
         return finish("confusion", "confusion matrix: true labels by row, answers by column")
 
 
-def recall_picture(found: Evaluation) -> str:
+def recall_picture(found: LabelEvaluation) -> str:
     """Draw which share of each label is found, with the least found at the top."""
     known = [i for i in np.argsort(found.recall, kind="stable") if found.counts[i]][:_MOST_LABELS]
     with _drawing(4.8, 0.8 + 0.26 * len(known)) as (axes, finish):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 import tinykernel
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import Evaluation, evaluate
+from tinykernel.evaluation import LabelEvaluation, evaluate
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.measure.supply import Supply, parse_supply
@@ -44,7 +44,7 @@ class ReportPage:
     clocks : tuple of float
         Hertz.
     supply : Supply or None
-    judged : Evaluation or None
+    judged : LabelEvaluation or None
         On `rows`; None where no rows were given.
     coverage : Coverage or None
     rows : str
@@ -65,7 +65,7 @@ class ReportPage:
     costs: tuple[Cost, ...]
     clocks: tuple[float, ...]
     supply: Supply | None = None
-    judged: Evaluation | None = None
+    judged: LabelEvaluation | None = None
     coverage: Coverage | None = None
     rows: str = ""
     seen: float | None = None
@@ -198,7 +198,7 @@ def report_page(
 
         X, y = data
         found = evaluate(integer, X, y, groups=groups, train=train, class_weight=class_weight)
-        assert isinstance(found, Evaluation)
+        assert isinstance(found, LabelEvaluation)
         judged = found
         coverage = coverage_of(integer, X, y)
         seen = seen_before(np.asarray(X).reshape(len(np.asarray(y)), -1), said.get("training_rows"))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 import tinykernel
 from tinykernel import resources
-from tinykernel.evaluation import Evaluation, interval_in_words
+from tinykernel.evaluation import LabelEvaluation, interval_in_words
 from tinykernel.measure.report import format_kb
 from tinykernel.measure.supply import Supply
 from tinykernel.reporting import drawing
@@ -119,7 +119,7 @@ def _trained_rows(page: ReportPage) -> int | None:
     return rows if isinstance(rows, int) else None
 
 
-def _classes(found: Evaluation) -> list[tuple[str, int, int, float, float]]:
+def _classes(found: LabelEvaluation) -> list[tuple[str, int, int, float, float]]:
     """Return name, rows, rows found, recall and precision; of many classes the least found."""
     few = len(found.classes) <= _MOST_CLASSES
     order = range(len(found.classes)) if few else np.argsort(found.recall)[:_MOST_CLASSES]

@@ -12,29 +12,35 @@ from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Baseline, Evaluation, Judged
-    from tinykernel.residuals import ValueBaseline, ValueEvaluation
+    from tinykernel.evaluation import Baseline, Evaluation, LabelEvaluation, ValueEvaluation
 
 _CLASSES_SHOWN = 12
 
 
-def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
+def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`.
 
     Parameters
     ----------
-    found : Evaluation or ValueEvaluation
+    found : Evaluation
     """
-    from tinykernel.evaluation import interval_in_words
-    from tinykernel.residuals import ValueEvaluation
+    from tinykernel.evaluation import LabelEvaluation, ValueEvaluation
 
-    if isinstance(found, ValueEvaluation):
-        return _values_in_words(found)
-    interval = interval_in_words(found.interval, found.n_groups)
     of = f"{found.rows} rows"
     if found.n_groups is not None:
         of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
-    beside = (_in_words(baseline) for baseline in found.baselines.values())
+    beside = (f"{_named(each)} {_figure(each)}" for each in found.baselines.values())
+    said = ("beside it", "; ".join(beside))
+    if isinstance(found, ValueEvaluation):
+        return [*_values_in_words(found, of), said]
+    assert isinstance(found, LabelEvaluation)
+    return [*_labels_in_words(found, of), said, *_decisions_in_words(found)]
+
+
+def _labels_in_words(found: LabelEvaluation, of: str) -> list[tuple[str, str]]:
+    from tinykernel.evaluation import interval_in_words
+
+    interval = interval_in_words(found.interval, found.n_groups)
     return [
         ("accuracy", f"{percent(found.accuracy)}, {interval} ({of})"),
         (
@@ -43,12 +49,10 @@ def evaluation_in_words(found: Judged) -> list[tuple[str, str]]:
             f"macro F1 {found.macro_f1:.3f}",
         ),
         ("least found", _least_found(found)),
-        ("beside it", "; ".join(beside)),
-        *_decisions_in_words(found),
     ]
 
 
-def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
+def _decisions_in_words(found: LabelEvaluation) -> list[tuple[str, str]]:
     """Say how often a calibrated model answers, and how often that is wrong."""
     from tinykernel.evaluation import interval_in_words
 
@@ -73,42 +77,38 @@ def _decisions_in_words(found: Evaluation) -> list[tuple[str, str]]:
     ]
 
 
-def _values_in_words(found: ValueEvaluation) -> list[tuple[str, str]]:
+def _values_in_words(found: ValueEvaluation, of: str) -> list[tuple[str, str]]:
     from tinykernel.evaluation import interval_in_words
 
     interval = interval_in_words(found.interval, found.n_groups, None)
-    of = f"{found.rows} rows"
-    if found.n_groups is not None:
-        of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
-    beside = (f"{_named(each)} RMSE {each.rmse:.4g}" for each in found.baselines.values())
     covered = (f"{percent(share)} at most {name}" for name, share in found.coverage.items())
     return [
         ("RMSE", f"{found.rmse:.4g}, {interval} ({of})"),
         ("MAE", f"{found.mae:.4g}"),
         ("R2", f"{found.r2:.4f}"),
         ("rows", ", ".join(covered)),
-        ("beside it", "; ".join(beside)),
     ]
 
 
-def _in_words(baseline: Baseline) -> str:
-    return f"{_named(baseline)} {percent(baseline.accuracy)}"
+def _figure(baseline: Baseline) -> str:
+    figures = baseline.figures
+    return f"RMSE {figures['rmse']:.4g}" if baseline.by == "rmse" else percent(figures["accuracy"])
 
 
-def _named(baseline: Baseline | ValueBaseline) -> str:
+def _named(baseline: Baseline) -> str:
     """Name a model and its weights; the code that it needs as well is not counted."""
     taken = f" of {size(baseline.n_bytes)} of weights" if baseline.n_bytes else ""
     return f"{baseline.name}{taken}"
 
 
-def _does(baseline: Baseline | ValueBaseline, *, lower: bool) -> str:
-    """Say how a model that is as good does; `lower` is whether its figure is the worse one."""
+def _does(baseline: Baseline) -> str:
+    """Say how a model that is as good does."""
     if baseline.better:
         return "does better"
-    return "is not clearly worse on so few rows" if lower else "does as well"
+    return "is not clearly worse on so few rows" if baseline.worse else "does as well"
 
 
-def _least_found(found: Evaluation) -> str:
+def _least_found(found: LabelEvaluation) -> str:
     import numpy as np
 
     at = int(np.nanargmin(found.recall))
@@ -116,14 +116,14 @@ def _least_found(found: Evaluation) -> str:
     return f"{found.classes[at]}, {right} of {rows} rows ({percent(float(found.recall[at]))})"
 
 
-def print_classes(found: Evaluation) -> None:
+def print_classes(found: LabelEvaluation) -> None:
     """Print recall and precision of every class, and what its rows were taken for.
 
     Of many classes those with the lowest recall, without the confusion.
 
     Parameters
     ----------
-    found : Evaluation
+    found : LabelEvaluation
     """
     import numpy as np
 
@@ -155,27 +155,17 @@ def print_verdict(found: Evaluation) -> None:
     ----------
     found : Evaluation
     """
-    if _tells_nothing(found):
-        return print_cautions(found.cautions)
-    for baseline in found.baselines.values():
-        if baseline.as_good:
-            lower = getattr(baseline, baseline.by) < getattr(found, baseline.by)
-            typer.echo(
-                f"{_named(baseline)} {_does(baseline, lower=lower)}: "
-                f"{percent(baseline.accuracy)} accuracy, "
-                f"{percent(baseline.balanced_accuracy)} balanced"
-            )
-    print_cautions(found.cautions)
-
-
-def _tells_nothing(found: Judged) -> bool:
-    """Say so where all rows are of one group: it tells nothing of others."""
-    one = found.n_groups == 1 and bool(found.baselines)
-    if one:
+    if found.n_groups == 1 and found.baselines:
         typer.echo(
             "all rows are of one group: whether the model does better on others cannot be concluded"
         )
-    return one
+    for baseline in found.baselines.values():
+        if baseline.as_good and found.n_groups != 1:
+            figure = _figure(baseline)
+            if baseline.by != "rmse":
+                figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
+            typer.echo(f"{_named(baseline)} {_does(baseline)}: {figure}")
+    print_cautions(found.cautions)
 
 
 def print_cautions(lines: Iterable[str]) -> None:
@@ -190,20 +180,13 @@ def print_notes(rows: Rows) -> None:
         typer.echo(f"note: {visible(note)}")
 
 
-def print_all(found: Judged) -> None:
+def print_all(found: Evaluation) -> None:
     """Print figures, classes where there are some, and verdict."""
-    from tinykernel.residuals import ValueEvaluation
+    from tinykernel.evaluation import LabelEvaluation
 
     print_pairs(evaluation_in_words(found))
-    if isinstance(found, ValueEvaluation):
-        if _tells_nothing(found):
-            return
-        for baseline in found.baselines.values():
-            if baseline.as_good:
-                how = _does(baseline, lower=baseline.rmse > found.rmse)
-                typer.echo(f"{_named(baseline)} {how}: RMSE {baseline.rmse:.4g}")
-        return
-    print_classes(found)
+    if isinstance(found, LabelEvaluation):
+        print_classes(found)
     print_verdict(found)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tinykernel.budget import TrainResult
     from tinykernel.data.load import Dataset, Rows
-    from tinykernel.evaluation import Judged
+    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
 
@@ -153,7 +153,7 @@ def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def print_training(
-    trained: TrainResult, result: Mapping[str, Any], dataset: Dataset, found: Judged | None
+    trained: TrainResult, result: Mapping[str, Any], dataset: Dataset, found: Evaluation | None
 ) -> None:
     """Print the training, and what the model gets right and wrong on the test rows."""
     print_pairs(_in_words(result, dataset))
@@ -170,7 +170,7 @@ def print_training(
         typer.echo(linear_hint(trained, found), nl=False)
 
 
-def linear_hint(trained: TrainResult, found: Judged) -> str:
+def linear_hint(trained: TrainResult, found: Evaluation) -> str:
     """Say in a line what to do where a linear model is better, if anything can be done."""
     from tinykernel.budget.forms import linear_may_compete
 

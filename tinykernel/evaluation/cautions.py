@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.evaluation.beside import FEW_ROWS, drawn_rows
-from tinykernel.evaluation.labels import Evaluation
+from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
+from tinykernel.evaluation.labels import LabelEvaluation
 
 _RARE = 0.05
 _FLOAT_GAP = 0.05
 
 
 def cautions(
-    found: Evaluation,
+    found: LabelEvaluation,
     X_train: NDArray[Any],
     y_train: NDArray[Any],
     X_test: NDArray[Any] | None = None,
@@ -28,7 +28,7 @@ def cautions(
 
     Parameters
     ----------
-    found : Evaluation
+    found : LabelEvaluation
         On the test rows.
     X_train, y_train : ndarray
     X_test : ndarray, optional
@@ -56,7 +56,7 @@ def cautions(
     return tuple(lines)
 
 
-def _unseen(found: Evaluation, y_train: NDArray[Any]) -> list[str]:
+def _unseen(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
     seen = set(y_train.tolist())
     unseen = [
         (label, int(count))
@@ -72,7 +72,7 @@ def _unseen(found: Evaluation, y_train: NDArray[Any]) -> list[str]:
     ]
 
 
-def _rare(found: Evaluation, y_train: NDArray[Any]) -> list[str]:
+def _rare(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
     labels, counts = np.unique(y_train, return_counts=True)
     rare = [
         (label, int(count))

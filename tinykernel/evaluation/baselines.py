@@ -1,0 +1,231 @@
+"""Models for next to nothing, trained on the same rows: what a model must be better than."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.decisions.bounds import is_positive
+from tinykernel.evaluation.evaluation import LEVEL, Baseline
+from tinykernel.evaluation.labels import compare
+from tinykernel.evaluation.values import compare_values
+
+#: A linear model learns from so many rows at most; more hardly change it, and take long.
+_LINEAR_ROWS = 20_000
+_PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
+_RIDGE_PENALTIES = np.logspace(-3, 4, 15)
+#: Rows by which the penalty is chosen, and by which single inputs are tried.
+FEW_ROWS = 2_000
+
+#: Inputs, and labels or values.
+Rows = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Simple:
+    """A simple model, and what it answers on the test rows."""
+
+    name: str
+    n_bytes: int
+    training_rows: int
+    answers: NDArray[Any]
+
+
+def label_baselines(
+    train: Rows,
+    test: Rows,
+    predicted: NDArray[Any],
+    *,
+    groups: ArrayLike | None = None,
+    class_weight: str | None = None,
+) -> dict[str, Baseline]:
+    """Train the majority class and a linear model, and compare a model's labels with theirs.
+
+    The linear model is a logistic regression on standardized inputs, its penalty chosen by
+    trial on rows left out, its weights rounded to int8 with one scale an output. A baseline is
+    called as good unless a one-sided test says at the level of 5 % that the model is better: the
+    exact test of McNemar, with groups or balanced classes the t test of the differences. It is
+    called better where the same test says that of it.
+
+    Parameters
+    ----------
+    train, test : (X, y)
+        Rows, flat, and labels of one kind.
+    predicted : ndarray, shape (n_test,)
+        By the model that is judged.
+    groups : array-like, shape (n_test,), optional
+        Of the test rows.
+    class_weight : {None, "balanced"}
+        As the judged model had it. With "balanced" all classes count the same in the comparison.
+
+    Returns
+    -------
+    dict of str to Baseline
+        "majority" and "linear".
+    """
+    (X, y), (X_test, true) = train, test
+    labels, counts = np.unique(y, return_counts=True)
+    most = labels[counts.argmax()]
+    outputs = 1 if len(labels) == 2 else len(labels)
+    some = drawn_rows(X, y, _LINEAR_ROWS)
+    linear = _linear_answers(*some, X_test, lambda X, y: _logistic(X, y, class_weight))
+    balanced = class_weight == "balanced"
+    weight = _equal_classes(true) if balanced else None
+    return _compared(
+        {
+            "majority": _Simple(
+                f"always answering {str(most)!r}", 0, len(y), np.full(len(true), most)
+            ),
+            "linear": _Simple("a linear model", X.shape[1] * outputs, len(some[1]), linear),
+        },
+        predicted,
+        lambda answers: compare(true, answers).figures,
+        lambda a, b: _more_often_right(a == true, b == true, groups, weight),
+        "balanced_accuracy" if balanced else "accuracy",
+    )
+
+
+def value_baselines(
+    train: Rows, test: Rows, predicted: NDArray[np.float64], *, groups: ArrayLike | None = None
+) -> dict[str, Baseline]:
+    """Train the mean and a linear model, and compare a model's values with theirs.
+
+    The linear model is a ridge regression, its weights rounded to int8. Squared errors are compared
+    by a one-sided t test at the level of 5 %, of groups where there are some.
+
+    Parameters
+    ----------
+    train, test : (X, y)
+        Rows, flat, and values.
+    predicted : ndarray of float64, shape (n_test,)
+    groups : array-like, shape (n_test,), optional
+
+    Returns
+    -------
+    dict of str to Baseline
+        "mean" and "linear".
+    """
+    (X, y), (X_test, true) = train, test
+    some = np.random.default_rng(0).permutation(len(y))[:_LINEAR_ROWS]
+    linear = _linear_answers(X[some], y[some], X_test, _ridge)
+    return _compared(
+        {
+            "mean": _Simple("the mean", 0, len(y), np.full(len(true), y.mean())),
+            "linear": _Simple("a linear model", X.shape[1], len(some), linear),
+        },
+        predicted,
+        lambda answers: compare_values(true, answers).figures,
+        lambda a, b: is_positive(np.square(b - true) - np.square(a - true), groups, LEVEL),
+        "rmse",
+    )
+
+
+def _compared(
+    simple: dict[str, _Simple],
+    predicted: NDArray[Any],
+    figures_of: Callable[[NDArray[Any]], dict[str, float]],
+    is_better: Callable[[NDArray[Any], NDArray[Any]], bool],
+    by: str,
+) -> dict[str, Baseline]:
+    """Compare the answers of simple models with those of the model that is judged."""
+    own, found = figures_of(predicted)[by], {}
+    for key, model in simple.items():
+        figures = figures_of(model.answers)
+        found[key] = Baseline(
+            model.name,
+            model.n_bytes,
+            model.training_rows,
+            figures,
+            by,
+            worse=figures[by] > own if by == "rmse" else figures[by] < own,
+            as_good=not is_better(predicted, model.answers),
+            better=is_better(model.answers, predicted),
+        )
+    return found
+
+
+def _linear_answers(
+    X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], fitted: Callable[..., Any]
+) -> NDArray[Any]:
+    """Return what a linear model on standardized inputs answers, its weights rounded to int8."""
+    from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
+
+    scaler = StandardScaler().fit(np.asarray(X, dtype=np.float64))
+    # Threads of so small products wait for each other: on a busy machine twenty times longer.
+    with threadpool_limits(1):
+        model = fitted(scaler.transform(np.asarray(X, dtype=np.float64)), y)
+    unit = np.abs(model.coef_).max(axis=-1, keepdims=True) / 127
+    model.coef_ = np.rint(model.coef_ / np.where(unit > 0, unit, 1)) * unit
+    return np.asarray(model.predict(scaler.transform(np.asarray(X_test, dtype=np.float64))))
+
+
+def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
+    from sklearn.linear_model import RidgeCV
+
+    return RidgeCV(_RIDGE_PENALTIES).fit(X, y)
+
+
+def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any:
+    """Fit a logistic regression, its penalty chosen on every third of some rows."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    def fitted(X: NDArray[Any], y: NDArray[Any], penalty: float) -> Any:
+        model = LogisticRegression(C=1 / (penalty * len(y)), class_weight=class_weight)
+        return model.fit(X, y)
+
+    with warnings.catch_warnings():
+        # A hundred steps are enough for a baseline.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        few, labels = drawn_rows(X, y, FEW_ROWS)
+        half = np.arange(len(labels)) % 3 > 0
+        scores = [0.0]
+        if len(np.unique(labels[half])) > 1 and not half.all():
+            scores = [
+                fitted(few[half], labels[half], penalty).score(few[~half], labels[~half])
+                for penalty in _PENALTIES
+            ]
+        # Of equals the stronger penalty.
+        best = _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))]
+        return fitted(X, y, best)
+
+
+def _equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return weights of mean 1 with which all classes count the same."""
+    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.asarray(len(y) / (len(counts) * counts[index]), dtype=np.float64)
+
+
+def _more_often_right(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    groups: ArrayLike | None,
+    weight: NDArray[np.float64] | None,
+) -> bool:
+    """Say whether `a` is right more often than `b`, by more than chance explains."""
+    from scipy.stats import binomtest
+
+    gain = a.astype(np.float64) - b
+    if weight is not None:
+        return is_positive(gain * weight, groups, LEVEL)
+    if groups is not None:
+        return is_positive(gain, groups, LEVEL)
+    if gain.sum() <= 0:
+        return False
+    wins = int((gain > 0).sum())
+    chance = binomtest(wins, int((gain != 0).sum()), alternative="greater").pvalue
+    return bool(chance < 1 - LEVEL)
+
+
+def drawn_rows(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows in a random order, the same each time: at most so many, of every label some."""
+    order = np.random.default_rng(0).permutation(len(y))
+    first = np.unique(y[order], return_index=True)[1]
+    kept = np.unique(np.concatenate([first, np.arange(min(most, len(y)))]))
+    return X[order[kept]], y[order[kept]]

@@ -1,0 +1,111 @@
+"""Which figures of new rows, or of new groups, some rows leave open."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.decisions.bounds import effective_rows, kish, standard_error, too_few_groups
+from tinykernel.evaluation.evaluation import LEVEL
+
+
+def interval_in_words(
+    interval: tuple[float, float] | None, n_groups: int | None, digits: int | None = 1
+) -> str:
+    """Say in which interval a figure lies, or that nobody knows.
+
+    A share is said in per cent with so many digits, anything else (None) with four.
+
+    Examples
+    --------
+    >>> interval_in_words((0.915, 0.93), None), interval_in_words(None, 3)
+    ('with 95 % confidence 91.5 to 93.0 %', 'too few groups for an interval')
+    """
+    if interval is None:
+        return "too few groups for an interval"
+    low, high = (
+        f"{bound:.4g}" if digits is None else f"{100 * bound:.{digits}f}" for bound in interval
+    )
+    about = "" if n_groups is None else "about "
+    return f"with {about}95 % confidence {low} to {high}{'' if digits is None else ' %'}"
+
+
+def accuracy_interval(
+    right: ArrayLike, groups: ArrayLike | None = None, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Return the interval of a share: which shares the rows leave open.
+
+    Without groups it is the exact one of Clopper and Pearson (1934). With groups it is, about, that
+    of Korn and Graubard (1998): the exact one of as many independent rows as tell as much as these,
+    by the variance between groups and Student's t for their number, but of two rows a group at
+    most, where unequal groups count as fewer (Kish 1965). `benchmarks/interval_coverage.py` says
+    how often it holds.
+
+    Parameters
+    ----------
+    right : array-like of bool, shape (n,)
+    groups : array-like, shape (n,), optional
+    level : float, default=0.95
+
+    Returns
+    -------
+    low, high : float
+        None of fewer than 8 groups, which say too little of new ones.
+
+    Examples
+    --------
+    >>> low, high = accuracy_interval([True] * 90 + [False] * 10)
+    >>> round(low, 3), round(high, 3)
+    (0.824, 0.951)
+    >>> accuracy_interval([True] * 90 + [False] * 10, [0] * 50 + [1] * 50) is None
+    True
+    """
+    from scipy.stats import beta
+
+    if too_few_groups(groups):
+        return None
+    outcome = np.asarray(right, dtype=np.float64)
+    share = float(outcome.mean())
+    n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)
+    good, tail = share * n, (1 - level) / 2
+    low = 0.0 if share == 0 else float(beta.ppf(tail, good, n - good + 1))
+    high = 1.0 if share == 1 else float(beta.ppf(1 - tail, good + 1, n - good))
+    return low, high
+
+
+def rmse_interval(
+    errors: NDArray[np.float64], groups: ArrayLike | None
+) -> tuple[float, float] | None:
+    """Return which RMSE of new rows, or of new groups, the errors leave open.
+
+    By Student's t for the logarithm of the mean squared error. The mean squared errors of groups
+    are taken to differ at least as an exponential distribution does, so that a group unlike those
+    that were seen is allowed for; `benchmarks/interval_coverage.py` says how often it holds.
+
+    Parameters
+    ----------
+    errors : ndarray of float64, shape (n,)
+    groups : array-like, shape (n,), or None
+
+    Returns
+    -------
+    low, high : float
+        None of fewer than 8 groups.
+    """
+    from scipy.stats import t
+
+    if too_few_groups(groups):
+        return None
+    squares = np.square(errors)
+    mean, number = float(squares.mean()), float(errors.size) if groups is None else kish(groups)
+    if mean == 0:
+        return 0.0, 0.0
+    if number <= 1:
+        return 0.0, math.inf
+    error = standard_error(squares, groups) / mean
+    if groups is not None:
+        error = max(error, 1 / math.sqrt(number))
+    factor = math.exp(min(t.ppf(0.975, number - 1) * error / 2, 700.0))
+    return math.sqrt(mean) / factor, math.sqrt(mean) * factor

@@ -1,0 +1,91 @@
+"""Values of a model against true ones: how far they are off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.errors import TinykernelError
+from tinykernel.evaluation.evaluation import Evaluation
+from tinykernel.evaluation.intervals import rmse_interval
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ValueEvaluation(Evaluation):
+    """How far values are from the true ones, beside what every `Evaluation` says.
+
+    Parameters
+    ----------
+    n_rows : int
+    rmse, mae : float
+        Root of the mean squared error, and mean absolute error, in the unit of the values; of
+        quantiles those of the one in the middle.
+    r2 : float
+        Share of the variance that is explained; NaN where the values do not vary.
+    coverage : dict of str to float
+        Share of rows below each quantile; empty where there are none.
+
+    Examples
+    --------
+    >>> found = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
+    >>> found.rmse, found.mae, round(found.r2, 2)
+    (1.0, 0.5, 0.2)
+    """
+
+    n_rows: int
+    rmse: float
+    mae: float
+    r2: float
+    coverage: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were compared."""
+        return self.n_rows
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """RMSE, MAE and R2."""
+        return {"rmse": self.rmse, "mae": self.mae, "r2": self.r2}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types; every command prints these keys."""
+        return super().to_dict() | {"coverage": dict(self.coverage)}
+
+
+def compare_values(
+    y: ArrayLike, predicted: ArrayLike, groups: ArrayLike | None = None
+) -> ValueEvaluation:
+    """Compare true values with predictions.
+
+    Parameters
+    ----------
+    y, predicted : array-like, shape (n,)
+    groups : array-like, shape (n,), optional
+
+    Returns
+    -------
+    ValueEvaluation
+
+    Raises
+    ------
+    TinykernelError
+        If there are no rows or the lengths differ.
+    """
+    true, got = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if true.ndim != 1 or true.shape != got.shape or not true.size:
+        raise TinykernelError(f"to compare: {true.shape} values and {got.shape} predictions")
+    errors = got - true
+    spread = float(np.square(true - true.mean()).sum())
+    r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")
+    return ValueEvaluation(
+        n_rows=true.size,
+        n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
+        rmse=float(np.sqrt(np.mean(np.square(errors)))),
+        mae=float(np.abs(errors).mean()),
+        r2=r2,
+        interval=rmse_interval(errors, groups),
+    )
