@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tinykernel.training.linear.closed_form import fit_ridge
+from tinykernel.training.linear.closed_form import fit_ridge, fit_standardised, round_fit
 
 
 def _slow(
@@ -59,3 +59,16 @@ def test_penalty_is_that_of_the_least_error_left_out() -> None:
     assert clear.penalty < noise.penalty
     assert np.square(clear.left_out - rows[:, :1] / 100.0).mean() < 0.5
     assert np.abs(noise.weights).max() == pytest.approx(0, abs=0.01)
+
+
+def test_rounding_is_not_ruled_by_inputs_that_hardly_vary() -> None:
+    """Levels of 4 bits keep a fit whose inputs vary by 1 and by 100; it once lost 45 points."""
+    rng = np.random.default_rng(3)
+    inputs = np.column_stack([rng.integers(0, 256, (60, 20)), rng.random((60, 20)) < 0.03])
+    targets = np.where(inputs[:, :1] + inputs[:, 1:2] > 255, 1.0, -1.0)
+    fit, _ = fit_standardised(inputs.astype(np.int16), targets, np.ones(60), None)
+    levels, worth, offset = round_fit(fit, inputs.astype(np.int16), 4)
+    exact = inputs @ fit.weights + fit.offset
+    rounded = worth * (inputs @ levels.T) + offset
+    assert np.abs(levels).max() <= 7
+    assert np.square(rounded - exact).mean() < 0.05 * np.square(exact).mean()

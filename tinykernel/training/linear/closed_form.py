@@ -24,6 +24,12 @@ from tinykernel.compiled import njit
 PENALTIES = 10.0 ** np.arange(-5, 2.01, 0.5)
 # Matrix products of whole numbers are exact below this.
 _EXACT = 2.0**53
+# Of a standardised input.
+_DEVIATION = 256.0
+# In medians of the deviations.
+_LEAST_DEVIATION = 0.25
+# Steps between levels that are tried, as shares of the largest that reaches every weight.
+_STEPS = 2.0 ** -np.arange(0, 6, 0.5)
 
 _Doubles = NDArray[np.float64]
 
@@ -61,7 +67,7 @@ def fit_ridge(
     Parameters
     ----------
     inputs : ndarray of integers, shape (n, n_inputs)
-        Of at most 16 bits.
+        Sums of their products are below 2**53.
     targets : ndarray, shape (n, n_outputs)
     weight : ndarray, shape (n,)
         Rows of more weight count as if they were there more often.
@@ -115,6 +121,53 @@ def _products(rows: _Doubles) -> _Doubles:
     assert bound < _EXACT
     result: _Doubles = rows @ rows.T
     return result
+
+
+def fit_standardised(
+    inputs: NDArray[Any], targets: NDArray[Any], weight: NDArray[Any], group: NDArray[Any] | None
+) -> tuple[Fit, _Doubles]:
+    """Fit to inputs of one deviation each; returns the fit to `inputs`, and the deviations.
+
+    The penalty is then the same for inputs that vary much and for those that vary little. Without
+    it small sets of windows lose 4 to 8 points (``benchmarks/series.py``).
+    """
+    total = inputs.sum(axis=0, dtype=np.int64)
+    squares = np.square(inputs.astype(np.int64)).sum(axis=0)
+    mean = total / len(inputs)
+    deviation = np.sqrt(np.maximum(squares / len(inputs) - np.square(mean), 0.0))
+    varies = deviation > 0
+    # Inputs that hardly vary would get weights so large that the others round to 0.
+    least = _LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
+    unit = np.maximum(deviation, least)
+    # Whole numbers of 1/256 of a deviation: their products are exact.
+    rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
+    fit = fit_ridge(rows, targets, weight, group)
+    weights = fit.weights * (_DEVIATION * varies / unit)[:, None]
+    offset = fit.offset - _combined(mean[:, None], weights)[0]
+    return Fit(weights, offset, fit.penalty, fit.left_out), deviation
+
+
+def round_fit(
+    fit: Fit, inputs: NDArray[Any], bits: int
+) -> tuple[NDArray[np.int8], float, _Doubles]:
+    """Round the weights to levels; returns these, (n_outputs, n_inputs), their worth, the offsets.
+
+    The worth of a level has the least squared error on the inputs. Larger weights are cut off.
+    """
+    most = 2 ** (bits - 1) - 1
+    mean = inputs.sum(axis=0, dtype=np.int64) / len(inputs)
+    rows = np.ascontiguousarray((inputs - mean).T)
+    largest = max(float(np.abs(fit.weights).max()), 1e-12) / most
+    best: tuple[float, float, _Doubles] | None = None
+    for step in (largest * _STEPS).tolist():
+        levels = np.clip(np.rint(fit.weights / step), -most, most)
+        error = float(_mean_square(_combined(rows, fit.weights - step * levels)))
+        if best is None or error < best[0]:
+            best = error, step, levels
+    assert best is not None
+    _, step, levels = best
+    moved = _combined(mean[:, None], fit.weights - step * levels)[0]
+    return levels.T.astype(np.int8), step, fit.offset + moved
 
 
 @njit(nogil=True)

@@ -5,7 +5,8 @@ taps) and kernels of the level itself, which those cannot see: the mean of nine 
 newest sample alone. Each looks at one channel or the mean of two with signs; there are few such
 mixes, as the firmware keeps a ring buffer for each. Thresholds are quantiles of the responses of
 training windows. A linear part is trained on the counts of all, and those that it weighs most are
-kept, in two steps.
+kept. Of few windows it is ridge regression in closed form (`closed_form`), whose kernels reach up
+to an eighth of the window, as MiniRocket's do.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.compat import LocalStage
 from tinykernel.model.stages.scale import Scale
+from tinykernel.training.linear.closed_form import Fit, fit_standardised
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
 from tinykernel.training.local.augment import Augmentation, vary_windows
 from tinykernel.training.local.counts import scaled_counts
@@ -31,8 +33,22 @@ _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
 _GOLDEN = 0.6180339887
 _QUANTILE_WINDOWS = 64
+# A half octave apart; the firmware holds a dilation in a byte.
+_DILATIONS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 255)
+# The ring of a stream holds the rows that the longest kernel looks at, 2 bytes a mixed channel.
+_RING_BYTES = 4096
 
 _Floats = NDArray[np.float32]
+
+
+def reach(rows: int, n_mixes: int) -> tuple[int, ...]:
+    """Return dilations up to an eighth of the window, as far as the ring of a stream has room.
+
+    >>> reach(128, 1), reach(64, 16)
+    ((1, 2, 3, 4, 6, 8, 11), (1, 2, 3, 4, 6))
+    """
+    rows = min(rows, _RING_BYTES // (2 * n_mixes))
+    return tuple(d for d in _DILATIONS if 8 * d < rows)
 
 
 @dataclass(frozen=True)
@@ -168,6 +184,13 @@ class SignalPool:
         self.inputs = np.concatenate(parts)
         self.targets = np.tile(targets, (len(parts), 1))
         self.weight = np.tile(weight, len(parts))
+
+    def ridge(
+        self, kept: NDArray[np.int64], group: NDArray[Any] | None
+    ) -> tuple[Fit, NDArray[np.float64]]:
+        """Return ridge regression on the counts of some kernels, and the deviations of these."""
+        inputs = self.inputs[:, kept]
+        return fit_standardised(inputs, 2.0 * self.targets - 1.0, self.weight, group)
 
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
         """Put thresholds at quantiles of the responses of some windows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from tinykernel import progress
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.compat import WIDEST_CELL, LocalStage
@@ -19,6 +21,7 @@ from tinykernel.model.scaling import InputScaling
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.linear.closed_form import round_fit
 from tinykernel.training.linear.readout import (
     LinearLearner,
     LinearRecipe,
@@ -28,13 +31,16 @@ from tinykernel.training.linear.readout import (
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.counts import count_scaler
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
-from tinykernel.training.local.signals import SignalPlan, SignalPool
+from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
+# More windows are learned by gradients: ridge regression takes time with their cube.
+_FEW_WINDOWS = 1000
+_FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
 
@@ -240,6 +246,9 @@ def fit_signals(
     scaler = _signal_scaler(rows.rows.reshape(-1, shape[1]), data.raw_dtype)
     _check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    augmentation = Augmentation.of(options.augment)
+    if held is None and rows.held is None and _in_closed_form(data, options, augmentation):
+        return _fit_few(data, plan, shape, scaler, rows)
     pool = SignalPool(
         rows.rows,
         (shape[0], shape[1]),
@@ -247,7 +256,7 @@ def fit_signals(
         rows.targets,
         rows.weight,
         plan,
-        Augmentation.of(options.augment),
+        augmentation,
         held,
     )
     kept, stage = pool.reduced(pool.choose())
@@ -258,6 +267,50 @@ def fit_signals(
     counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
     model = _counting_model(counts, data.meaning, *learner.stored(), stage)
     return LocalResult(model, plan, history)
+
+
+def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
+    """Say whether ridge regression fits: few windows of classes, and no option of its epochs."""
+    plain = data.quantity is None and data.teacher is None and augmentation == Augmentation()
+    return plain and len(data.X) <= _FEW_WINDOWS and options.epochs is None
+
+
+def _fit_few(
+    data: TrainSet, plan: SignalPlan, shape: tuple[int, ...], scaler: Scale, rows: _Rows
+) -> LocalResult:
+    """Choose kernels and weights for few windows, by the error of windows or groups left out."""
+    started = time.perf_counter()
+    best: tuple[float, SignalPool, NDArray[np.int64]] | None = None
+    averages = (1, 2) if plan.average == 2 else (1,)
+    for number, average in enumerate(averages):
+        progress.report("choosing kernels", number, len(averages))
+        n_mixes = min(plan.n_mixes, shape[1] ** 2)
+        one = replace(
+            plan,
+            average=average,
+            n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
+            dilations=reach(shape[0] // average, n_mixes),
+            level_share=_FEW_LEVEL_SHARE,
+        )
+        pool = SignalPool(
+            rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, one, Augmentation()
+        )
+        fit, deviation = pool.ridge(np.arange(one.n_pool), data.groups)
+        error = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
+        if best is None or error < best[0]:
+            size = np.sqrt(np.square(fit.weights).sum(axis=1)) * deviation
+            best = error, pool, np.sort(np.argsort(-size, kind="stable")[: plan.n_kernels])
+    assert best is not None
+    _, pool, kept = best
+    kept, stage = pool.reduced(kept)
+    fit, _ = pool.ridge(kept, data.groups)
+    counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
+    stored = round_fit(fit, pool.inputs[:, kept], plan.linear.bits)
+    model = _counting_model(counts, data.meaning, *stored, stage)
+    progress.report("choosing kernels", len(averages), len(averages))
+    loss = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
+    history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
+    return LocalResult(model, pool.plan, history)
 
 
 def pooled_signals(
