@@ -53,7 +53,9 @@ def prove(model: IntegerModel, folder: Path) -> tuple[bool, float, float]:
     begin = time.process_time()
     (folder / "p.json").write_bytes(certificate(model))
     written = time.process_time() - begin
-    (folder / "m.c").write_bytes(render_sources(model, "m")["src/m.c"])
+    files = render_sources(model, "m")
+    (folder / "m.c").write_bytes(files["src/m.c"])
+    (folder / "m.h").write_bytes(files["include/m.h"])
     before = os.times()
     done = run([CHECKER, folder / "p.json", folder / "m.c"])
     after = os.times()

@@ -29,6 +29,8 @@ ONE_CLASS = {
     "one class of signals": lambda: one_class(ALL["signal, averaged"](), 5),
 }
 CHECKER = ROOT / "firmware" / "check_proof.py"
+# The checker reads of a header that it holds nothing else: that of any model does.
+HEADER = render_sources(random_model(1), "m")["include/m.h"]
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,19 @@ def _proof_of(model: IntegerModel) -> tuple[dict[str, Any], str]:
 
 def _check(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> None:
     (folder / "proof.json").write_text(json.dumps(proof))
-    (folder / "m.c").write_text(text)
+    _write(folder, text)
     checker.main(str(folder / "proof.json"), str(folder / "m.c"))
+
+
+def _write(folder: Path, text: str) -> Path:
+    (folder / "m.h").write_bytes(HEADER)
+    (folder / "m.c").write_text(text)
+    return folder / "m.c"
+
+
+def _forged(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the proof with the macros and digests of another text."""
+    return proof | {"source": checker.Source(_write(folder, text)).seen}
 
 
 def _refused(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> str:
@@ -83,7 +96,7 @@ def test_checker_stands_alone(tmp_path, whole):
     assert set(names) == {"hashlib", "json", "numpy", "pathlib", "re", "sys"}
     proof, text = whole
     (tmp_path / "p.json").write_text(json.dumps(proof))
-    (tmp_path / "m.c").write_text(text)
+    _write(tmp_path, text)
     command = [sys.executable, "-I", str(CHECKER), "p.json", "m.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith("proved: 23 stages"), done.stderr
@@ -93,7 +106,7 @@ def test_checker_stands_alone(tmp_path, whole):
 
 @pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two", *ONE_CLASS])
 def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
-    """Every layout of tables, local stages and linear parts; the single file is the same C."""
+    """Every layout of tables, local stages and linear parts."""
     more = {
         "half turns": {
             "windows": "half turns",
@@ -122,9 +135,9 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
         model = make_model(int(name), bits=8 if int(name) % 2 else 16)
     proof, text = _proof_of(model)
     _check(checker, tmp_path, proof, text)
+    assert capsys.readouterr().out.startswith("proved: ")
     single = render_single(render_sources(model, "m"), "m")["single/m.c"].decode("ascii")
-    _check(checker, tmp_path, proof, single)
-    assert capsys.readouterr().out.count("proved: ") == 2
+    assert "a single source" in _refused(checker, tmp_path, proof, single)
 
 
 def test_wrong_files_were_tracebacks(whole, tmp_path):
@@ -144,8 +157,8 @@ def test_wrong_files_were_tracebacks(whole, tmp_path):
         (("p.json",), "usage: "),
         (("none.json", "m.c"), "refused: none.json: "),
         (("p.json", "none.c"), "refused: none.c: "),
-        (("m.c", "m.c"), "refused: m.c is no JSON"),
-        (("bytes.json", "m.c"), "refused: bytes.json: no text"),
+        (("m.c", "m.c"), "refused: what the files say does not fit: JSONDecodeError"),
+        (("bytes.json", "m.c"), "refused: what the files say does not fit: UnicodeDecodeError"),
         (("list.json", "m.c"), "refused: list.json is no proof"),
         (("p.json", "empty.c"), "refused: empty.c is no exported C"),
     ):
@@ -169,7 +182,7 @@ def test_a_changed_prototype_or_threshold_is_refused(table, checker, tmp_path):
     proof, text = _proof_of(one_class(random_model(3, n_features=12), 3, 1))
     forged = _changed(text, table)
     assert f"{table} is not" in _refused(checker, tmp_path, proof, forged)
-    forged_proof = proof | {"source": checker.Source(forged).seen}
+    forged_proof = _forged(checker, tmp_path, proof, forged)
     assert " is within " in _refused(checker, tmp_path, forged_proof, forged)
 
 
@@ -208,7 +221,6 @@ def test_one_entry_changed_is_refused(table, checker, whole, tmp_path):
 EDITS = {
     "a halving left out": ("TK_HALVE_SECOND +0x\\w+u", "TK_HALVE_SECOND 0x1u"),
     "one more halving": ("TK_HALVE_FIRST +0x\\w+u", "TK_HALVE_FIRST 0x8u"),
-    "width of inputs": ("TK_INPUT_BITS +8", "TK_INPUT_BITS 16"),
     "order of values": (
         "TK_PERMUTATION +0",
         "TK_PERMUTATION 1\n#define TK_ORBIT_MULTIPLIER 5u\n#define TK_ORBIT_INCREMENT 3u",
@@ -222,7 +234,6 @@ EDITS = {
         *EDITS,
         "tk_diagonal",
         "tk_signs",
-        "tk_weights",
         "tk_gains",
         "tk_biases",
         "tk_linear",
@@ -232,12 +243,9 @@ EDITS = {
 def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole, tmp_path):
     """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""
     proof, text = whole
-    if edit in EDITS:
-        forged = re.sub(*EDITS[edit], text, count=1)
-    else:  # of a weight the mask: its sign changes no bound
-        forged = _changed(text, edit, 1 if edit == "tk_weights" else 0)
+    forged = re.sub(*EDITS[edit], text, count=1) if edit in EDITS else _changed(text, edit)
     assert forged != text
-    forged_proof = proof | {"source": checker.Source(forged).seen}
+    forged_proof = _forged(checker, tmp_path, proof, forged)
     assert "is not that of" not in _refused(checker, tmp_path, forged_proof, forged)
 
 
@@ -249,7 +257,7 @@ def test_kernels_are_summed_up(name, checker, tmp_path):
     for place in range(6):
         forged = _changed(text, "tk_kernels", place)
         assert "tk_kernels is not" in _refused(checker, tmp_path, proof, forged)
-        forged_proof = proof | {"source": checker.Source(forged).seen}
+        forged_proof = _forged(checker, tmp_path, proof, forged)
         try:
             _check(checker, tmp_path, forged_proof, forged)
         except SystemExit:
@@ -257,7 +265,8 @@ def test_kernels_are_summed_up(name, checker, tmp_path):
     # A kernel that is not the largest may change and leave the bounds of all as they are.
     assert caught
     top = re.sub(r"TK_LOCAL_TOP( +)\d+u", r"TK_LOCAL_TOP\g<1>5u", text)
-    assert "level" in _refused(checker, tmp_path, proof | {"source": checker.Source(top).seen}, top)
+    forged_proof = _forged(checker, tmp_path, proof, top)
+    assert "level" in _refused(checker, tmp_path, forged_proof, top)
 
 
 def test_every_bound_and_witness_counts(checker, whole, tmp_path):
@@ -276,6 +285,85 @@ def test_every_bound_and_witness_counts(checker, whole, tmp_path):
         assert witness["stage"] in message
         witnesses[i] = witness | {"inputs": witness["inputs"].translate({43: 45, 45: 43})}
         _refused(checker, tmp_path, proof | {"witnesses": witnesses}, text)
+
+
+def test_witnesses_were_not_required(checker, whole, tmp_path):
+    """Without them, without one, with one twice, with one that names another stage: refused."""
+    proof, text = whole
+    said = proof["witnesses"]
+    for wrong in ([], said[1:], said[:-1], [*said, said[-1]], [said[1], said[0], *said[2:]]):
+        message = _refused(checker, tmp_path, proof | {"witnesses": wrong}, text)
+        assert "witness" in message
+
+
+TRICKS = {
+    "redefined macro": (
+        '#include "tk_predict.h"',
+        "#undef TK_BLOCKS\n#define TK_BLOCKS 1u\n\\g<0>",
+    ),
+    "redefined in place": ("#define TK_BLOCKS .*", "\\g<0>\n#define TK_BLOCKS 1u"),
+    "renamed table": ('#include "tk_config.h"', "\\g<0>\n#define tk_diagonal tk_other"),
+    "table in a false condition": ("TK_TABLE [^;]*tk_diagonal[^;]*;", "#if 0\n\\g<0>\n#endif"),
+    "table twice": ("TK_TABLE [^;]*tk_diagonal[^;]*;", "\\g<0>\n\\g<0>"),
+    "backslash": ("#define TK_BLOCKS .*", "/\\\\\n* \\g<0> *\\\\\n/\n#define TK_BLOCKS 1u"),
+    "trigraph": ("#define TK_BLOCKS .*", "// ??/\n\\g<0>"),
+    "digraph": ('#include "tk_predict.h"', "%:define TK_BLOCKS 1u\n\\g<0>"),
+    "line comment": ("#define TK_BLOCKS .*", "// /*\n\\g<0>\n// */"),
+    "comment in a string": ("#define TK_BLOCKS .*", 'char a[] = "/*";\n\\g<0>\nchar b[] = "*/";'),
+    "quoted quote": ("#define TK_BLOCKS .*", "int a = '\"';\n\\g<0>\nint b = '\"';"),
+    "pragma": ('#include "tk_predict.h"', '_Pragma("pop_macro(\\"TK_BLOCKS\\")")\n\\g<0>'),
+    "octal number": ("#define TK_FEATURES .*", "#define TK_FEATURES 070u"),
+    "expression": ("#define TK_BLOCKS .*", "#define TK_BLOCKS (2u, 1u)"),
+    "another type": ("typedef int8_t TK_ALIAS", "typedef int16_t TK_ALIAS"),
+    "number too large": (r"(tk_windows\[\d+\] = \{\s*)\w+", r"\g<1>0x100000000u"),
+    "table too long": (r"(tk_biases\[\d+\] = \{\s*)", r"\g<1>0, "),
+    "code between": ("TK_TABLE [^;]*tk_diagonal", "int32_t x;\n\\g<0>"),
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_the_compiler_read_another_program(trick, checker, whole, tmp_path):
+    """The checker once read a text of which the compiler made other macros and tables."""
+    proof, text = whole
+    forged = re.sub(*TRICKS[trick], text, count=1)
+    assert forged != text
+    _refused(checker, tmp_path, proof, forged)
+
+
+@pytest.mark.parametrize("line", ["#define tk_biases tk_gains", "#undef TK_BLOCKS", "#pragma x"])
+def test_the_header_could_rename_a_table(line, checker, whole, tmp_path, monkeypatch):
+    """What NAME.c includes first must speak of the model alone."""
+    monkeypatch.setattr(sys.modules[__name__], "HEADER", HEADER + f"{line}\n".encode())
+    assert "the header" in _refused(checker, tmp_path, *whole)
+
+
+def test_hostile_sizes_never_ended(checker, whole, tmp_path):
+    """Sizes that take forever, numbers that are none, files that do not end: one line each."""
+    proof, text = whole
+    for macro, value in (
+        ("LOG2_DIMENSION", "60"),
+        ("LOG2_DIMENSION", "4294967295u"),
+        ("BLOCKS", "4000000000u"),
+        ("FEATURES", "99999999999u"),
+        ("OUTPUTS", "0u"),
+        ("DIAGONAL_BITS", "3"),
+    ):
+        forged = re.sub(rf"#define TK_{macro} .*", f"#define TK_{macro} {value}", text)
+        _refused(
+            checker, tmp_path, proof | {"source": proof["source"] | {f"TK_{macro}": value}}, forged
+        )
+    for changes in ({"witnesses": 3}, {"bounds": {}}, {"source": []}, {"fingerprint": 1}):
+        _refused(checker, tmp_path, proof | changes, text)
+    for value in (10**400, -1, 0.5, None, "x", [1]):
+        for key in ("row", "value", "inputs"):
+            wrong = [proof["witnesses"][0] | {key: value}, *proof["witnesses"][1:]]
+            _refused(checker, tmp_path, proof | {"witnesses": wrong}, text)
+    for content in ("[" * 100_000, "1e999", "NaN", "9" * 5000, ""):
+        (tmp_path / "p.json").write_text(content)
+        with pytest.raises(SystemExit, match="refused: "):
+            checker.main(str(tmp_path / "p.json"), str(tmp_path / "m.c"))
+    with pytest.raises(SystemExit, match="no file"):
+        checker.main("/dev/zero", str(tmp_path / "m.c"))
 
 
 def test_proof_of_another_model_is_refused(checker, whole, tmp_path):
@@ -302,6 +390,6 @@ def test_inspect_writes_the_proof(checker, tmp_path, capsys):
     result = run("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
     assert result.exit_code == 0, result.output
     assert "check_proof.py" in result.stderr
-    (tmp_path / "m.c").write_bytes(render_sources(model, "m")["src/m.c"])
+    _write(tmp_path, render_sources(model, "m")["src/m.c"].decode())
     checker.main(str(tmp_path / "m.json"), str(tmp_path / "m.c"))
     assert "26 stages" in capsys.readouterr().out

@@ -78,15 +78,14 @@ def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> li
     macros = {item.name: item.value for item in packed.definitions}
     bits = 32 // int(macros.get("TK_LOCAL_LANES", 2))
     counts = np.count_nonzero(model.weights, axis=1)
-    places = np.full(model.n_outputs, 32 * int(packed.n_words.sum()))
-    most = places if macros.get("TK_PLANES") == "1" else counts
+    places = 32 * int(packed.n_words.sum())
     found = {stage.stage: stage for stage in model.ranges()}
     changed: dict[str, tuple[int, int]] = {}
     if last is not None:
         changed["scale times row"] = (255 * int(last.low.min()), 255 * int(last.high.max()))
-        changed["sum"] = (-int(most.max()), int(most.max()))
+        changed["sum"] = (-places, places)
         # A place that is no component may agree: as many more, in the sense of the gain.
-        more = 2 * model.multiplier.astype(np.int64) * (most - counts)
+        more = 2 * model.multiplier.astype(np.int64) * (places - counts)
         score = _score(model, np.minimum(more, 0), np.maximum(more, 0))
         changed["score"] = score
     for name, (low, high) in changed.items():
