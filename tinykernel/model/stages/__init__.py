@@ -7,6 +7,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 #: All that there are.
-STAGES: tuple[type[Stage], ...] = (Levels, Kernels, Scale, Components)
+STAGES: tuple[type[Stage], ...] = (Spectrum, Levels, Kernels, Scale, Components)

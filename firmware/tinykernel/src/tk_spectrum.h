@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stage "spectrum": a frame of samples to the levels of frequency bands. The steps, their roundings
+ * and why nothing overflows are in tinykernel/model/stages/spectrum.py; the numbers are the same.
+ *
+ * All is whole numbers of 32 bits. The only table is a quarter of a cosine, for the one length that
+ * a model has; the window is three additions a bin, after the transform. */
+#ifndef TK_SPECTRUM_H
+#define TK_SPECTRUM_H
+
+#include "tk_config.h"
+
+/* What a model says of its spectrum; a constant, so that the compiler sees every number. */
+struct tk_spectrum {
+    unsigned length;         /* samples of a frame: 64, 128, 256 or 512 */
+    unsigned hop;            /* 1..length: samples from one frame to the next */
+    unsigned first;          /* 0..hop - 1: samples of a window before its first frame */
+    unsigned channels;       /* of the input, 1..64 */
+    unsigned bands;          /* 1..64 */
+    unsigned left;           /* 0..26: samples are shifted to the left, ... */
+    unsigned right;          /* 0..5: ... or to the right; one of them is 0 */
+    unsigned amplitude_bits; /* 1..15: magnitude of the parts of a bin before they are squared */
+    unsigned log_bits;       /* 1..3: 2^log_bits levels an octave of power */
+    int16_t floor;           /* 0..511: the level that becomes 0 */
+    const TK_FLASH uint16_t *cosines; /* length / 4 + 1: round(32768 cos(2 pi i / length)) */
+    const TK_FLASH uint16_t *edges; /* bands + 1, rising: the first bin of a band, 2..length / 2 */
+};
+
+/* Words of memory that a frame needs. */
+#define TK_SPECTRUM_WORDS(length) ((length) + 2u)
+
+/* floor(value * factor / 65536); factor 0..32767. */
+TK_INLINE int32_t tk_spectrum_product(int32_t value, uint32_t factor)
+{
+#if TK_LONG_PRODUCT && !defined(__AVR__)
+    return (int32_t)(((int64_t)value * (int32_t)(factor << 16)) >> 32);
+#else
+    const uint32_t low = (uint32_t)value & 0xffffu;
+    return (value >> 16) * (int32_t)factor + (int32_t)(low * factor >> 16);
+#endif
+}
+
+/* Replace a by a / 2 + t and b by a / 2 - t; each has two parts. */
+TK_INLINE void tk_spectrum_butterfly(int32_t *a, int32_t *b, int32_t real, int32_t imaginary)
+{
+    const int32_t x = a[0] >> 1;
+    const int32_t y = a[1] >> 1;
+    a[0] = x + real;
+    a[1] = y + imaginary;
+    b[0] = x - real;
+    b[1] = y - imaginary;
+}
+
+/* Pairs of samples in bit-reversed order, and the first two stages of their transform. Sample i of
+ * the frame is samples[((start + i) % length) * stride]. */
+TK_INLINE void tk_spectrum_load(const struct tk_spectrum *given, int32_t *z,
+                                const tk_sample_t *samples, unsigned start, unsigned stride)
+{
+    const unsigned quarter = given->length / 4u;
+    const int32_t *const end = z + given->length;
+    unsigned reversed = 0u;
+    while (z != end) {
+        int32_t part[8];
+        unsigned at = start + 2u * reversed;
+        unsigned bit = quarter / 4u;
+        unsigned i;
+        for (i = 0u; i < 8u; ++i) {
+            /* The four pairs of a butterfly are a quarter of a frame apart. */
+            const unsigned place = (at + (i >> 1) * quarter + (i & 1u)) & (given->length - 1u);
+            part[i] = (int32_t)((uint32_t)(samples[place * stride] >> given->right) << given->left);
+        }
+        for (i = 0u; i < 2u; ++i) {
+            const int32_t sum = part[i] + part[i + 4u];
+            const int32_t other = part[i + 2u] + part[i + 6u];
+            z[i] = sum + other;
+            z[i + 4u] = sum - other;
+        }
+        z[2] = part[0] - part[4] + (part[3] - part[7]);
+        z[3] = part[1] - part[5] - (part[2] - part[6]);
+        z[6] = part[0] - part[4] - (part[3] - part[7]);
+        z[7] = part[1] - part[5] + (part[2] - part[6]);
+        z += 8;
+        while ((reversed & bit) != 0u) {
+            reversed ^= bit;
+            bit >>= 1;
+        }
+        reversed |= bit;
+    }
+}
+
+/* The other stages. */
+TK_INLINE void tk_spectrum_transform(const struct tk_spectrum *given, int32_t *z)
+{
+    const int32_t *const end = z + given->length;
+    unsigned half; /* of a butterfly, in words: two a value */
+    unsigned step = given->length / 8u;
+    for (half = 8u; half < given->length; half <<= 1) {
+        const TK_FLASH uint16_t *cosine = given->cosines;
+        const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
+        int32_t *first = z;
+        int32_t *a;
+        for (a = first; a < end; a += 2u * half) {
+            int32_t *const b = a + half / 2u;
+            tk_spectrum_butterfly(a, a + half, a[half] >> 1, a[half + 1u] >> 1);
+            tk_spectrum_butterfly(b, b + half, b[half + 1u] >> 1, -(b[half] >> 1));
+        }
+        for (first += 2; first != z + half / 2u; first += 2) {
+            uint32_t c;
+            uint32_t s;
+            cosine += step;
+            sine -= step;
+            c = *cosine;
+            s = *sine;
+            for (a = first; a < end; a += 2u * half) {
+                int32_t *const b = a + half / 2u;
+                int32_t x = a[half];
+                int32_t y = a[half + 1u];
+                tk_spectrum_butterfly(a, a + half,
+                                      tk_spectrum_product(x, c) + tk_spectrum_product(y, s),
+                                      tk_spectrum_product(y, c) - tk_spectrum_product(x, s));
+                x = b[half];
+                y = b[half + 1u];
+                tk_spectrum_butterfly(b, b + half,
+                                      tk_spectrum_product(y, c) - tk_spectrum_product(x, s),
+                                      -tk_spectrum_product(y, s) - tk_spectrum_product(x, c));
+            }
+        }
+        step >>= 1;
+    }
+}
+
+/* Bins of the real samples, from the transform of their pairs: length / 2 + 1 of them. */
+TK_INLINE void tk_spectrum_split(const struct tk_spectrum *given, int32_t *z)
+{
+    const TK_FLASH uint16_t *cosine = given->cosines;
+    const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
+    int32_t *a = z + 2;
+    int32_t *b = z + given->length - 2u;
+    z[given->length] = (z[0] >> 1) - (z[1] >> 1);
+    z[given->length + 1u] = 0;
+    z[0] = (z[0] >> 1) + (z[1] >> 1);
+    z[1] = 0;
+    while (a != b) {
+        const uint32_t c = *++cosine;
+        const uint32_t s = *--sine;
+        const int32_t even_real = (a[0] + b[0]) >> 2;
+        const int32_t even_imaginary = (a[1] - b[1]) >> 2;
+        const int32_t x = (a[1] + b[1]) >> 1;
+        const int32_t y = (b[0] - a[0]) >> 1;
+        const int32_t real = tk_spectrum_product(x, c) + tk_spectrum_product(y, s);
+        const int32_t imaginary = tk_spectrum_product(y, c) - tk_spectrum_product(x, s);
+        a[0] = even_real + real;
+        a[1] = even_imaginary + imaginary;
+        b[0] = even_real - real;
+        b[1] = imaginary - even_imaginary;
+        a += 2;
+        b -= 2;
+    }
+    a[0] >>= 1;
+    a[1] = -(a[1] >> 1);
+}
+
+/* The Hann window, on bins edges[0] to edges[bands] - 1; returns an OR of their magnitudes. */
+TK_INLINE uint32_t tk_spectrum_window(const struct tk_spectrum *given, int32_t *z)
+{
+    int32_t *bin = z + 2u * given->edges[0];
+    const int32_t *const end = z + 2u * given->edges[given->bands];
+    int32_t real = bin[-2];
+    int32_t imaginary = bin[-1];
+    int32_t magnitudes = 0;
+    while (bin != end) {
+        const int32_t x = bin[0];
+        const int32_t y = bin[1];
+        const int32_t v = 2 * x - real - bin[2];
+        const int32_t w = 2 * y - imaginary - bin[3];
+        magnitudes |= (v < 0 ? ~v : v) | (w < 0 ? ~w : w);
+        bin[0] = v;
+        bin[1] = w;
+        real = x;
+        imaginary = y;
+        bin += 2;
+    }
+    return (uint32_t)magnitudes;
+}
+
+/* floor(2^log_bits log2(power 4^exponent)) - floor, held within 0..255; 0 of 0. */
+TK_INLINE uint8_t tk_spectrum_level(const struct tk_spectrum *given, uint32_t power,
+                                    unsigned exponent)
+{
+    int32_t level = (int32_t)(31u + 2u * exponent);
+    unsigned shift;
+    if (power == 0u) {
+        return 0u;
+    }
+    for (shift = 16u; shift != 0u; shift >>= 1) {
+        if (power >> (32u - shift) == 0u) {
+            power <<= shift;
+            level -= (int32_t)shift;
+        }
+    }
+    for (shift = 0u; shift < given->log_bits; ++shift) {
+        power >>= 16;
+        power *= power;
+        level *= 2;
+        if (power >> 31 != 0u) {
+            ++level;
+        } else {
+            power <<= 1;
+        }
+    }
+    level -= given->floor;
+    return level < 0 ? 0u : level > 255 ? 255u : (uint8_t)level;
+}
+
+/* Levels of the bands, from windowed bins. */
+TK_INLINE void tk_spectrum_bands(const struct tk_spectrum *given, const int32_t *z,
+                                 uint32_t magnitudes, uint8_t *levels)
+{
+    const int32_t *bin = z + 2u * given->edges[0];
+    unsigned exponent = 0u;
+    unsigned band;
+    while (magnitudes >> given->amplitude_bits != 0u) {
+        magnitudes >>= 1;
+        ++exponent;
+    }
+    for (band = 1u; band <= given->bands; ++band) {
+        const int32_t *const end = z + 2u * given->edges[band];
+        uint32_t power = 0u;
+        while (bin != end) {
+            const int32_t x = bin[0] >> exponent;
+            const int32_t y = bin[1] >> exponent;
+            power += (uint32_t)(x * x) + (uint32_t)(y * y);
+            bin += 2;
+        }
+        *levels++ = tk_spectrum_level(given, power, exponent);
+    }
+}
+
+/* State of a stream, words: samples before the next frame is done, where the next one goes, then
+ * the ring of samples, memory for a frame, and the newest row of levels. */
+enum { TK_SPECTRUM_WAIT, TK_SPECTRUM_AT, TK_SPECTRUM_RING };
+
+/* Words of the ring. */
+TK_INLINE unsigned tk_spectrum_ring_words(const struct tk_spectrum *given)
+{
+    return (given->length * given->channels * (unsigned)sizeof(tk_sample_t) + 3u) / 4u;
+}
+
+/* Memory for a frame. */
+TK_INLINE int32_t *tk_spectrum_work(const struct tk_spectrum *given, uint32_t *state)
+{
+    return (int32_t *)(state + TK_SPECTRUM_RING + tk_spectrum_ring_words(given));
+}
+
+/* The newest row: for each channel a level a band. */
+TK_INLINE uint8_t *tk_spectrum_row(const struct tk_spectrum *given, uint32_t *state)
+{
+    return (uint8_t *)(tk_spectrum_work(given, state) + TK_SPECTRUM_WORDS(given->length));
+}
+
+/* An empty stream. */
+TK_INLINE void tk_spectrum_init(const struct tk_spectrum *given, uint32_t *state)
+{
+    state[TK_SPECTRUM_WAIT] = given->first + given->length;
+    state[TK_SPECTRUM_AT] = 0u;
+}
+
+/* Keep a sample of each channel; 1: a frame ends with it, and begins at TK_SPECTRUM_AT. */
+TK_INLINE int tk_spectrum_keep(const struct tk_spectrum *given, uint32_t *state,
+                               const tk_sample_t *sample)
+{
+    tk_sample_t *const place =
+        (tk_sample_t *)(state + TK_SPECTRUM_RING) + state[TK_SPECTRUM_AT] * given->channels;
+    unsigned i;
+    for (i = 0u; i < given->channels; ++i) {
+        place[i] = sample[i];
+    }
+    state[TK_SPECTRUM_AT] = (state[TK_SPECTRUM_AT] + 1u) & (given->length - 1u);
+    if (--state[TK_SPECTRUM_WAIT] != 0u) {
+        return 0;
+    }
+    state[TK_SPECTRUM_WAIT] = given->hop;
+    return 1;
+}
+
+/* Levels of a frame of one channel, whose sample i is samples[((start + i) % length) * stride];
+ * z has TK_SPECTRUM_WORDS(length) words. */
+TK_INLINE void tk_spectrum_frame(const struct tk_spectrum *given, const tk_sample_t *samples,
+                                 unsigned start, unsigned stride, int32_t *z, uint8_t *levels)
+{
+    tk_spectrum_load(given, z, samples, start, stride);
+    tk_spectrum_transform(given, z);
+    tk_spectrum_split(given, z);
+    tk_spectrum_bands(given, z, tk_spectrum_window(given, z), levels);
+}
+
+#endif

@@ -1,0 +1,41 @@
+"""Spectra and samples to try them with: random ones, and those where most could go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+
+
+def random_spectrum(seed: int) -> Spectrum:
+    """Draw a stage: narrow and wide bands, any hop."""
+    rng = np.random.default_rng([seed, 1])
+    length = int(rng.choice(LENGTHS))
+    bands = int(rng.integers(1, min(65, length // 2 - 2)))
+    edges = np.sort(2 + rng.permutation(length // 2 - 1)[: bands + 1])
+    hop = int(rng.integers(1, length + 1))
+    return Spectrum(length, hop, edges, int(rng.integers(1, 4)), int(rng.integers(0, 200)))
+
+
+def hard_frames(stage: Spectrum, dtype: str, seed: int) -> NDArray[Any]:
+    """Return windows (8, samples) of two frames and a rest: silence, full scale, tones, noise."""
+    rng = np.random.default_rng([seed, 2])
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    n = stage.length + stage.hop + int(rng.integers(stage.hop))
+    t = np.arange(n)
+    middle, half = (low + high + 1) // 2, (high - low) // 2
+    tone = np.sin(2 * np.pi * rng.uniform(0, 0.5) * t + rng.uniform(0, 7))
+    rows = [
+        np.full(n, middle),
+        np.full(n, low),
+        np.where(t % 2, low, high),
+        np.where(t == rng.integers(n), low, middle),
+        np.where(tone > 0, high, low),
+        middle + np.floor(half * tone),
+        rng.integers(low, high, n, endpoint=True),
+        middle + rng.integers(-3, 4, n),
+    ]
+    return np.clip(np.array(rows), low, high).astype(dtype)

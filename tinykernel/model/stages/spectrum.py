@@ -1,0 +1,240 @@
+"""Spectrum: frames of samples to the levels of frequency bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import run_on_rows, useful_threads
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.frames import spectra
+
+#: Samples of a frame.
+LENGTHS = (64, 128, 256, 512)
+#: Samples are shifted to so many bits before the transform.
+_LOADED_BITS = 26
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum(Stage):
+    """The stage *spectrum*: how loud each band of frequencies is, frame by frame.
+
+    It takes a signal of whole numbers. A frame is `length` samples of one channel, and the next one
+    begins `hop` samples later; the last one ends with the last sample, so that the first begins at
+    ``(rows - length) % hop``. ``>>`` rounds down, ``N = length``, ``M = N / 2``, and ``C[i] =
+    round(32768 cos(2 pi i / N))`` for i = 0..N/4 is the only table; with ``S[i] = C[N/4 - i]`` it
+    holds the sines.
+
+    **1. Pairs.** ``z[n] = x[2 n] 2**shift + j x[2 n + 1] 2**shift``, a right shift where `shift` is
+    negative: ``shift = 26 - b`` where all values are in ``-2**b..2**b``.
+
+    **2. Transform.** z is put into bit-reversed order; then come log2(M) stages of half = 1, 2, 4,
+    ... Each replaces all pairs a, b = z[i], z[i + half] by ``a' + t`` and ``a' - t``. In the first
+    two stages ``a' = a``, and t is b or ``-j b``. In the others ``a' = a >> 1``, and with c, s the
+    entries of C and S at ``k M / half``, k = i mod 2 half::
+
+        k = 0            t = b >> 1
+        0 < k < half/2   tr = (br c >> 16) + (bi s >> 16),  ti =  (bi c >> 16) - (br s >> 16)
+
+    and for k from half/2 on ``-j`` times that of ``k - half/2``, products rounded first: ``tr = (bi
+    c >> 16) - (br s >> 16)``, ``ti = -(bi s >> 16) - (br c >> 16)``.
+
+    **3. Split.** The bins of the real samples, for 0 < k < M/2 and n = M - k::
+
+        e = (re z[k] + re z[n]) >> 2,  (im z[k] - im z[n]) >> 2
+        d = (im z[k] + im z[n]) >> 1,  (re z[n] - re z[k]) >> 1
+        t = (dr C[k] >> 16) + (di S[k] >> 16),  (di C[k] >> 16) - (dr S[k] >> 16)
+        y[k] = e + t,  y[n] = the conjugate of e - t
+
+    ``y[0], y[M] = (re z[0] >> 1) +- (im z[0] >> 1)``; ``y[M/2]`` is half of the conjugate of
+    ``z[M/2]``, rounded down before its sign turns.
+
+    **4. Window.** ``v[k] = 2 y[k] - y[k - 1] - y[k + 1]``: a Hann window, exactly.
+
+    **5. Power.** exponent is the least one for which every ``v >> exponent``, of all bins of all
+    bands, is in ``-2**A..2**A - 1``; A is the largest number up to 15 for which 2**(2 A + 1) times
+    the bins of the widest band is below 2**32. Band b has the power ``p = sum of (re v >>
+    exponent)**2 + (im v >> exponent)**2`` over the bins ``edges[b] <= k < edges[b + 1]``.
+
+    **6. Levels.** With l = `log_bits`, ``level = floor(2**l log2(p 4**exponent)) - floor``, held
+    within 0..255; 0 where p is 0. The logarithm is computed by squaring: p is ``2**top``
+    times m / 2**15, with m cut to 16 bits; a digit is ``m m >> 31``, and the next m is ``m m >>
+    (15 + digit)``.
+
+    It gives a signal of uint8: a row a frame, ``(rows - length) // hop + 1`` of them, and for each
+    channel of the input a channel a band.
+
+    Parameters
+    ----------
+    length : {64, 128, 256, 512}
+    hop : int
+        From 1 to `length`.
+    edges : ndarray of uint16, shape (n_bands + 1,)
+        Rising; from 2, as bins 0 and 1 hold what does not swing, to ``length / 2``.
+    log_bits : {1, 2, 3}
+        2, 4 or 8 levels an octave of power; one of 4 is 0.75 dB.
+    floor : int
+        What is taken off, in levels.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range; and from `gives`, if the input is no signal
+        of whole numbers or shorter than a frame.
+
+    Examples
+    --------
+    >>> stage = Spectrum(length=64, hop=32, edges=[2, 4, 8, 16, 32], log_bits=2, floor=64)
+    >>> n = np.arange(128)
+    >>> tone = np.rint(20000 * np.sin(2 * np.pi * 10 * n / 64)).astype(np.int16)  # bin 10
+    >>> stage.run(tone.reshape(1, -1), Grid.raw("int16", 128, 1)).reshape(3, 4)[0].tolist()
+    [60, 60, 156, 71]
+    """
+
+    KIND = "spectrum"
+    OWNER = "spectrum"
+    FIELDS = (
+        Field("length", "int"),
+        Field("hop", "int"),
+        Field("edges", "uint16", 1),
+        Field("log_bits", "int"),
+        Field("floor", "int"),
+    )
+
+    length: int
+    hop: int
+    edges: NDArray[np.uint16]
+    log_bits: int
+    floor: int
+
+    def check(self) -> None:
+        """Check every field."""
+        if self.length not in LENGTHS:
+            raise self.refuse(f"length is {self.length}, not one of {LENGTHS}")
+        self.require("hop", 1, self.length)
+        self.require("log_bits", 1, 3)
+        self.require("floor", 0, 511)
+        edges = self.edges.astype(int)
+        if not 2 <= edges.size <= 65 or edges[0] < 2 or edges[-1] > self.length // 2:
+            raise self.refuse("edges are 2 to 65 numbers of bins, from 2 to half of the length")
+        if np.any(np.diff(edges) < 1):
+            raise self.refuse("edges do not rise")
+
+    @property
+    def n_bands(self) -> int:
+        """Number of bands."""
+        return len(self.edges) - 1
+
+    @property
+    def amplitude_bits(self) -> int:
+        """A of step 5."""
+        widest = int(np.diff(self.edges.astype(int)).max())
+        return next(a for a in range(15, 0, -1) if widest << (2 * a + 1) < 1 << 32)
+
+    def cosines(self) -> NDArray[np.uint16]:
+        """Return the table C, shape (length / 4 + 1,)."""
+        turn = 2 * np.pi * np.arange(self.length // 4 + 1) / self.length
+        table: NDArray[np.uint16] = np.rint(32768 * np.cos(turn)).astype(np.uint16)
+        return table
+
+    def order(self) -> NDArray[np.int64]:
+        """Return the bit-reversed numbers of the pairs, shape (length / 2,)."""
+        found = np.zeros(1, dtype=np.int64)
+        while found.size < self.length // 2:
+            found = np.concatenate([2 * found, 2 * found + 1])
+        return found
+
+    def shift(self, given: Grid) -> int:
+        """Return by how much samples are shifted to the left in step 1; it may be negative."""
+        return _LOADED_BITS - max(abs(given.low) - 1, given.high).bit_length()
+
+    def frames(self, rows: int) -> int:
+        """Return how many frames there are in so many samples."""
+        return (rows - self.length) // self.hop + 1
+
+    def first(self, rows: int) -> int:
+        """Return the sample at which the first frame begins."""
+        return (rows - self.length) % self.hop
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the grid of levels; see `Stage`."""
+        if given.columns != 1 or np.dtype(given.dtype).kind not in "iu":
+            raise self.refuse("it takes signals of whole numbers")
+        if given.rows < self.length:
+            raise self.refuse(f"a window of {given.rows} samples is shorter than a frame")
+        channels = given.channels * self.n_bands
+        return Grid(self.frames(given.rows), 1, channels, "uint8", 0, 255)
+
+    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+        """Compute the levels of rows of samples; see `Stage`."""
+        made = self.gives(given)
+        samples = np.ascontiguousarray(values).reshape(-1, given.rows, given.channels)
+        samples = samples[:, self.first(given.rows) :]
+        out = np.empty((len(samples), made.rows, made.channels), dtype=np.uint8)
+        numbers = np.array([self.amplitude_bits, self.log_bits, self.floor])
+        run_on_rows(
+            spectra,
+            len(samples),
+            useful_threads(out.shape[0] * made.rows * given.channels * 8 * self.length),
+            samples,
+            self.hop,
+            self.shift(given),
+            self.order(),
+            self.cosines(),
+            self.edges.astype(np.int64),
+            numbers,
+            out,
+        )
+        return out.reshape(len(samples), made.size)
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the bounds of every step; see `Stage`.
+
+        All are bounds of magnitudes of complex numbers, so of both their parts. The magnitude
+        of a sum is at most the sum of theirs; a product with c - j s is larger than its factor by
+        at most 2**-15, the error of the table, before each rounding down adds at most 1 to a part.
+        """
+        root = 2**0.5
+        pair = root * 2.0**_LOADED_BITS
+        last = 4 * pair
+        for _ in range(int(np.log2(self.length)) - 3):
+            last = last * (1 + 2.0**-16) + 4 * root
+        bins = last * (1 + 2.0**-16) + 4 * root
+        level = self._level(32 + 2 * (31 - self.amplitude_bits))
+        whole = [
+            ("pair of samples", pair, _INT32[1]),
+            ("transform", last, _INT32[1]),
+            ("sum of two bins", 2 * last, _INT32[1]),
+            ("bin", bins, _INT32[1]),
+            ("windowed bin", 4 * bins, _INT32[1]),
+        ]
+        widest = int(np.diff(self.edges.astype(int)).max())
+        amplitude = 1 << self.amplitude_bits
+        return (
+            *(Range(name, -int(most) - 1, int(most) + 1, -top, top) for name, most, top in whole),
+            Range("amplitude", -amplitude, amplitude - 1, -32768, 32767),
+            Range("power of a band", 0, widest * 2 * amplitude**2, 0, (1 << 32) - 1),
+            Range("logarithm", 0, level, 0, 1023),
+        )
+
+    def _level(self, octaves: int) -> int:
+        """Return the largest logarithm of a power below 2**octaves, in levels."""
+        return (octaves << self.log_bits) - 1
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return butterflies, bins and bands; see `Stage`."""
+        frames = self.frames(given.rows) * given.channels
+        pairs = self.length // 2
+        bins = int(self.edges[-1]) - int(self.edges[0])
+        return {
+            "butterfly": frames * pairs // 2 * int(np.log2(pairs)),
+            "split": frames * pairs // 2,
+            "bin": frames * bins,
+            "band": frames * self.n_bands,
+        }
