@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 from tinykernel.decisions.calibrate import error_by_coverage
 from tinykernel.decisions.confidence import calibration_error, softmax
 from tinykernel.errors import TinykernelError

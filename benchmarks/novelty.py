@@ -27,7 +27,7 @@ from sklearn.svm import OneClassSVM
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 from tinykernel.decisions.novelty import fit_novelty
 from tinykernel.decisions.prototypes import fit_prototypes
 from tinykernel.errors import TinykernelError

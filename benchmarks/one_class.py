@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.oneclass import TernaryKernelNovelty, calibrate_one_class

@@ -12,6 +12,11 @@ import sys
 
 def main() -> None:
     """Run the command line."""
+    if sys.argv[1:] == ["--version"]:  # a question of scripts, which the rest would slow down
+        from tinykernel import __version__
+
+        print(f"tinykernel {__version__}")
+        return
     usual = signal.default_int_handler
     # In the background Ctrl-C is ignored, and stays so.
     is_usual = signal.getsignal(signal.SIGINT) is usual

@@ -17,6 +17,8 @@ import hashlib
 import os
 import pickle
 import tempfile
+import threading
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +29,44 @@ import numba
 from numba.core import caching, config
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.serialize import dumps
+
+from tinykernel.progress import report_anywhere
+
+#: What a user sees while functions are compiled.
+STAGE = "compiling, once for this computer"
+
+
+class _Clock:
+    """Seconds in which at least one function was compiled."""
+
+    def __init__(self) -> None:
+        self._lock, self._running, self._since, self.seconds = threading.Lock(), 0, 0.0, 0.0
+
+    def start(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._since = time.perf_counter()
+            self._running += 1
+
+    def stop(self) -> None:
+        with self._lock:
+            self._running = max(0, self._running - 1)
+            if not self._running:
+                self.seconds += time.perf_counter() - self._since
+
+
+_CLOCK = _Clock()
+
+
+def seconds_compiling() -> float:
+    """Return how long this process has compiled functions so far; estimates leave it out.
+
+    Examples
+    --------
+    >>> seconds_compiling() >= 0
+    True
+    """
+    return _CLOCK.seconds
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -89,6 +129,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self._impl = _Implementation(function)
         self._function, self._options = function, repr(sorted(options.items()))
+        self._name = function.__name__
         self._enabled = True
 
     @functools.cached_property
@@ -119,6 +160,13 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None where there is none that is whole."""
+        found = self._load(signature, target_context)
+        if found is None:
+            _CLOCK.start()
+            report_anywhere(STAGE, 0, self._name)
+        return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         target_context.refresh()
         if not self._enabled:
             return None
@@ -133,6 +181,8 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled function, unless the disk is full or was made read-only."""
+        _CLOCK.stop()
+        report_anywhere(STAGE, 1, self._name)
         if not self._enabled or not self._impl.check_cachable(compiled):
             return
         data = dumps(self._impl.reduce(compiled))

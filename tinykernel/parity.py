@@ -26,6 +26,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
+from tinykernel.progress import report as say
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 # What follows the scores, as far as a model has it.
@@ -180,12 +181,15 @@ def verify(
     if labels is not None and labels.shape[: 1 if integer.values is not None else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
+    say("computing in Python", 0, None, f"{len(raw)} rows")
     rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
     sequence = _sequence(integer, raw, steps)
     results = []
     with temporary_folder() as folder:
+        say("building", 0, None, row.name)
         for program in _build(integer, row, platforms, Path(folder), flags):
+            say(f"running on {row.name}", 0, None, f"{len(raw)} rows")
             outputs = run_rows(program, integer, rows)
             found = compare(integer, expected, outputs, labels)
             if sequence is not None:

@@ -42,6 +42,7 @@ class Progress:
 
 Observer = Callable[[Progress], None]
 
+_anywhere: list[Observer] = []
 _observer: ContextVar[Observer | None] = ContextVar("tinykernel_training_observer", default=None)
 
 
@@ -93,3 +94,31 @@ def report(stage: str, done: int, total: int | None, message: str = "") -> None:
     observer = _observer.get()
     if observer is not None:
         observer(Progress(stage, done, total, message))
+
+
+@contextmanager
+def observing_all_threads(observer: Observer) -> Iterator[None]:
+    """Also send `observer` what `report_anywhere` tells, inside the ``with`` block.
+
+    Parameters
+    ----------
+    observer : callable taking a Progress
+        Called in any thread of the process.
+    """
+    _anywhere.append(observer)
+    try:
+        yield
+    finally:
+        _anywhere.remove(observer)
+
+
+def report_anywhere(stage: str, done: int, message: str = "") -> None:
+    """Tell the observers of the process what the thread of no fit in particular does.
+
+    Parameters
+    ----------
+    stage, done, message
+        As in `Progress`; done is 0 when it begins, 1 when it is over.
+    """
+    for observer in tuple(_anywhere):
+        observer(Progress(stage, done, None, message))

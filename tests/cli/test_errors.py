@@ -55,9 +55,24 @@ def test_wrong_usage_is_status_2():
     assert run().exit_code == 2
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["targets"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["train", "--help"],
+        ["targets"],
+        ["options"],
+        ["train", "none.csv", "-o", "m.tkm"],
+        ["train", "pyproject.toml", "-o", "m.tkm", "--set", "epoch=3"],
+        ["train", "pyproject.toml", "-o", "m.tkm", "--set", "sigma=-1"],
+        ["train", "pyproject.toml", "-o", "m.tkm", "--budget", "8KX"],
+        ["train", "pyproject.toml", "-o", "none/m.tkm"],
+        ["evaluate", "none.tkm", "none.csv"],
+        ["export", "none.tkm"],
+    ],
+)
 def test_answers_do_not_wait_for_the_heavy_modules(arguments):
-    """Help, targets and completion import neither scikit-learn nor numba nor NumPy."""
+    """Help, lists and errors about files and options import nothing heavy: they took 5 to 7 s."""
     program = (
         "import sys; from tinykernel.cli import app\n"
         f"try: app({arguments})\n"
@@ -68,7 +83,7 @@ def test_answers_do_not_wait_for_the_heavy_modules(arguments):
     finished = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert finished.stderr == "[]\n"
+    assert finished.stderr.splitlines()[-1] == "[]"
 
 
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
@@ -190,16 +205,17 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path):
     assert (running.returncode, out, err) == (130, "", "error: interrupted\n")
 
 
-def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch):
+def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     """Ctrl-C before the command begins is told as Ctrl-C in it, and only once."""
+    model = work / "gesture.tkm"
 
     def interrupt(text):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinykernel.measure.limits.parse_limits", interrupt)
-    assert failed("report", "m.tkm", "--budget", "3KB", status=130) == "error: interrupted"
+    assert failed("report", model, "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
-    assert failed("inspect", "m.tkm", status=130) == "error: interrupted"
+    assert failed("inspect", model, status=130) == "error: interrupted"
 
 
 def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch: pytest.MonkeyPatch) -> None:

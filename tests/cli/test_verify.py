@@ -63,7 +63,7 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
     assert result.exit_code == 0, result.stderr
     assert len(json.loads(run("predict", model, table, "--json").stdout)["labels"]) == 60
     save(load(model), model)  # without what it remembers
-    assert "'who'" in failed("predict", model, table)
+    assert "6 inputs" in failed("predict", model, table)
 
 
 def test_verify_without_labels(work, tmp_path):
@@ -88,5 +88,4 @@ def test_one_difference_fails(work, monkeypatch):
     result = run("verify", work / "gesture.tkm", work / "data.npz", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["differences"] > 0
-    assert "row 3" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    assert "row 3" in result.stderr.splitlines()[-1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.data.test_load import npz, refused, small
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 
 

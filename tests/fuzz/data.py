@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
-from tinykernel.data import load_data
+from tinykernel.data.load import load_data
 from tinykernel.data.signals import load_recordings
 
 _CELLS = (

@@ -17,6 +17,7 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table
+from tinykernel.cli.common.progress import showing_progress
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
@@ -31,7 +32,7 @@ def bench_command(
     ] = None,
     current: CurrentOption = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Count the instructions of one inference, by stage, in an emulator.
 
@@ -56,7 +57,8 @@ def bench_command(
 
     integer = as_integer_model(load(model))
     names = without_too_small(integer, names, asked)
-    results = [bench(integer, name, clock=clock, current=current) for name in names]
+    with showing_progress(quiet):
+        results = [bench(integer, name, clock=clock, current=current) for name in names]
     if as_json:
         found = [result.to_dict() for result in results]
         print_json(found if several else found[0])

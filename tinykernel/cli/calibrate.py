@@ -21,6 +21,7 @@ from tinykernel.cli.common.evaluation import print_cautions, seen_in_words
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.novelty import calibrate_normal, check_normal
 from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import known_rows, rows_to_judge
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def calibrate_command(
         ),
     ] = False,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
 
@@ -117,7 +118,8 @@ def calibrate_command(
     integer, memory = as_integer_model(load(model)), remembered(model)
     if integer.values is not None:
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
-    rows = rows_to_judge(model, integer, data, needs_labels=integer.prototypes is None).rows
+    with showing_progress(quiet):
+        rows = rows_to_judge(model, integer, data, needs_labels=integer.prototypes is None).rows
     if integer.prototypes is not None:
         check_normal(
             {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}

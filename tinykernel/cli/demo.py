@@ -35,7 +35,7 @@ def demo_command(
         Path, typer.Option("--output", "-o", metavar="DIR", help="folder for the project")
     ] = Path("demo"),
     force: ForceOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Train on scikit-learn's digits, export for a Cortex-M4, verify all test rows, report."""
     # What an earlier demo left there may go, as long as nobody has changed it.

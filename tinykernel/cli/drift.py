@@ -66,7 +66,7 @@ def drift_command(
         ),
     ] = False,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Compare what a device counted with what held-out rows gave.
 

@@ -15,6 +15,7 @@ from tinykernel.cli.common.arguments import (
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def evaluate_command(
         ),
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Say how good a model is: by class, with an interval, beside the majority and a linear model.
 
@@ -49,24 +50,21 @@ def evaluate_command(
     from tinykernel.modelfile import load
 
     integer, memory = as_integer_model(load(model)), remembered(model)
-    judged = rows_to_judge(
-        model,
-        integer,
-        data,
-        train=train,
-    )
-    rows, trained = judged.rows, judged.train
+    with showing_progress(quiet):
+        judged = rows_to_judge(model, integer, data, train=train)
+        rows, trained = judged.rows, judged.train
+        if judged.y is not None:
+            found = evaluate(
+                integer,
+                rows.X,
+                judged.y,
+                groups=rows.group,
+                train=trained,
+                class_weight=judged.class_weight,
+            )
     if judged.y is None:
         _show_answers(integer, rows, as_json=as_json, quiet=quiet)
         return
-    found = evaluate(
-        integer,
-        rows.X,
-        judged.y,
-        groups=rows.group,
-        train=trained,
-        class_weight=judged.class_weight,
-    )
     clips = None
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, judged.y, rows.clip, rows.group)
@@ -98,7 +96,7 @@ def evaluate_command(
             typer.echo("--train DATA, with the training rows, shows a linear model beside it")
 
 
-def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool) -> None:
+def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool | None) -> None:
     """Say how many rows are normal and novel, where no label says which of them should be."""
     answers = integer.predict(rows.X).tolist()
     counts = {str(name): answers.count(name) for name in integer.classes}

@@ -19,6 +19,7 @@ from tinykernel.cli.common.arguments import (
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_table
+from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def predict_command(
         ),
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Predict labels and scores with the integer arithmetic of the firmware.
 
@@ -94,12 +95,14 @@ def predict_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
-        table = _decisions(model, integer, stream, 5 if last is None else last)
+        with showing_progress(quiet):
+            table = _decisions(model, integer, stream, 5 if last is None else last)
         _show_decisions(table, output, as_json, quiet)
         return
-    rows = rows_for(model, integer, source)
-    true = labels_to_judge_by(integer, source, rows.y)
-    scores = integer.scores(rows.X)
+    with showing_progress(quiet):
+        rows = rows_for(model, integer, source)
+        true = labels_to_judge_by(integer, source, rows.y)
+        scores = integer.scores(rows.X)
     if integer.values is not None:
         _predict_values(integer, rows, scores, output, as_json, quiet)
         return
@@ -167,7 +170,7 @@ def _predict_values(
     scores: NDArray[Any],
     output: Path | None,
     as_json: bool,
-    quiet: bool,
+    quiet: bool | None,
 ) -> None:
     """Print or write what a regressor predicts, beside the true values where the file has them."""
     from tinykernel.evaluation import evaluate
@@ -202,8 +205,7 @@ def _predict_values(
 
 def _source(path: str) -> Path:
     """Return the file that is read, or the folder as it was given."""
-    from tinykernel.data import find_data
-    from tinykernel.data.signals import is_recording
+    from tinykernel.data.paths import find_data, is_recording
 
     return Path(path) if is_recording(path) else find_data(path)
 
@@ -248,7 +250,7 @@ def _decisions(model: Path, integer: IntegerModel, stream: str, last: int) -> li
 
 
 def _show_decisions(
-    table: list[dict[str, Any]], output: Path | None, as_json: bool, quiet: bool
+    table: list[dict[str, Any]], output: Path | None, as_json: bool, quiet: bool | None
 ) -> None:
     """Print decisions, or write them to a file."""
     labelled = table[0]["true"] is not None

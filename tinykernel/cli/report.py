@@ -20,6 +20,7 @@ from tinykernel.cli.common.arguments import (
 from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.cli.common.progress import showing_progress
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
@@ -65,7 +66,7 @@ def report_command(
     ] = None,
     current: CurrentOption = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Say how much flash, RAM and stack a model takes, and whether it fits.
 
@@ -95,10 +96,11 @@ def report_command(
         from tinykernel.modelfile import load
 
         integer = as_integer_model(load(model))
-        reports = [
-            report(integer, name, budget or memory.budget_for(name), compiler=compiler)
-            for name in names
-        ]
+        with showing_progress(quiet):
+            reports = [
+                report(integer, name, budget or memory.budget_for(name), compiler=compiler)
+                for name in names
+            ]
     if as_json:
         dicts = [result.to_dict() for result in reports]
         print_json(dicts if several else dicts[0])
@@ -125,9 +127,10 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
             raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")
 
 
-def _page(model: Path, names: list[str], options: dict[str, Any], *, quiet: bool) -> ReportPage:
+def _page(
+    model: Path, names: list[str], options: dict[str, Any], *, quiet: bool | None
+) -> ReportPage:
     """Gather the page, judged on the rows that were asked for."""
-    from tinykernel.cli.common.progress import showing_progress
     from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.errors import TinykernelError
     from tinykernel.model import as_integer_model

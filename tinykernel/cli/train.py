@@ -62,7 +62,7 @@ def train_command(
         Path | None, typer.Option("--save-config", metavar="FILE", hidden=True)
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
     **_: Any,
 ) -> None:
     """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
@@ -74,16 +74,33 @@ def train_command(
     first epoch of the training itself it keeps the best model until then. --save-config FILE writes
     what was given as settings for --config.
     """
-    from tinykernel.codegen.targets import find_target
-
     check_output_file(output, MODEL_SUFFIXES)
     found, given = gather(ctx.params, ("data", "train"), data)
     options = found | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
-    on_chip = find_target(options["target"]).family != "host"
-    _check(options, given, output, on_chip)
+    _check(options, given, output)
     if options["task"] == "novelty":
         train_novelty(options)
         return
+    with showing_progress(quiet) as times:
+        trained, dataset, result, judgement = _trained(options, given)
+    result |= {"seconds": round(times.seconds, 3), "phases": times.phases}
+    if as_json:
+        print_json(result | {"evaluation": None if judgement is None else judgement.to_dict()})
+    elif not quiet:
+        print_training(trained, result, dataset, judgement)
+    if trained.interrupted:
+        typer.echo(
+            f"training was interrupted after {result['iterations']} epochs; {output} holds the "
+            "best model until then",
+            err=True,
+        )
+
+
+def _trained(
+    options: dict[str, Any], given: set[str]
+) -> tuple[TrainResult, Dataset, dict[str, Any], Evaluation | None]:
+    """Read, train, save and judge; also what ``--json`` prints."""
+    output, quiet = options["output"], options["quiet"]
     parameters = parameters_of(options)
     other = None if options["like"] is None else other_model(Path(options["like"]), options, given)
     rows_options = options
@@ -94,7 +111,7 @@ def train_command(
     if other is not None:
         other.check_rows(dataset)
     hint = "" if other is not None else shape_hint(dataset, options)
-    asked = on_chip and other is None and not quiet
+    asked = _on_chip(options) and other is None and not quiet
     narrower = type_hint(dataset, options, parameters) if asked else ""
     for each in (hint, narrower, groups_hint(cut)):
         if each and not quiet:
@@ -103,7 +120,11 @@ def train_command(
     by_group = options["groups"] is not None or cut is not None
     aside: Rows | None = None
     if options["max_error"] is not None:
-        if options["budget"] is None and on_chip and not {"n_components", "n_kernels"} & given:
+        if (
+            options["budget"] is None
+            and _on_chip(options)
+            and not {"n_components", "n_kernels"} & given
+        ):
             options["budget"] = default_budget()
         kept["calibration_kept"] = {"size": options["calibration_size"], "by_group": by_group}
         dataset, aside = rows_aside(
@@ -127,16 +148,7 @@ def train_command(
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
     result |= _save(trained, output, about | {"accuracy": accuracies_of(result)})
-    if as_json:
-        print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
-    elif not quiet:
-        print_training(trained, result, dataset, evaluation)
-    if trained.interrupted:
-        typer.echo(
-            f"training was interrupted after {result['iterations']} epochs; {output} holds the "
-            "best model until then",
-            err=True,
-        )
+    return trained, dataset, result, evaluation
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,10 +164,11 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return parameters | {"random_state": options["seed"], "method": options["method"]}
 
 
-def _check(options: Mapping[str, Any], given: set[str], output: Path, on_chip: bool) -> None:
+def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
     """Refuse settings that contradict each other."""
     if "patience" in given and "validation" not in given:
         raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--set patience")
+    on_chip = _on_chip(options)
     if "budget" in given and not on_chip:
         raise typer.BadParameter(
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
@@ -167,6 +180,13 @@ def _check(options: Mapping[str, Any], given: set[str], output: Path, on_chip: b
         raise typer.BadParameter("goes with max_error", param_hint="--set calibration_size")
     if options["method"] == "paper" and options["task"] != "classes":
         raise typer.BadParameter("only for --task classes", param_hint="--set method")
+
+
+def _on_chip(options: Mapping[str, Any]) -> bool:
+    """Whether the target has flash to measure."""
+    from tinykernel.codegen.targets import find_target
+
+    return find_target(options["target"]).family != "host"
 
 
 def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bool) -> Rows | None:
@@ -206,7 +226,7 @@ def _train(
     from tinykernel.budget import train
 
     budget, numbers = options["budget"], options["task"] == "numbers"
-    with showing_progress(options["quiet"]), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # The command line says it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         return train(

@@ -57,7 +57,7 @@ def tune_command(
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
     **_: Any,
 ) -> None:
     """Show accuracy against size, and recommend the smallest model that is good enough.
@@ -76,11 +76,11 @@ def tune_command(
     from tinykernel.tuning import tune
 
     parameters = parameters_of(options)
-    dataset, cut, kept = dataset_for(options, parameters)
-    by_group = options["groups"] is not None or cut is not None
     folder = Path(options["journal"] or (output or Path("x")).parent / f"{Path(data).stem}.tune")
     pick = options["pick"]
     with showing_progress(quiet):
+        dataset, cut, kept = dataset_for(options, parameters)
+        by_group = options["groups"] is not None or cut is not None
         found = tune(
             dataset.X_train,
             dataset.y_train,
@@ -93,8 +93,8 @@ def tune_command(
             only_journal=pick is not None and folder.is_dir(),
             **parameters,
         )
-    chosen = found.best if pick is None else found.pick(pick)
-    judged = _judged(found, chosen, dataset, balanced_or_none(options))
+        chosen = found.best if pick is None else found.pick(pick)
+        judged = _judged(found, chosen, dataset, balanced_or_none(options))
     if output is not None:
         _write(found, chosen, output, dataset, options, kept)
     if options["csv"] is not None:

@@ -20,6 +20,7 @@ from tinykernel.cli.common.errors import FAILED, fail
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
+from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def verify_command(
     data: DataArgument,
     target: TargetsOption = ["host"],  # noqa: B006
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
@@ -56,13 +57,14 @@ def verify_command(
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     names = without_too_small(integer, names, target)
-    judged = rows_to_judge(model, integer, data, needs_labels=False)
-    rows = replace(judged.rows, y=judged.y)
-    recordings = rows.streams or None
-    results = [
-        verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)
-        for name in names
-    ]
+    with showing_progress(quiet):
+        judged = rows_to_judge(model, integer, data, needs_labels=False)
+        rows = replace(judged.rows, y=judged.y)
+        recordings = rows.streams or None
+        results = [
+            verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)
+            for name in names
+        ]
     found, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
         extra = {

@@ -36,6 +36,7 @@ from tinykernel.data.coding import (
 )
 from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.formats import Part, names_in, read_parts
+from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.model.stages.scale import RAW_DTYPES
@@ -121,38 +122,6 @@ class Rows:
     notes: tuple[str, ...] = ()
     streams: tuple[NDArray[Any], ...] = ()
     clip: NDArray[np.int64] | None = None
-
-
-def find_data(path: str | os.PathLike[str]) -> Path:
-    """Find a data file: as it is given or, for a bare file name, in the folder TINYKERNEL_DATA.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, e.g. ``readings/gesture.csv`` or ``usps.npz``.
-
-    Returns
-    -------
-    pathlib.Path
-        An existing file.
-
-    Raises
-    ------
-    TinykernelError
-        If there is none.
-    """
-    given = Path(path)
-    if given.is_file():
-        return given
-    if given.is_dir():
-        raise TinykernelError(f"{given}: is a folder; give a data file")
-    folder = os.environ.get("TINYKERNEL_DATA")
-    if folder and given.name == str(given):
-        shared = Path(folder) / given
-        if shared.is_file():
-            return shared
-        raise TinykernelError(f"{given}: no such file here or in {folder} (TINYKERNEL_DATA)")
-    raise TinykernelError(f"{given}: no such file")
 
 
 def load_data(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.checks import checked_part
 from tinykernel.data.formats import read_parts
-from tinykernel.data.load import find_data
+from tinykernel.data.paths import find_data
 from tinykernel.data.recordings import windows
 from tinykernel.data.selection import Selection
 from tinykernel.data.signals import Cutting

@@ -6,24 +6,22 @@ it came about. So later recordings are cut the same way, and others are refused.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.checks import shown
-from tinykernel.data.load import Dataset, Rows, find_data
+from tinykernel.data.load import Dataset, Rows
+from tinykernel.data.paths import find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Columns, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-_SOUND = ".wav"
 _TABLES = (".csv", ".tsv", ".parquet")
 _SHOWN = 6
 
@@ -71,16 +69,6 @@ class Cutting:
         cutting = asdict(cls(cut.X.shape[1], cut.hop, cut.channels, cut.rate, **said))
         # Tuples are lists in JSON.
         return {"recordings": cutting | {"channels": list(cut.channels)}}
-
-
-def is_recording(path: str | Path) -> bool:
-    """Whether a path can only mean recordings: a folder, a sound."""
-    given = Path(path)
-    if given.suffix.lower() == _SOUND or given.is_dir():
-        return True
-    shared = os.environ.get("TINYKERNEL_DATA")
-    alone = not given.exists() and given.name == str(given)
-    return bool(shared) and alone and (Path(str(shared)) / given).is_dir()
 
 
 def load_recordings(

@@ -14,6 +14,7 @@ from tinykernel.decisions.bounds import is_positive
 from tinykernel.evaluation.evaluation import LEVEL, Baseline
 from tinykernel.evaluation.labels import compare
 from tinykernel.evaluation.values import compare_values
+from tinykernel.progress import report as say
 
 #: A linear model learns from so many rows at most; more hardly change it, and take long.
 _LINEAR_ROWS = 20_000
@@ -156,6 +157,7 @@ def _linear_answers(
     from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
+    say("comparing with a linear model", 0, None)
     scaler = StandardScaler().fit(np.asarray(X, dtype=np.float64))
     # Threads of so small products wait for each other: on a busy machine twenty times longer.
     with threadpool_limits(1):

@@ -20,6 +20,7 @@ from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.progress import report as say
 
 _HARNESS = (
     "tk_measured",
@@ -219,12 +220,18 @@ def bench(
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with temporary_folder() as folder:
+        n_rows = min(3, len(rows))
+        steps = n_rows + _streams(integer_model)
+        say(f"building for {row.name}", 0, None)
         platforms = find_platforms(row, back_end)
         program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
         counts = []
-        for index in range(min(3, len(rows))):
+        for index in range(n_rows):
+            say(f"counting instructions of {row.name}", index, steps, "a row")
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})
             counts.append(_count(program, function))
+        if _streams(integer_model):
+            say(f"counting instructions of {row.name}", n_rows, steps, "a stream")
         stream = _stream_cost(program, integer_model)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
@@ -245,6 +252,10 @@ def bench(
         rows=len(counts),
         supply=supply,
     )
+
+
+def _streams(model: IntegerModel) -> bool:
+    return model.local is not None and bool(model.local.hop)
 
 
 def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:

@@ -15,6 +15,7 @@ from tinykernel.measure.footprint import Footprint, measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, format_size, parse_limits
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.progress import report as say
 
 
 def format_kb(size: int) -> str:
@@ -252,6 +253,7 @@ def report(
     if chain is None:
         footprint = estimate_footprint(integer_model, row)
     else:
+        say("linking", 0, None, row.name)
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None

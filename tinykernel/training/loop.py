@@ -73,8 +73,7 @@ def run_epochs(
             entry["seconds"] = time.perf_counter() - begin
             history.append(entry)
             if stage is not None:
-                left = entry["seconds"] * (n_epochs - number - 1)
-                progress.report(stage, number + 1, n_epochs, _message(entry, left))
+                progress.report(stage, number + 1, n_epochs, _message(history, n_epochs))
             if best is not None and patience is not None and number - best.epoch >= patience:
                 break
     except KeyboardInterrupt:
@@ -87,11 +86,16 @@ def run_epochs(
     return History(history, interrupted)
 
 
-def _message(entry: dict[str, float], left: float) -> str:
+def _message(history: list[dict[str, float]], n_epochs: int) -> str:
+    """Say the last loss, and the time left by all epochs but the first, which may compile."""
+    entry, known = history[-1], [each["seconds"] for each in history[1:]]
     parts = [f"loss {entry['loss']:.4f}"]
     if "accuracy" in entry:
         parts.append(f"validation {100 * entry['accuracy']:.2f} %")
-    return ", ".join([*parts, f"{left:.0f} s left"])
+    if known:
+        left = sum(known) / len(known) * (n_epochs - len(history))
+        parts.append(f"{left:.0f} s left")
+    return ", ".join(parts)
 
 
 def one_cycle(done: float, warm_up: float) -> float:

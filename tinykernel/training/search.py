@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.compiled import seconds_compiling
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner
@@ -140,7 +141,8 @@ class _Search:
     expected: int = 0
     #: The recipes that lead, the last one in front of all.
     leader: Recipe | None = None
-    _started: float = field(default_factory=time.perf_counter)
+    #: Of a clock that stands still while functions are compiled.
+    _started: float = field(default_factory=lambda: time.perf_counter() - seconds_compiling())
 
     def score(self, recipe: Recipe, final: bool = False) -> float:
         """Return the log loss of a short training: a heat, or a final at full size."""
@@ -178,7 +180,8 @@ class _Search:
         self.expected = max(self.expected, done)
         kind = [each for other, each in self.trials.items() if other[-1] == key[-1]]
         best = min(kind, key=lambda each: each.log_loss)
-        left = (time.perf_counter() - self._started) / done * (self.expected - done)
+        passed = time.perf_counter() - seconds_compiling() - self._started
+        left = passed / done * (self.expected - done)
         text = f"{_in_words(recipe)}: log loss {trial.log_loss:.4f}, "
         text += f"{100 * trial.accuracy:.2f} %; lowest {best.log_loss:.4f}; {left:.0f} s left"
         progress.report(STAGE, done, self.expected, text)

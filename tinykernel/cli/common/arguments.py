@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.settings import values
+from tinykernel.data.paths import find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.files import refuse_inputs, refuse_occupied
 
@@ -41,9 +42,23 @@ def complete_target(incomplete: str) -> list[tuple[str, str]]:
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
 
 
+def existing_data(path: str | None) -> str | None:
+    """Refuse data that are not there, before anything heavy is imported."""
+    if path is not None and not is_recording(path):
+        find_data(path)
+    return path
+
+
+def _existing_model(path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() in MODEL_SUFFIXES and not path.exists():
+        raise TinykernelError(f"{path}: no such file; make one with 'tinykernel train'")
+    return path
+
+
 DataArgument = Annotated[
     str,
     typer.Argument(
+        callback=existing_data,
         metavar="DATA",
         help=".npz, .npy, .csv or .parquet, or recordings of a signal: files or a folder; a bare "
         "name is also looked for in the folder TINYKERNEL_DATA",
@@ -51,7 +66,13 @@ DataArgument = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="a .tkm or .pkl model", show_default=False)
+    Path,
+    typer.Argument(
+        callback=_existing_model,
+        metavar="MODEL",
+        help="a .tkm or .pkl model",
+        show_default=False,
+    ),
 ]
 TargetOption = Annotated[
     str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
@@ -88,7 +109,14 @@ JsonOption = Annotated[
     bool, typer.Option("--json", metavar="", help="print the result as JSON on stdout")
 ]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", metavar="", help="no progress, no table")
+    bool | None,
+    typer.Option(
+        "--quiet/--verbose",
+        "-q/-v",
+        metavar="",
+        show_default=False,
+        help="no progress, no table; or the time of each phase, too",
+    ),
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", "-f", metavar="", help="replace what is there")

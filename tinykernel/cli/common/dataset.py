@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.settings.table import SETTINGS
+from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ _OF_RECORDINGS = (
 
 def is_cut(options: Mapping[str, Any]) -> bool:
     """Say whether DATA are recordings to cut; refuse what only recordings have otherwise."""
-    from tinykernel.data.signals import is_recording
+    from tinykernel.data.paths import is_recording
 
     if options["window"] is not None or is_recording(options["data"]):
         return True
@@ -65,6 +66,7 @@ def dataset_for(
     from tinykernel.data.load import load_data
     from tinykernel.data.signals import load_recordings
 
+    say("reading", 0, None, options["data"])
     data, by_values = options["data"], options["task"] == "numbers"
     split = {"test_size": options["test"], "seed": options["seed"]}
     if is_cut(options):

@@ -55,9 +55,8 @@ class Remembered:
         """
         from tinykernel.data.coding import Coding
         from tinykernel.data.formats import names_in
-        from tinykernel.data.load import find_data
+        from tinykernel.data.paths import find_data, is_recording
         from tinykernel.data.selection import Selection
-        from tinykernel.data.signals import is_recording
 
         if is_recording(data):
             return {"label": None, "groups": None, "selection": Selection()}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.cli.common.progress import showing_progress
+from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
@@ -25,8 +27,11 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save
 
-    rows, output = _rows(options), Path(options["output"])
-    watch, memory = _fitted(rows, options, options["budget"])
+    output = Path(options["output"])
+    with showing_progress(options["quiet"]):
+        rows = _rows(options)
+        say("training", 0, None)
+        watch, memory = _fitted(rows, options, options["budget"])
     model = watch.quantize()
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
@@ -73,6 +78,7 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     from tinykernel.data.normal import normal_recordings, normal_rows
 
     data = options["data"]
+    say("reading", 0, None, data)
     if is_cut(options):
         return normal_recordings(data, **cutting_of(options))
     if options["missing"] is not None:
@@ -185,7 +191,7 @@ def calibrate_normal(
     *,
     same_groups: bool,
     as_json: bool,
-    quiet: bool,
+    quiet: bool | None,
 ) -> None:
     """Set the threshold of a model of one class anew, for ``calibrate``."""
     from tinykernel.errors import TinykernelError

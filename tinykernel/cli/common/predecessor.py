@@ -46,7 +46,7 @@ class Other:
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options by which data are loaded: rows as the firmware takes them."""
-        from tinykernel.data.signals import is_recording
+        from tinykernel.data.paths import is_recording
 
         if given["window"] is not None or is_recording(given["data"]):
             return dict(given)

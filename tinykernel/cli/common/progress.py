@@ -1,8 +1,10 @@
-"""Show how far long work is: bars on a terminal, plain lines otherwise, always on stderr."""
+"""Show how far long work is, on stderr: bars on a terminal, else plain lines; and its times."""
 
 from __future__ import annotations
 
+import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,37 +13,95 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from tinykernel.progress import Progress
+    from tinykernel.progress import Observer, Progress
 
-_SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_LINES, _SECONDS_OF_A_PHASE, _SECONDS_OF_SILENCE = 5.0, 2.0, 15.0
+_BEFORE, _OTHER = "starting", "other"
 
 
-@contextmanager
-def showing_progress(quiet: bool) -> Iterator[None]:
-    """Show the progress of all training inside the ``with`` block.
+class Times:
+    """Wall time of a command, by phase; an observer that hands messages on to another one.
 
     Parameters
     ----------
-    quiet : bool
-        Show nothing.
+    show : Observer
+    clock : callable, default=time.monotonic
+        Gives seconds.
     """
-    from tinykernel.progress import observing
 
+    def __init__(self, show: Observer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._show, self._clock = show, clock
+        self._begun = self._since = clock()
+        self._phase = _BEFORE
+        self._compiling: list[str] = []
+        self.phases: dict[str, float] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        """Take one message."""
+        self._enter(progress.stage)
+        self._show(progress)
+
+    def compiling(self, progress: Progress) -> None:
+        """Take a message of the compiler, in any thread: done is 0 before, 1 after a function."""
+        if progress.done == 0:
+            self._compiling.append(self._phase)
+            self._enter(progress.stage)
+            self._show(progress)
+        elif self._compiling:
+            self._enter(self._compiling.pop())
+
+    def _enter(self, phase: str) -> None:
+        now = self._clock()
+        self.phases[self._phase] = self.phases.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = phase, now
+
+    @property
+    def seconds(self) -> float:
+        """Wall time until now."""
+        return self._clock() - self._begun
+
+    def finish(self) -> str:
+        """Return the time of each phase that took a tenth of a second, in words."""
+        self._enter(_OTHER)
+        long = [f"{name} {took:.1f} s" for name, took in self.phases.items() if took >= 0.1]
+        return ", ".join([f"{self.seconds:.1f} s", *long])
+
+
+@contextmanager
+def showing_progress(quiet: bool | None) -> Iterator[Times]:
+    """Show the progress of all work inside the ``with`` block, and time it.
+
+    Parameters
+    ----------
+    quiet : bool or None
+        True shows nothing; False also says at the end how long each phase took.
+    """
+    from tinykernel.progress import observing, observing_all_threads
+
+    with _shown(quiet is True) as show:
+        times = Times(show)
+        with observing(times), observing_all_threads(times.compiling):
+            yield times
+    if quiet is False:
+        print(f"time: {times.finish()}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _shown(quiet: bool | None) -> Iterator[Observer]:
     if quiet:
-        with observing(None):
-            yield
+        yield lambda _: None
     elif sys.stderr.isatty():
-        with _bars() as observer, observing(observer):
-            yield
+        with _bars() as observer:
+            yield observer
     else:
         lines = PlainLines(lambda line: print(line, file=sys.stderr, flush=True))
-        with observing(lines):
-            yield
+        with _ticking(lines.tick):
+            yield lines
         lines.finish()
 
 
 class PlainLines:
-    """An observer that writes a line at most every few seconds, and one when a stage ends.
+    """An observer that writes a line every few seconds, and none of what is soon over.
 
     Parameters
     ----------
@@ -54,32 +114,73 @@ class PlainLines:
     def __init__(
         self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._write = write
-        self._clock = clock
-        self._last = clock()
-        self._waiting: Progress | None = None
-        self._begun = False
+        self._write, self._clock = write, clock
+        self._lock = threading.Lock()
+        self._seen: Progress | None = None
+        self._is_new = False
+        self._entered, self._last = clock(), -math.inf
 
     def __call__(self, progress: Progress) -> None:
-        """Take one message of a trainer."""
-        late = self._clock() - self._last >= _SECONDS_BETWEEN_LINES
-        if self._waiting is not None and self._waiting.stage != progress.stage:
-            self.finish()
-        self._waiting = progress
-        # The first line at once: a sign of life.
-        first = not self._begun and progress.done == 0
-        self._begun = True
-        if late or first or progress.done == progress.total:
-            self.finish()
+        """Take one message."""
+        with self._lock:
+            if self._seen is None or self._seen.stage != progress.stage:
+                self._end()
+                self._entered = self._clock()
+            self._seen, self._is_new = progress, True
+        self.tick()
+
+    def tick(self) -> None:
+        """Write what is due; called by a clock, too, as long work may say nothing."""
+        with self._lock:
+            if self._seen is None:
+                return
+            now, seen = self._clock(), self._seen
+            first = self._last < self._entered
+            is_late = now - self._last >= _SECONDS_BETWEEN_LINES
+            if now - self._entered < _SECONDS_OF_A_PHASE or not (first or is_late):
+                return
+            if self._is_new or first:
+                self._say(_line(seen))
+            elif now - self._last >= _SECONDS_OF_SILENCE:
+                self._say(f"{seen.stage}: since {now - self._entered:.0f} s")
 
     def finish(self) -> None:
         """Write the last message, if it was not written yet."""
-        if self._waiting is None:
-            return
-        seen, self._waiting = self._waiting, None
-        self._last = self._clock()
-        count = f"{seen.done or ''}" if seen.total is None else f"{seen.done}/{seen.total}"
-        self._write(f"{seen.stage}: {count} {seen.message}".replace(":  ", ": ").rstrip(" :"))
+        with self._lock:
+            self._end()
+            self._seen = None
+
+    def _end(self) -> None:
+        long = self._clock() - self._entered >= _SECONDS_OF_A_PHASE
+        if self._seen is not None and self._is_new and long:
+            self._say(_line(self._seen))
+
+    def _say(self, line: str) -> None:
+        self._last, self._is_new = self._clock(), False
+        self._write(line)
+
+
+def _line(seen: Progress) -> str:
+    count = f"{seen.done or ''}" if seen.total is None else f"{seen.done}/{seen.total}"
+    return f"{seen.stage}: {count} {seen.message}".replace(":  ", ": ").rstrip(" :")
+
+
+@contextmanager
+def _ticking(tick: Callable[[], None]) -> Iterator[None]:
+    """Call a function every second, in a thread of its own."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(1.0):
+            tick()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

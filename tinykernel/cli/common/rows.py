@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.errors import TinykernelError
+from tinykernel.progress import report as say
 from tinykernel.text import visible
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = 
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
 
+    say("reading", 0, None, data)
     memory = remembered(model)
     size, seed = memory.test_size or None if held_out else None, memory.seed or 0
     cut = recordings_for(model, integer, data)
@@ -174,6 +176,7 @@ def training_part(
     from tinykernel.data.load import load_data
     from tinykernel.data.splits import as_dataset
 
+    say("reading", 0, None, data)
     cut = recordings_for(model, integer, data)
     if cut is not None:
         return as_dataset(cut, test_size, seed)

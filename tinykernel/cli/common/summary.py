@@ -11,6 +11,7 @@ import typer
 from tinykernel.cli.common.evaluation import print_all
 from tinykernel.cli.common.output import percent, print_pairs, size
 from tinykernel.cli.predict import in_batches
+from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,6 +136,7 @@ def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> flo
 
 def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
     """Return the accuracies on all rows that are there."""
+    say("judging", 0, None)
     found: dict[str, Any] = dict(accuracies(trained, dataset))
     if extra is not None:
         found["validation"] = {

@@ -70,7 +70,7 @@ def export_command(
     config: ConfigOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    quiet: QuietOption = None,
 ) -> None:
     """Write C99: a PlatformIO project, a library for any build system, or a single source; or data.
 

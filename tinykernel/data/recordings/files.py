@@ -20,7 +20,7 @@ from tinykernel.data.formats.delimited import csv_rows, header
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.formats.texts import is_number
-from tinykernel.data.load import find_data
+from tinykernel.data.paths import find_data
 from tinykernel.data.recordings.wav import read_wav
 from tinykernel.errors import TinykernelError
 

@@ -18,6 +18,7 @@ from tinykernel.data.recordings.files import Columns, Ready, find_recordings, re
 from tinykernel.data.recordings.names import NamePattern
 from tinykernel.data.recordings.tracks import Track, read_tracks
 from tinykernel.errors import TinykernelError
+from tinykernel.progress import report as say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +179,11 @@ def windows(
     """
     reading = Reading(**how)
     files, names, source = _files(recordings)
-    read = [reading.read(file) for file in files]
+    read: list[Columns | Ready] = []
+    for file, name in zip(files, names, strict=True):
+        say("reading", len(read), len(files), name)
+        read.append(reading.read(file))
+    say("cutting windows", 0, None)
     ready = next((item for item in read if isinstance(item, Ready)), None)
     if ready is not None:
         if len(read) > 1:
