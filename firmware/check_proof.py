@@ -22,11 +22,22 @@ MACRO = rf"#define (TK_[A-Z\d_]+)(?:\(\w+\))? +((?:\(\(u?int32_t\))?(?:{VALUE}|{
 TABLE = (
     r"TK_TABLE static const TK_FLASH (float|u?int\d+)(?:_t)? (tk_\w+)\[(\d+)\] = \{([^{};]*)\};\s*"
 )
+STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\};\s*"
+MEMBERS = {
+    "tk_levels": "width channels bits shift top average mixed terms mix",
+    "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
+    "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
+    "tk_signal": "rows channels kernels cells hop windows kept distances split kinds ring running "
+    "counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
+}
 FILE = (
     r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'
-    r'\s*#endif\s*)?#include "tk_config\.h"\s*(?:typedef (?:NAME_input|u?int\d+)_t(?: TK_ALIAS)? '
-    r"tk_(?:sensor|raw)_t;\s*)+typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
+    r'\s*#endif\s*)?#include "tk_config\.h"\s*(?:typedef NAME_input_t tk_(?:sensor|raw)_t;\s*)'
+    r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
+    r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
+    r'(?:#include "tk_levels\.h"\s*#include "tk_kernels_(?:image|signal)\.h"\s*'
+    rf"(?:{STRUCT})+[^#]*)?"
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
 
@@ -65,6 +76,18 @@ def table(kind, size, body):
     return np.array(found, dtype=np.int64)
 
 
+def members(kind, body):
+    """Return the members of a structure by name: numbers, and names of tables."""
+    need(kind in MEMBERS, f"{kind} is no structure of a stage")
+    names = re.sub(r"[{}]", "", MEMBERS[kind]).split()
+    form = re.sub(r"([{}])", r"\\\1", MEMBERS[kind]).replace(" ", ",")
+    form = re.sub(r"\w+", lambda _: rf"({NUMBER}|tk_\w+)", form)
+    found = re.fullmatch(form + ",", re.sub(r"\s", "", body))
+    need(found, f"{kind} has other members")
+    values = [text if text.startswith("tk_") else number(text) for text in found.groups()]
+    return dict(zip(names, values, strict=True))
+
+
 class Source:
     """Macros (text) and tables (integers) of a C file, and what they mean."""
 
@@ -77,13 +100,18 @@ class Source:
         need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
         found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(found, f"{path} has lines that are in no exported C")
-        macros, tables = (re.findall(p, found[0]) for p in (MACRO, TABLE))
-        names = [name for name, _ in macros] + [name for _, name, *_ in tables]
+        macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
+        names = [name for name, _ in macros] + [name for _, name, *_ in (*tables, *structs)]
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)
         need(found["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
-        self.seen, self.table = dict(self.text), {}
+        self.most_count = np.iinfo(found["raw"] or "uint8").max
+        self.seen, self.table, self.struct, self.kind = dict(self.text), {}, {}, {}
+        for kind, name, body in structs:
+            self.seen[name] = re.sub(r"\s", "", body).rstrip(",")
+            self.struct[name] = members(kind, body)
         for kind, name, size, body in tables:
+            self.kind[name] = kind
             self.seen[name] = hashlib.sha256(re.sub(r"\s", "", body).encode()).hexdigest()
             if kind != "float":
                 self.table[name] = table(kind, size, body)
@@ -207,29 +235,35 @@ def witnessed(c, said):
 
 
 def local(c):
-    """Yield name, lowest, highest and limits of the local stage."""
-    bits, top, kernels = 32 // c("LOCAL_LANES", "2"), c("LOCAL_TOP"), c.table["tk_kernels"]
-    if c("LOCAL") == 2:
+    """Yield name, lowest, highest and limits of levels and kernels."""
+    need({*c.struct} == {"tk_levels_0", "tk_kernels_1"}, "stages are missing")
+    levels, k = c.struct["tk_levels_0"], c.struct["tk_kernels_1"]
+    need(k.get("lanes", 2) in (2, 4), "other lanes")
+    bits, top, kernels = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
+    if c("STAGES") == 2:
+        kinds = {k[f"{name}s"]: f"uint{8 * k[f'{name}_bytes']}" for name in ("dilation", "group")}
+        need(all(c.kind[name] == kind for name, kind in kinds.items()), "tables of another type")
         code, threshold = kernels & 15, (kernels >> 16 ^ 1 << 15) - (1 << 15)
         low = np.where(code > 8, 0, -6) * top
         high = np.where(code == 9, 9, np.where(code == 10, 1, 6)) * top
-        dilation = c.table["tk_dilations"].reshape(c("LOCAL_DILATIONS"), -1)[:, 0]
-        span, strip = 8, 1
+        dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
+        rows, span, strip = k["rows"], 8, 1
     else:
-        kernels = kernels.reshape(c("LOCAL_KERNELS"), -1)
-        own = ["TK_LOCAL_CHANNEL" not in c.text, "TK_LOCAL_DILATION" not in c.text]
-        dilation = kernels[:, int(own[0])] if own[1] else np.array([c("LOCAL_DILATION")])
-        kernels, span, strip = kernels[:, sum(own) :], c("LOCAL_TAP_ROWS") - 1, c("LOCAL_STRIP")
+        need(c.kind[k["codes"]] == "uint8", "codes of another type")
+        kernels = kernels.reshape(k["kernels"], -1)
+        own = [k["channel"] == 0xFFFF, k["dilation"] == 0xFFFF]
+        dilation = kernels[:, int(own[0])] if own[1] else np.array([k["dilation"]])
+        kernels, span, strip = kernels[:, sum(own) :], k["tap_rows"] - 1, k["strip"]
         threshold = (1 << bits - 1) - 1 - kernels[:, 0] - 256 * kernels[:, 1] * (bits == 16)
         trits = kernels[:, bits // 8 :, None] * 243 // 256 // 3 ** np.arange(4, -1, -1) % 3
         low, high = (-top * (trits == 2).sum(axis=(1, 2)), top * (trits == 1).sum(axis=(1, 2)))
-    rows = c("LOCAL_ROWS") + 2 * c("LOCAL_PADDING") - span * dilation.min()
+        rows = k["rows"] + 2 * k["padding"]
+    rows -= span * dilation.min()
     limits = (-(1 << bits - 1), (1 << bits - 1) - 1)
     yield "level", 0, top, (0, (1 << bits) - 1)
     yield "response", low, high, (-(1 << 31), (1 << 31) - 1)
     yield "response less threshold", low - threshold - 1, high - threshold - 1, limits
-    most = 65535 if c("LOCAL_WIDE_COUNTS") else 255
-    yield "count", 0, -(-rows // c("LOCAL_CELLS")) * strip, (0, most)
+    yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
 
 
 def outputs(c):
@@ -277,7 +311,7 @@ def check(proof_path, path):
         need(proof["source"].get(name) == c.seen.get(name), f"{name} is not that of the proof")
     d, half = 1 << min(c("LOG2_DIMENSION"), 20), 1 << c("INPUT_BITS") - 1
     need(c("INPUT_BITS") in (8, 16) and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
-    found = [*local(c)] if c("LOCAL") else []
+    found = [*local(c)] if c("STAGES") else []
     found.append(("quantized input", -half, half - 1, (-half, half - 1)))
     found += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
     found += [(*bound, INT32) for bound in outputs(c)]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import tinykernel
 from tinykernel.codegen.literals import table_rows
+from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.packing import PackedModel, pack
-from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.errors import TinykernelError
 from tinykernel.model import changed
 from tinykernel.model.bounds import Values, exact_stages
@@ -67,6 +67,7 @@ def certificate(model: IntegerModel) -> bytes:
 def _source(packed: PackedModel) -> dict[str, str]:
     """Return the text of macros and the digests of tables, without blanks."""
     found = {item.name.partition("(")[0]: item.value for item in packed.definitions}
+    found |= {struct.name: re.sub(r"\s", "", struct.text) for struct in packed.structs}
     for table in packed.tables:
         text = re.sub(r"\s", "", "".join(table_rows(table.values, table.c_type)))
         found[table.name] = hashlib.sha256(text.encode()).hexdigest()
@@ -75,8 +76,8 @@ def _source(packed: PackedModel) -> dict[str, str]:
 
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
     """Return the bounds as the C allows them."""
-    macros = {item.name: item.value for item in packed.definitions}
-    bits = 32 // int(macros.get("TK_LOCAL_LANES", 2))
+    members = {name: text for s in packed.structs for name, text in s.members.items()}
+    bits = 8 if members.get("lanes") == "4u" else 16
     counts = np.count_nonzero(model.weights, axis=1)
     places = 32 * int(packed.n_words.sum())
     found = {stage.stage: stage for stage in model.ranges()}

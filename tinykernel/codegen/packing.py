@@ -19,8 +19,8 @@ and why they are what they are:
   that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
   places and there is no mask, the firmware is told which bits of those to set.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
-* **Linear part** and **local stage**: see `tinykernel.codegen.packing_linear` and
-  `tinykernel.codegen.packing_local`.
+* **Linear part**: see `tinykernel.codegen.packing_linear`; **levels** and **kernels**: see
+  `tinykernel.codegen.pack`.
 * **Scaler**: an array whose values are equal for all features that are not constant becomes one
   literal, others the smallest integer type that holds them.
 """
@@ -33,14 +33,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.pack.kernels import pack_kernels, sort_kernels
+from tinykernel.codegen.pack.levels import pack_levels
 from tinykernel.codegen.packing_decision import pack_decision, pack_prototypes
 from tinykernel.codegen.packing_inputs import pack_scaler, pack_signs
 from tinykernel.codegen.packing_linear import pack_linear
-from tinykernel.codegen.packing_local import pack_local, sort_kernels
 from tinykernel.codegen.tables import (
     WORD,
     Definition,
     Parts,
+    Struct,
     Table,
     bit_words,
     flag,
@@ -52,7 +54,7 @@ from tinykernel.model.integer import IntegerModel
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
-FORMAT = 2
+FORMAT = 3
 
 # Code that moves kept rows together: what the bitmap must save to be worth it.
 _COMPACTION_CODE_BYTES = 96
@@ -70,6 +72,8 @@ class PackedModel:
     ----------
     definitions : tuple of Definition
     tables : tuple of Table
+    structs : tuple of Struct
+        Of the stages before the machine.
     n_words : ndarray of int64, shape (n_stored_blocks,)
         Words of 32 components of each stored block; none without components.
     scratch_words : int
@@ -82,6 +86,7 @@ class PackedModel:
 
     definitions: tuple[Definition, ...]
     tables: tuple[Table, ...]
+    structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
     scratch_words: int
     state_words: int
@@ -175,18 +180,23 @@ def pack(model: IntegerModel) -> PackedModel:
     ]
     first, local_words, state_words = _machine_words(model, layout), 0, 0
     if model.local is not None:
-        local = pack_local(model, model.local)
-        groups.append(local.parts)
-        first = max(first, local.first_words)
-        local_words, state_words = local.words, local.state_words
+        kernels = pack_kernels(model.local)
+        kind = "2" if model.local.is_signal else "1"
+        stages = Definition("TK_STAGES", kind, "signals" if model.local.is_signal else "images")
+        groups += [[stages], pack_levels(model.local), kernels.parts]
+        first = max(first, kernels.first_words)
+        local_words, state_words = kernels.words, kernels.state_words
+    groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
     dots = model.n_outputs if layout is not None and model.linear is not None else 0
     definitions = tuple(d for group in groups for d in group if isinstance(d, Definition))
     tables = tuple(t for group in groups for t in group if isinstance(t, Table))
+    structs = tuple(s for group in groups for s in group if isinstance(s, Struct))
     stream = first + dots + model.n_scores
     n_words = np.zeros(0, dtype=np.int64) if layout is None else layout.n_words
     return PackedModel(
         definitions,
         tables,
+        structs,
         n_words,
         stream + local_words + state_words,
         state_words,

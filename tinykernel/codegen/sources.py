@@ -20,6 +20,8 @@ from tinykernel.codegen.literals import (
     string_literal,
     table_rows,
 )
+from tinykernel.codegen.pack.kernels import n_windows
+from tinykernel.codegen.pack.levels import state_words
 from tinykernel.codegen.packing import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
@@ -309,6 +311,9 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
         "small_code": model.small_code,
+        "structs": packed.structs,
+        "windows": 0 if stage is None else n_windows(stage),
+        "levels_place": 0 if stage is None else packed.state_words - state_words(stage),
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",

@@ -74,13 +74,53 @@ class Table:
     per_row: int | None = None
 
     @property
+    def item_bytes(self) -> int:
+        """Bytes of a value."""
+        return _SIZES[self.c_type]
+
+    @property
     def n_bytes(self) -> int:
         """Flash that it takes."""
-        return _SIZES[self.c_type] * int(self.values.size)
+        return self.item_bytes * int(self.values.size)
 
     def data(self) -> bytes:
         """Return the bytes that it takes in flash of a little-endian core."""
         return np.asarray(self.values).astype(_DTYPES[self.c_type]).tobytes()
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A constant structure of the generated source: the shape of a stage, and its tables.
+
+    Parameters
+    ----------
+    name, kind : str
+        ``struct kind name``.
+    members : dict of str to str
+        The text of each member, in the order of the runtime's declaration.
+    """
+
+    name: str
+    kind: str
+    members: dict[str, str]
+
+    @classmethod
+    def of(cls, name: str, kind: str, **members: int | str | list[int] | None) -> Struct:
+        """Return a structure of numbers, lists of numbers, and names of tables, None for none."""
+        return cls(name, kind, {member: _member(value) for member, value in members.items()})
+
+    @property
+    def text(self) -> str:
+        """All members in one line."""
+        return ", ".join(self.members.values())
+
+
+def _member(value: int | str | list[int] | None) -> str:
+    if isinstance(value, list):
+        return f"{{ {', '.join(map(_member, value))} }}"
+    if value is None:
+        return "0"
+    return value if isinstance(value, str) else f"{value}u"
 
 
 def checksum(tables: Iterable[Table]) -> int:
@@ -89,7 +129,7 @@ def checksum(tables: Iterable[Table]) -> int:
 
 
 #: What one step of packing adds to a source.
-Parts: TypeAlias = list[Definition | Table]
+Parts: TypeAlias = list[Definition | Table | Struct]
 
 
 def flag(name: str, condition: object, comment: str = "") -> Definition:

@@ -44,10 +44,11 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
     tables = {table.name for table in packed.tables}
+    members = {name: text for s in packed.structs for name, text in s.members.items()}
     local = model.local
     decides = _decision_properties(model, value)
     if local is not None or not model.n_blocks:
-        return _local_properties(model, value, tables) | decides
+        return _local_properties(model, value, tables, members) | decides
     stages = model.log2_dimension
     first, second = sum(model.halve_first), sum(model.halve_second)
     properties: dict[str, float] = {
@@ -118,7 +119,7 @@ def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str
 
 
 def _local_properties(
-    model: IntegerModel, value: dict[str, str], tables: set[str]
+    model: IntegerModel, value: dict[str, str], tables: set[str], members: dict[str, str]
 ) -> dict[str, float]:
     """List the same for models without components or with a local stage."""
     stage = model.local
@@ -132,9 +133,9 @@ def _local_properties(
     if stage is not None:
         properties |= {
             f"{kind}, averaged": stage.average == 2,
-            f"{kind}, {value['TK_LOCAL_TERMS']} terms": 1,
+            f"{kind}, {members['terms'].rstrip('u')} terms": 1,
             f"{kind}, wide counts": stage.count_dtype == "uint16",
-            f"{kind}, lanes {value.get('TK_LOCAL_LANES', '')}": 1,
+            f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
     if model.prototypes is not None:
         properties = _one_class_properties(model, value, tables, properties)

@@ -16,9 +16,10 @@ STAGES = ("local", "scale", "transform", "windows", "scores", "other")
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
-    "tk_local.h": "local",
-    "tk_local_image.h": "local",
-    "tk_local_signal.h": "local",
+    "tk_stage.h": "local",
+    "tk_levels.h": "local",
+    "tk_kernels_image.h": "local",
+    "tk_kernels_signal.h": "local",
     "tk_input.h": "scale",
     "tk_transform.h": "transform",
     "tk_permutation.h": "transform",

@@ -70,25 +70,17 @@
  *   TK_PROTOTYPES          number of prototypes
  *   tk_prototypes[]        for each its inputs, -8..7 in 4 bits, the first one at the top of a word;
  *                          it begins with a word
- * Local stage, if there is one: inputs are images or signals, and the counts of type tk_raw_t that
- * it makes of them are what is called inputs above
- *   TK_LOCAL               1: images, see tk_local_image.h; 2: signals, see tk_local_signal.h
+ * Stages before, if there are any: inputs are images or signals, and the counts of type tk_raw_t
+ * that these stages make of them are what is called inputs above. tk_stage.h says what a stage is;
+ * their structures are in the generated source, and the functions tk_counts, and of signals
+ * tk_stream_init, tk_stream_push, tk_stream_counts, which call them
+ *   TK_STAGES              1: images; 2: signals
  *   tk_sensor_t            type of raw values
- *   TK_LOCAL_HEIGHT, TK_LOCAL_WIDTH, TK_LOCAL_CHANNELS
- *                          shape of the raw input
- *   TK_LOCAL_BITS, TK_LOCAL_RAW_FLOAT, TK_LOCAL_RAW_WIDE, TK_LOCAL_OFFSET(c),
- *   TK_LOCAL_MULTIPLIER(c), TK_LOCAL_SPAN(c), TK_LOCAL_PRE_SHIFT(c)
+ *   TK_LEVELS_RAW_FLOAT, TK_LEVELS_RAW_WIDE, TK_LEVELS_OFFSET(c), TK_LEVELS_MULTIPLIER(c),
+ *   TK_LEVELS_SPAN(c), TK_LEVELS_PRE_SHIFT(c)
  *                          scaler of channel c, as above
- *   TK_LOCAL_SHIFT         0..TK_LOCAL_BITS - 1: bits of a level that are dropped
- *   TK_LOCAL_TOP           largest level then
- *   TK_LOCAL_AVERAGE       1, or 2: neighbours are averaged, two by two in images
- *   TK_LOCAL_MIXED         mixed channels
- *   TK_LOCAL_TERMS         0: they are the channels; 1 or 2: tk_channels[] has as many bytes for
- *                          each of them: a channel, plus 64 if top - level is meant
- *   TK_LOCAL_ROWS          rows after averaging
- *   TK_LOCAL_KERNELS       kernels
- *   TK_LOCAL_CELLS         cells above one another
- *   TK_LOCAL_WIDE_COUNTS   1: counts are uint16_t, else uint8_t
+ * Scratch
+ *   TK_FIRST_WORDS         words of the machine and of what comes before it, see tk_predict.h
  * A model as data: its tables are members of a structure, and functions that read them are given it
  *   TK_GIVEN               declares the parameter, with a comma after it; not defined where tables
  *                          are arrays of their own
@@ -100,7 +92,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 2
+#define TK_RUNTIME_FORMAT 3
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: generate it again"
@@ -119,8 +111,8 @@
 #ifndef TK_ONE_CLASS
 #define TK_ONE_CLASS 0
 #endif
-#ifndef TK_LOCAL
-#define TK_LOCAL 0
+#ifndef TK_STAGES
+#define TK_STAGES 0
 #endif
 
 #if TK_BLOCKS

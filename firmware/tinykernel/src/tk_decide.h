@@ -88,7 +88,7 @@ TK_INLINE int tk_is_novel(TK_GIVEN const int32_t *scores)
 
 #endif
 
-#if TK_LOCAL
+#if TK_STAGES
 typedef tk_sensor_t tk_given_t;
 #else
 typedef tk_raw_t tk_given_t;
@@ -130,21 +130,20 @@ TK_SHARED int tk_judge(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, uint32
 TK_INLINE int tk_decide_novelty(TK_GIVEN const tk_given_t *input, uint32_t *scratch,
                                 uint32_t *margin, int32_t *novelty)
 {
-#if TK_LOCAL
-    const tk_count_t *const counts =
-        tk_local_counts(TK_GIVE input, scratch, tk_local_words(scratch));
-    return tk_judge(TK_GIVE(const tk_raw_t *) counts, scratch, margin, novelty);
+#if TK_STAGES
+    return tk_judge(TK_GIVE tk_counts(TK_GIVE input, scratch, tk_stage_words(scratch)), scratch,
+                    margin, novelty);
 #else
     return tk_judge(TK_GIVE input, scratch, margin, novelty);
 #endif
 }
 
-#if TK_LOCAL == 2
+#if TK_STAGES == 2
 TK_INLINE int tk_stream_decide_novelty(TK_GIVEN uint32_t *state, uint32_t *scratch,
                                        uint32_t *margin, int32_t *novelty)
 {
-    const tk_count_t *const counts = tk_local_finished(TK_GIVE state, tk_local_words(scratch));
-    return tk_judge(TK_GIVE(const tk_raw_t *) counts, scratch, margin, novelty);
+    return tk_judge(TK_GIVE tk_stream_counts(TK_GIVE state, tk_stage_words(scratch)), scratch,
+                    margin, novelty);
 }
 #endif
 
@@ -156,7 +155,7 @@ TK_INLINE int tk_decide(TK_GIVEN const tk_given_t *input, uint32_t *scratch, uin
     return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
 }
 
-#if TK_LOCAL == 2
+#if TK_STAGES == 2
 TK_INLINE int tk_stream_decide(TK_GIVEN uint32_t *state, uint32_t *scratch, uint32_t *margin)
 {
     tk_stream_scores(TK_GIVE state, scratch, tk_score_words(scratch));

@@ -37,16 +37,6 @@
 #include "tk_prototypes.h"
 #endif
 
-#if TK_BLOCKS
-#define TK_MACHINE_WORDS (TK_DIMENSION + TK_BITS_WORDS)
-#else
-#define TK_MACHINE_WORDS ((TK_FEATURES * (TK_INPUT_BITS / 8u) + 3u) / 4u)
-#endif
-#if defined(TK_LOCAL_IMAGE_WORDS) && TK_LOCAL_IMAGE_WORDS > TK_MACHINE_WORDS
-#define TK_FIRST_WORDS TK_LOCAL_IMAGE_WORDS
-#else
-#define TK_FIRST_WORDS TK_MACHINE_WORDS
-#endif
 #if TK_BLOCKS && TK_LINEAR_BITS
 #define TK_DOT_WORDS TK_OUTPUTS
 #else
@@ -201,26 +191,18 @@ TK_INLINE int32_t *tk_score_words(uint32_t *scratch)
     return (int32_t *)(scratch + TK_FIRST_WORDS + TK_DOT_WORDS);
 }
 
-#if TK_LOCAL
+#if TK_STAGES
 
-#include "tk_local.h"
-#if TK_LOCAL == 1
-#include "tk_local_image.h"
-#else
-#include "tk_local_signal.h"
-#endif
-
-/* What the local stage keeps beside the machine. */
-TK_INLINE uint32_t *tk_local_words(uint32_t *scratch)
+/* What the stages before keep beside the machine. */
+TK_INLINE uint32_t *tk_stage_words(uint32_t *scratch)
 {
     return scratch + TK_FIRST_WORDS + TK_DOT_WORDS + TK_CLASSES;
 }
 
 TK_INLINE void tk_scores(TK_GIVEN const tk_sensor_t *input, uint32_t *scratch, int32_t *scores)
 {
-    const tk_count_t *const counts =
-        tk_local_counts(TK_GIVE input, scratch, tk_local_words(scratch));
-    tk_scores_raw(TK_GIVE(const tk_raw_t *) counts, scratch, scores);
+    tk_scores_raw(TK_GIVE tk_counts(TK_GIVE input, scratch, tk_stage_words(scratch)), scratch,
+                  scores);
 }
 
 TK_INLINE int tk_predict(TK_GIVEN const tk_sensor_t *input, uint32_t *scratch)
@@ -229,13 +211,13 @@ TK_INLINE int tk_predict(TK_GIVEN const tk_sensor_t *input, uint32_t *scratch)
     return tk_largest(tk_score_words(scratch));
 }
 
-#if TK_LOCAL == 2
+#if TK_STAGES == 2
 
 /* Scores of the window of a stream that is done. */
 TK_INLINE void tk_stream_scores(TK_GIVEN uint32_t *state, uint32_t *scratch, int32_t *scores)
 {
-    const tk_count_t *const counts = tk_local_finished(TK_GIVE state, tk_local_words(scratch));
-    tk_scores_raw(TK_GIVE(const tk_raw_t *) counts, scratch, scores);
+    tk_scores_raw(TK_GIVE tk_stream_counts(TK_GIVE state, tk_stage_words(scratch)), scratch,
+                  scores);
 }
 
 TK_INLINE int tk_stream_predict(TK_GIVEN uint32_t *state, uint32_t *scratch)

@@ -144,7 +144,7 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
                 "init",
                 (state,),
                 ("state",),
-                "tk_local_init",
+                "tk_stream_init",
                 ("state->words",),
                 reads=False,
             ),
@@ -154,7 +154,7 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
                 "push",
                 (state, f"const {name}_input_t *sample"),
                 ("state", "sample"),
-                "tk_local_push",
+                "tk_stream_push",
                 ("state->words", "sample"),
             ),
         ]

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.packing import PackedModel, block_scales, pack
-from tinykernel.codegen.packing_local import sort_kernels
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.readouts.prototypes import most_steps
@@ -38,7 +38,7 @@ def pack_as_data(model: IntegerModel) -> PackedModel:
     parts = [*_scaler(model.scaler, used), *_inputs(model), *_decision(model)]
     if model.local is not None:
         channels = np.ones(model.local.channels, dtype=bool)
-        parts += _scaler(model.local.scaler, channels, "local_")
+        parts += _scaler(model.local.scaler, channels, "levels_")
     if "TK_SCALE(block)" in names:
         parts += _scales(model)
     if model.n_blocks and model.permutation.kind == "orbit":
@@ -53,7 +53,7 @@ def _with_parts(packed: PackedModel, parts: Parts) -> PackedModel:
     for part in parts:
         if isinstance(part, Table):
             tables[part.name] = part
-        else:
+        elif isinstance(part, Definition):
             before = definitions.get(part.name, part)
             definitions[part.name] = replace(part, comment=part.comment or before.comment)
     return replace(packed, definitions=tuple(definitions.values()), tables=tuple(tables.values()))
@@ -188,6 +188,7 @@ def shape_lines(model: IntegerModel, packed: PackedModel) -> list[str]:
     """Say all that two models have in common when one can take the place of the other."""
     lines = [f"{d.name} {d.value}" for d in packed.definitions]
     lines += [f"{t.name} {t.c_type} {t.values.size}" for t in tables_of(packed)]
+    lines += [f"{s.name} {s.text}" for s in packed.structs]
     lines.append(f"raw {model.raw_dtype} {model.n_inputs}")
     if model.local is not None:
         lines.append(f"hop {model.local.hop}")

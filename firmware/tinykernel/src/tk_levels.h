@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Levels, the first stage of images and signals: raw value -> level -> average -> mixed channel.
+ *
+ * State of a stream, words: whether a level waits for the other one of its average, then the levels
+ * of the channels, two a word. */
+#ifndef TK_LEVELS_H
+#define TK_LEVELS_H
+
+#if TK_LEVELS_RAW_FLOAT
+#include "tk_float.h"
+#endif
+#include "tk_stage.h"
+
+struct tk_levels {
+    uint32_t width;              /* raw pixels of a row; 1 of a signal */
+    uint32_t channels;           /* raw values of a pixel */
+    uint32_t bits;               /* width of what the scaler gives */
+    uint32_t shift;              /* bits of it that are dropped, 0..bits - 1 */
+    uint32_t top;                /* largest level then */
+    uint32_t average;            /* 1, or 2: neighbours are averaged, two by two in images */
+    uint32_t mixed;              /* mixed channels */
+    uint32_t terms;              /* 0: they are the channels; else the channels in each, 1 or 2 */
+    const TK_FLASH uint8_t *mix; /* those, a byte each: plus 64 if top - level is meant */
+};
+
+/* Level of a raw value of channel c, 0..top; any raw value is allowed, NaN counts as minus
+ * infinity. */
+TK_INLINE uint32_t tk_level(TK_GIVEN const TK_FLASH struct tk_levels *levels, tk_sensor_t raw,
+                            uint32_t c)
+{
+#if TK_LEVELS_RAW_FLOAT
+    const uint32_t top = (UINT32_C(1) << levels->bits) - 1u;
+    (void)c;
+    return tk_float_level(raw, TK_LEVELS_OFFSET(c), TK_LEVELS_MULTIPLIER(c), top) >> levels->shift;
+#else
+    const int32_t value = (int32_t)raw;
+    const int32_t offset = TK_LEVELS_OFFSET(c);
+#if TK_LEVELS_RAW_WIDE
+    uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
+#else
+    uint32_t above = tk_positive_part(value - offset, TK_IS_LITERAL(TK_LEVELS_OFFSET(c)));
+#endif
+    (void)c;
+    if (above > TK_LEVELS_SPAN(c)) {
+        above = TK_LEVELS_SPAN(c);
+    }
+    return ((above >> TK_LEVELS_PRE_SHIFT(c)) * TK_LEVELS_MULTIPLIER(c)) >> (16u + levels->shift);
+#endif
+}
+
+/* Averaged level of channel c of an image, from its top left pixel. */
+TK_INLINE uint32_t tk_levels_average(TK_GIVEN const TK_FLASH struct tk_levels *levels,
+                                     const tk_sensor_t *pixel, uint32_t c)
+{
+    const uint32_t first = tk_level(TK_GIVE levels, pixel[c], c);
+    if (levels->average == 2u) {
+        const tk_sensor_t *const right = pixel + levels->channels;
+        const tk_sensor_t *const below = pixel + levels->width * levels->channels;
+        const tk_sensor_t *const last = below + levels->channels;
+        return (first + tk_level(TK_GIVE levels, right[c], c) +
+                tk_level(TK_GIVE levels, below[c], c) + tk_level(TK_GIVE levels, last[c], c)) >>
+               2;
+    }
+    return first;
+}
+
+/* A channel or its complement, as a byte of the mix says. */
+TK_INLINE uint32_t tk_levels_term(const TK_FLASH struct tk_levels *levels, uint32_t code,
+                                  uint32_t level)
+{
+    return (code & 64u) != 0u ? levels->top - level : level;
+}
+
+/* Mixed channel m of an image. */
+TK_INLINE uint32_t tk_levels_pixel(TK_GIVEN const TK_FLASH struct tk_levels *levels,
+                                   const tk_sensor_t *pixel, uint32_t m)
+{
+    const TK_FLASH uint8_t *code;
+    uint32_t first;
+    if (levels->terms == 0u) {
+        return tk_levels_average(TK_GIVE levels, pixel, m);
+    }
+    code = levels->mix + levels->terms * m;
+    first = tk_levels_average(TK_GIVE levels, pixel, code[0] & 63u);
+    first = tk_levels_term(levels, code[0], first);
+    if (levels->terms == 1u) {
+        return first;
+    }
+    return (first + tk_levels_term(levels, code[1],
+                                   tk_levels_average(TK_GIVE levels, pixel, code[1] & 63u))) >>
+           1;
+}
+
+/* The next sample of a signal; 1: a row comes out. */
+TK_INLINE int tk_levels_push(TK_GIVEN const TK_FLASH struct tk_levels *levels, uint32_t *state,
+                             const tk_sensor_t *sample)
+{
+    tk_u16 *const kept = (tk_u16 *)(state + 1);
+    uint32_t c;
+    for (c = 0u; c < levels->channels; ++c) {
+        const uint32_t level = tk_level(TK_GIVE levels, sample[c], c);
+        kept[c] =
+            (tk_u16)(levels->average == 2u && state[0] != 0u ? (kept[c] + level) >> 1 : level);
+    }
+    if (levels->average == 1u) {
+        return 1;
+    }
+    state[0] ^= 1u;
+    return state[0] == 0u;
+}
+
+/* The mixed channels of that row. */
+TK_INLINE void tk_levels_row(const TK_FLASH struct tk_levels *levels, const uint32_t *state,
+                             tk_u16 *row)
+{
+    const tk_u16 *const kept = (const tk_u16 *)(state + 1);
+    const TK_FLASH uint8_t *code = levels->mix;
+    uint32_t m;
+    for (m = 0u; m < levels->mixed; ++m) {
+        if (levels->terms == 0u) {
+            row[m] = kept[m];
+        } else {
+            uint32_t level = tk_levels_term(levels, code[0], kept[code[0] & 63u]);
+            if (levels->terms == 2u) {
+                level = (level + tk_levels_term(levels, code[1], kept[code[1] & 63u])) >> 1;
+            }
+            row[m] = (tk_u16)level;
+            code += levels->terms;
+        }
+    }
+}
+
+#endif

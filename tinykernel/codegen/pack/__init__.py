@@ -1,0 +1,1 @@
+"""How each stage of a model lies in flash, scratch and state: one file a stage."""
