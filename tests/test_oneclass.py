@@ -16,7 +16,7 @@ from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, veri
 from tinykernel.errors import TinykernelError
 from tinykernel.model import changed
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.prototypes import centres, coarse
+from tinykernel.model.readouts.prototypes import Prototypes, centres, coarse
 from tinykernel.oneclass import calibrate_one_class
 
 
@@ -69,11 +69,11 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
     model = watch.quantize()
     X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
     rows = coarse(model.quantize_inputs(X))
-    assert model.prototypes is not None
+    known = model.find(Prototypes).levels
     wanted = [
-        min(int(((row - mean) ** 2).sum()) for mean in centres(model.prototypes)) for row in rows
+        min(int(((row - mean) ** 2).sum()) for mean in centres(known)) for row in rows
     ]
-    assert model.scores(X)[:, 1].tolist() == [d + int(model.offset[0]) for d in wanted]
+    assert model.scores(X)[:, 1].tolist() == [d + int(model.readout.offset[0]) for d in wanted]
     low, high = model.ranges()[-1].low, model.ranges()[-1].high
     assert low <= model.scores(X).min() <= model.scores(X).max() <= high
     save(model, tmp_path / "m.tkm")

@@ -208,6 +208,6 @@ def test_a_value_is_called_as_it_was_given(rows):
         target="host",
         value_name="hours",
     )
-    assert named.model.values.names == ("hours",)
+    assert named.model.answers.names == ("hours",)
     with pytest.raises(TinykernelError, match="value_name"):
         train(rows[0], rows[1] > 14, n_components=32, value_name="hours")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,18 @@ from tinykernel.decisions.prototypes import as_levels, nearest_means
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import flat
 from tinykernel.model import IntegerModel
-from tinykernel.model.compat import LocalStage
-from tinykernel.model.former import changed, integer_model
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse, distances
+from tinykernel.model.readouts.prototypes import (
+    LARGEST_MARGIN_LINE,
+    Prototypes,
+    coarse,
+    distances,
+)
+from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.scaling import raw_dtype_of, to_raw
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.stage import pooled_signals
 from tinykernel.training.options import TrainerOptions
@@ -153,7 +160,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         except TinykernelError as error:
             self.refusal_ = str(error).removeprefix("calibrate: ")
             model = _with_threshold(model, int(_novelty(model, raw[aside]).max()))
-        self.model_, self.offset_ = model, float(model.offset[0])
+        self.model_, self.offset_ = model, float(model.readout.offset[0])
         return self
 
     def _check(self) -> None:
@@ -177,10 +184,11 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         rng: np.random.Generator,
     ) -> IntegerModel:
         """Fit scaler, kernels of windows and prototypes to normal rows."""
-        stage, names = None, None
+        taken, names = Grid.table(raw_dtype, raw.shape[1]), None
+        stages: tuple[Stage, ...]
         if shape is None:
             bits, scaling = choose_scaling(raw, raw_dtype, "auto", "auto")
-            scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
+            stages = (quantize_scaler(scaling, raw_dtype, bits).scaler,)
             names = getattr(self, "feature_names_in_", None)
         else:
             options = TrainerOptions(hop=self.hop, n_kernels=self.n_kernels, random_state=seed)
@@ -189,15 +197,15 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
                     f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
                     "samples and channels, and images have no kernels here"
                 )
-            stage, scaler = pooled_signals(raw, raw_dtype, options, shape)
-        counts = raw if stage is None else stage.counts(raw)
-        inputs = scaler.quantize(counts)
-        model = _one_class(scaler, inputs.shape[1], stage, names)
+            taken, stages = pooled_signals(raw, raw_dtype, options, shape)
+        model = _one_class(taken, stages, self.hop, names)
+        inputs = model.quantize_inputs(raw)
         wished = self.n_prototypes or min(
             max(1, len(raw) // _ROWS_EACH), max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8)))
         )
         means = nearest_means(coarse(inputs), wished, rng)
-        return changed(model, prototypes=as_levels(means))
+        known = Prototypes(as_levels(means))
+        return replace(model, readout=replace(model.readout, parts=(known,)))
 
     # -- use ----------------------------------------------------------------------------------
 
@@ -289,8 +297,6 @@ def calibrate_one_class(
     TinykernelError
         If the model has several classes, or the rows cannot support the promise.
     """
-    if model.prototypes is None:
-        raise TinykernelError("calibrate: this is no model of one class")
     names = None if groups is None else np.asarray(groups)
     found = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
     return _with_threshold(model, found.threshold), found
@@ -298,13 +304,16 @@ def calibrate_one_class(
 
 def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
     """Return the distance of rows to the nearest prototype."""
-    assert model.prototypes is not None
-    return distances(model.quantize_inputs(X), model.prototypes)
+    known = model.find(Prototypes)
+    if known is None:
+        raise TinykernelError("calibrate: this is no model of one class")
+    return distances(model.quantize_inputs(X), known.levels)
 
 
 def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
     """Return the model whose score of "novel" is positive above a distance."""
-    return changed(model, offset=np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32))
+    offset = np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32)
+    return replace(model, readout=replace(model.readout, offset=offset))
 
 
 def _aside(
@@ -320,15 +329,18 @@ def _aside(
 
 
 def _one_class(
-    scaler: Scale, n: int, stage: LocalStage | None, names: NDArray[Any] | None
+    taken: Grid, stages: tuple[Stage, ...], hop: int, names: NDArray[Any] | None
 ) -> IntegerModel:
     """Return a model with one prototype of zeros and the threshold 0."""
-    return integer_model(
-        n_features=n,
-        scaler=scaler,
-        offset=np.zeros(1, dtype=np.int32),
-        classes=CLASSES,
-        prototypes=np.zeros((1, n), dtype=np.int8),
-        local=stage,
+    given = taken
+    for stage in stages:
+        given = stage.gives(given)
+    nothing = Prototypes(np.zeros((1, given.size), np.int8))
+    return IntegerModel(
+        input=taken,
+        stages=stages,
+        readout=Readout((nothing,), np.zeros(1, np.int32)),
+        answers=Labels(CLASSES),
+        hop=hop,
         feature_names=None if names is None else tuple(names.tolist()),
     )

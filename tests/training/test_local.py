@@ -9,6 +9,9 @@ from sklearn.datasets import load_digits, load_iris
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
 from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
@@ -52,6 +55,12 @@ def images(rng, shape, plan, n=40):
     return raw, scaler, learner
 
 
+def counts(stages, raw):
+    """Run the stages of a model."""
+    levels = stages.levels.run(raw, stages.taken)
+    return stages.kernels.run(levels, stages.placed)
+
+
 @pytest.mark.parametrize(
     ("shape", "size", "average", "cells"),
     [((12, 10, 1), 5, 1, (4, 4)), ((9, 14, 2), 3, 2, (3, 4)), ((40, 70, 1), 7, 1, (1, 2))],
@@ -63,9 +72,9 @@ def test_the_counts_in_training_are_those_of_the_stage(shape, size, average, cel
         n_kernels=5, size=size, average=average, cells=cells, linear=LinearRecipe(epochs=1)
     )
     raw, scaler, learner = images(rng, shape, plan)
-    stage = learner.stage(scaler, np.arange(5))
-    counted = (stage.counts(raw).astype(np.int64) * learner.multiplier) >> 16
-    assert stage.largest_count <= learner.largest_count
+    stages = learner.stages(scaler, np.arange(5))
+    counted = (counts(stages, raw).astype(np.int64) * learner.multiplier) >> 16
+    assert stages.largest_count <= learner.largest_count
     np.testing.assert_array_equal(learner.quantized_counts(learner.inputs), counted)
 
 
@@ -84,10 +93,10 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves):
         SignalPlan(n_kernels=20, n_pool=90, linear=LinearRecipe(epochs=3)),
         Augmentation(),
     )
-    np.testing.assert_array_equal(pool.counts(rows), pool.stage.counts(rows))
-    kept, stage = pool.reduced(pool.choose())
+    np.testing.assert_array_equal(pool.counts(rows), counts(pool.stages, rows))
+    kept, stages = pool.reduced(pool.choose())
     assert kept.size == 20
-    np.testing.assert_array_equal(pool.counts(rows)[:, kept], stage.counts(rows))
+    np.testing.assert_array_equal(pool.counts(rows)[:, kept], counts(stages, rows))
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -102,7 +111,7 @@ def test_a_linear_part_is_learned_as_it_is_stored(bits):
     model = TernaryKernelClassifier(n_components=0, linear=bits, epochs=40, random_state=0)
     model.fit(X, y)
     assert model.score(X, y) > 0.85
-    assert np.abs(model.quantize().linear).max() == 2 ** (bits - 1) - 1
+    assert np.abs(model.quantize().find(Linear).weights).max() == 2 ** (bits - 1) - 1
 
 
 def test_images_end_to_end(digits, tmp_path):
@@ -113,8 +122,7 @@ def test_images_end_to_end(digits, tmp_path):
     assert model.score(X[1200:], y[1200:]) > 0.9
     integer = model.quantize()
     np.testing.assert_array_equal(integer.predict(X[1200:]), model.predict(X[1200:]))
-    assert integer.local is not None
-    assert integer.local.shape == model.input_shape_[:2] == (8, 8)
+    assert integer.input.shape == model.input_shape_[:2] == (8, 8)
     other = TernaryKernelClassifier(**options, n_jobs=2).fit(X[:1200].reshape(-1, 8, 8), y[:1200])
     assert other.quantize() == integer
     tinykernel.save(model, tmp_path / "m.tkm")
@@ -134,8 +142,8 @@ def test_signals_end_to_end(waves, tmp_path):
     model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.9
     integer = model.quantize()
-    assert integer.local.n_kernels == 32
-    assert len(integer.local.mix) <= 16
+    assert integer.find(Kernels).n_kernels == 32
+    assert len(integer.find(Levels).mix) <= 16
     flat = TernaryKernelClassifier(**options, window_shape=(64, 2), n_jobs=2)
     flat.fit(X[:160].reshape(160, -1), y[:160])
     assert flat.quantize() == integer
@@ -151,7 +159,7 @@ def test_a_linear_part_beside_components(digits):
     both = TernaryKernelClassifier(**given, linear=4).fit(X[:1200], y[:1200])
     assert both.score(X[1200:], y[1200:]) > alone.score(X[1200:], y[1200:]) + 0.03
     integer = both.quantize()
-    assert integer.linear is not None
+    assert integer.find(Linear) is not None
     assert integer.n_components > 0
     floats, integers = both.decision_function(X[1200:]), integer.decision_function(X[1200:])
     assert np.abs(floats - integers).max() < 0.05 * np.abs(floats).max()
@@ -169,7 +177,7 @@ def test_forms_compete():
         (True, 8),
         (False, 8),
     }
-    assert model.quantize().linear is not None
+    assert model.quantize().find(Linear) is not None
 
 
 def test_dropout_and_interruption_keep_the_best():

@@ -14,6 +14,8 @@ from tinykernel.codegen.packing import block_scales, pack
 from tinykernel.codegen.packing_linear import weight_bits
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
 
@@ -86,7 +88,7 @@ def _like_local(old: IntegerModel) -> dict[str, Any]:
     given: dict[str, Any] = {"n_kernels": stage.n_kernels, "linear": _bits(old), "effort": "quick"}
     if stage.is_signal:
         # Which kernels a pool gives is chance: take these, with new thresholds.
-        given["held_stage"] = stage
+        given["held_stages"] = (old.find(Levels), old.find(Kernels))
         return given | {"window_shape": stage.shape, "hop": stage.hop or None}
     return given | {"image_shape": stage.shape}
 

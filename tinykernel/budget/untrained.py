@@ -18,7 +18,7 @@ from tinykernel.model.quantize import as_integer_model
 from tinykernel.regressor import TernaryKernelRegressor
 
 # Chosen by a search or taken from another model, and no parameters of the classifier.
-FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stage")
+FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stages")
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 

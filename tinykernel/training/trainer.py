@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
-from tinykernel.model.compat import LocalStage
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules, schedules_fit
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
@@ -97,8 +98,8 @@ def fit(
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
-        Fields of `Recipe`; they are not searched. For signals `held_stage`, a `LocalStage` whose
-        kernels are taken.
+        Fields of `Recipe`; they are not searched. For signals `held_stages`, the stages
+        `Levels` and `Kernels` of another model, whose kernels are taken.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def fit(
     options.check_for(shape)
     check_rows(data, options)
     if shape is not None or not any(options.capacity().values()):
-        return _without_components(data, options, shape, held=given.get("held_stage"))
+        return _without_components(data, options, shape, held=given.get("held_stages"))
     first = recipe_for(options, data.codes.size, data.usual() | given)
     usual, (data, first) = first, smoothed(data, options, first, frozenset(given))
     # The rows of a smooth fit come without noise, and need none on their inputs.
@@ -163,7 +164,7 @@ def _without_components(
     options: TrainerOptions,
     shape: tuple[int, ...] | None,
     bits: int | None = None,
-    held: LocalStage | None = None,
+    held: tuple[Levels, Kernels] | None = None,
 ) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:

@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
-from tinykernel.model.compat import LocalStage
-from tinykernel.model.former import integer_model
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
+from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.stage import Stage
 from tinykernel.model.values import ValueUnits, to_fixed_point
 from tinykernel.training.kernels import LANES
 from tinykernel.training.linear.kernels import (
@@ -354,36 +357,35 @@ def decide_linear(  # type: ignore[no-untyped-def]
 
 
 def linear_model(
-    scaler: Scale,
+    stages: tuple[Stage, ...],
+    taken: Grid,
     meaning: Sequence[Any] | ValueUnits,
     levels: NDArray[np.int8],
     worth: float,
     offset: NDArray[np.float64],
-    local: LocalStage | None = None,
 ) -> IntegerModel:
-    """Make the model that has a linear part alone; `meaning` are the classes, or units of values.
+    """Make the model of a linear part alone, behind stages that take `taken`.
 
-    The arguments after it are those of `stored`.
+    `meaning` are the classes, or units of values; the arguments after it are those of `stored`.
     """
-    n_outputs, n = levels.shape
-    classes, multiplier, values = (), np.ones(n_outputs, dtype=np.int32), None
+    multiplier = np.ones(levels.shape[0], dtype=np.int32)
+    answers: Labels | Values
     if isinstance(meaning, ValueUnits):
-        dots = 2.0 ** (scaler.bits - 1) * np.abs(levels.astype(np.float64)).sum(axis=1)
+        given = taken
+        for stage in stages:
+            given = stage.gives(given)
+        dots = -given.low * np.abs(levels.astype(np.float64)).sum(axis=1)
         fixed = to_fixed_point(meaning, 0.0 * dots, 0.0 * dots + worth, offset, 0 * dots, dots)
-        rounded, multiplier, values = fixed.offset, fixed.linear_multiplier, fixed.values
-        worth = values.unit
+        rounded, multiplier, answers = fixed.offset, fixed.linear_multiplier, fixed.values
+        worth = fixed.values.unit
     else:
         # Beside dot products of many levels, whole numbers of them are fine enough for offsets.
         rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
-        classes = tuple(meaning)
-    return integer_model(
-        n_features=n,
-        scaler=scaler,
-        offset=rounded.astype(np.int32),
-        classes=classes,
+        answers = Labels(tuple(meaning))
+    return IntegerModel(
+        input=taken,
+        stages=stages,
+        readout=Readout((Linear(levels, multiplier),), rounded.astype(np.int32)),
+        answers=answers,
         decision_scale=worth,
-        linear=levels,
-        linear_multiplier=multiplier,
-        local=local,
-        values=values,
     )

@@ -1,16 +1,65 @@
-"""Counts as the machine takes them: bytes as they are, wider ones brought to their range."""
+"""What gives counts, and how the machine takes them: wide ones brought to the range of bytes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 
 _ONE = 1 << 16
 _BYTE = 255
+
+
+@dataclass(frozen=True, eq=False)
+class CountingStages:
+    """The stages levels and kernels on the input that they take.
+
+    Parameters
+    ----------
+    taken : Grid
+    levels : Levels
+    kernels : Kernels
+
+    Raises
+    ------
+    TinykernelError
+        If they do not fit together, or a response could overflow.
+    """
+
+    taken: Grid
+    levels: Levels
+    kernels: Kernels
+
+    def __post_init__(self) -> None:
+        """Prove before the training that the firmware can compute the counts."""
+        self.kernels.gives(self.placed)
+        self.kernels.ranges(self.placed)
+
+    @cached_property
+    def placed(self) -> Grid:
+        """The levels, which kernels look at."""
+        return self.levels.gives(self.taken)
+
+    @property
+    def largest_count(self) -> int:
+        """No count is larger."""
+        return self.kernels.largest_count(self.placed)
+
+    def then_scaled(self, largest: int) -> tuple[Levels, Kernels, Scale]:
+        """Return the stages and the scaler of their counts, which `scaled_counts` has learned by.
+
+        The counts of some of the kernels may have a smaller type, but no other factor.
+        """
+        dtype = self.kernels.gives(self.placed).dtype
+        return self.levels, self.kernels, count_scaler(dtype, largest)
 
 
 def count_multiplier(largest: int) -> int:

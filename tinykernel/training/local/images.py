@@ -2,7 +2,7 @@
 
 A kernel is a float shadow of its taps: those above 0.7 of the mean magnitude are stored as +-1, at
 most `taps` of them. Taps, thresholds and weights are learned together; the forward pass uses the
-integers of the firmware from the first step on, so that its counts are those of `LocalStage`.
+integers of the firmware from the first step on, so that its counts are those of `Kernels`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import run_on_rows
-from tinykernel.model.compat import LocalStage
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves
-from tinykernel.training.local.counts import count_multiplier, scaled_counts
+from tinykernel.training.local.counts import CountingStages, count_multiplier, scaled_counts
 from tinykernel.training.local.kernels import count_images, learn_images
 
 _CUT = 0.7
@@ -276,19 +278,18 @@ class ImageLearner(LinearLearner):
 
     # -- the result ---------------------------------------------------------------------------
 
-    def stage(self, scaler: Scale, kept: NDArray[np.int64]) -> LocalStage:
-        """Return the local stage of some of the kernels."""
+    def stages(self, scaler: Scale, kept: NDArray[np.int64]) -> CountingStages:
+        """Return the stages of some of the kernels."""
         channels, height, width = self.inputs.shape[1:]
         n, plan = kept.size, self.plan
         channel = self._layout.base[kept] // max(int(self._layout.numbers[7]), 1)
-        return LocalStage(
-            height=height,
-            width=width,
-            channels=channels,
-            scaler=scaler,
+        levels = Levels(
+            scaler,
             level_shift=scaler.bits - plan.level_bits,
             average=plan.average,
             mix=np.eye(channels, dtype=np.int8),
+        )
+        kernels = Kernels(
             taps=self.taps()[kept].reshape(n, plan.size, plan.size),
             dilation=np.ones(n, dtype=np.uint8),
             channel=channel.astype(np.uint8),
@@ -296,6 +297,8 @@ class ImageLearner(LinearLearner):
             cells=plan.cells,
             padding=plan.size // 2,
         )
+        taken = Grid.raw(scaler.raw_dtype, height, width, channels)
+        return CountingStages(taken, levels, kernels)
 
     def used(self) -> NDArray[np.int64]:
         """Return the kernels that some output weighs."""

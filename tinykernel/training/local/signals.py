@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
-from tinykernel.model.compat import LocalStage
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.linear.closed_form import Fit, fit_standardised
 from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
 from tinykernel.training.local.augment import Augmentation, vary_windows
-from tinykernel.training.local.counts import scaled_counts
+from tinykernel.training.local.counts import CountingStages, scaled_counts
 from tinykernel.training.loop import run_epochs
 
 _TAPS = 9
@@ -113,28 +115,21 @@ def _draw_taps(n: int, level_share: float, rng: np.random.Generator) -> NDArray[
 
 def _draw_pool(
     plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rng: np.random.Generator
-) -> LocalStage:
+) -> CountingStages:
     """Draw a pool of kernels; thresholds are 0."""
     samples, channels = shape
     mix = _draw_mixes(channels, plan.n_mixes, rng)
     fitting = [d for d in plan.dilations if samples // plan.average > 8 * d]
     dilation = np.array(fitting)[np.arange(plan.n_pool) // len(_TRIPLES) % len(fitting)]
-    hop = {"hop": plan.hop} if plan.hop else {}
-    return LocalStage(
-        height=samples,
-        width=1,
-        channels=channels,
-        scaler=scaler,
-        level_shift=scaler.bits - plan.level_bits,
-        average=plan.average,
-        mix=mix,
+    levels = Levels(scaler, scaler.bits - plan.level_bits, plan.average, mix)
+    kernels = Kernels(
         taps=_draw_taps(plan.n_pool, plan.level_share, rng),
         dilation=dilation.astype(np.uint8),
         channel=rng.integers(0, len(mix), plan.n_pool).astype(np.uint8),
         threshold=np.zeros(plan.n_pool, dtype=np.int32),
         cells=(1, 1),
-        **hop,
     )
+    return CountingStages(Grid.raw(scaler.raw_dtype, samples, 1, channels), levels, kernels)
 
 
 class SignalPool:
@@ -151,7 +146,7 @@ class SignalPool:
     weight : ndarray of float32, shape (n,)
     plan : SignalPlan
     augmentation : Augmentation
-    held : LocalStage, optional
+    held : (Levels, Kernels), optional
         Take these kernels, all of them, with thresholds of their own.
     """
 
@@ -164,15 +159,17 @@ class SignalPool:
         weight: _Floats,
         plan: SignalPlan,
         augmentation: Augmentation,
-        held: LocalStage | None = None,
+        held: tuple[Levels, Kernels] | None = None,
     ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
         if held is None:
-            self.stage = _draw_pool(plan, shape, scaler, rng)
+            self.stages = _draw_pool(plan, shape, scaler, rng)
         else:
-            self.plan = replace(plan, n_pool=held.n_kernels)
-            self.stage = replace(held, scaler=scaler)
+            levels, kernels = held
+            self.plan = replace(plan, n_pool=kernels.n_kernels)
+            taken = Grid.raw(scaler.raw_dtype, shape[0], 1, shape[1])
+            self.stages = CountingStages(taken, replace(levels, scaler=scaler), kernels)
         self._place_thresholds(rows, rng)
         parts = [self.counts(rows)]
         if augmentation != Augmentation():
@@ -195,33 +192,35 @@ class SignalPool:
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
         """Put thresholds at quantiles of the responses of some windows."""
         chosen = np.sort(rng.permutation(len(rows))[:_QUANTILE_WINDOWS])
-        levels = _by_channel(self.stage, rows[chosen])
+        kernels, placed = self.stages.kernels, self.stages.placed
+        levels = _by_channel(self.stages, rows[chosen])
         share = (np.arange(1, self.plan.n_pool + 1) * _GOLDEN) % 1
         threshold = np.zeros(self.plan.n_pool, dtype=np.int32)
-        kinds, d = _kinds(self.stage), self.stage.dilation.astype(np.int64)
+        kinds, d = _kinds(kernels), kernels.dilation.astype(np.int64)
         for k in range(self.plan.n_pool):
-            r = np.zeros((len(chosen), self.stage.rows - 8 * d[k]), dtype=np.int32)
-            window_responses(levels[:, self.stage.channel[k]], kinds[k], d[k], r)
+            r = np.zeros((len(chosen), placed.rows - 8 * d[k]), dtype=np.int32)
+            window_responses(levels[:, kernels.channel[k]], kinds[k], d[k], r)
             threshold[k] = np.quantile(r, share[k], method="lower")
-        self.stage = replace(self.stage, threshold=threshold)
+        self.stages = replace(self.stages, kernels=replace(kernels, threshold=threshold))
 
     def counts(self, rows: NDArray[Any]) -> NDArray[np.int16]:
         """Compute what the linear part sees, plus 128, of raw windows."""
-        out = np.empty((len(rows), self.stage.n_kernels), dtype=np.int32)
+        kernels = self.stages.kernels
+        out = np.empty((len(rows), kernels.n_kernels), dtype=np.int32)
         for first in range(0, len(rows), 1024):
-            levels = _by_channel(self.stage, rows[first : first + 1024])
+            levels = _by_channel(self.stages, rows[first : first + 1024])
             run_on_rows(
                 count_windows,
                 len(levels),
                 self.plan.linear.n_threads,
                 levels,
-                _kinds(self.stage),
-                self.stage.dilation.astype(np.int64),
-                self.stage.channel.astype(np.int64),
-                self.stage.threshold,
+                _kinds(kernels),
+                kernels.dilation.astype(np.int64),
+                kernels.channel.astype(np.int64),
+                kernels.threshold,
                 out[first : first + 1024],
             )
-        return scaled_counts(out, self.stage.largest_count)
+        return scaled_counts(out, self.stages.largest_count)
 
     def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
         """Return a linear part on the counts of some kernels."""
@@ -241,20 +240,21 @@ class SignalPool:
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)
 
-    def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], LocalStage]:
-        """Return some kernels in the order in which the firmware shares work, and their stage."""
-        stage = self.stage
-        kinds = _kinds(stage)[kept, 0]
-        order = kept[np.lexsort((kept, kinds < 0, stage.channel[kept], stage.dilation[kept]))]
-        used, channel = np.unique(stage.channel[order], return_inverse=True)
-        return order, replace(
-            stage,
-            mix=stage.mix[used],
+    def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
+        """Return some kernels in the order in which the firmware shares work, and their stages."""
+        levels, own = self.stages.levels, self.stages.kernels
+        kinds = _kinds(own)[kept, 0]
+        order = kept[np.lexsort((kept, kinds < 0, own.channel[kept], own.dilation[kept]))]
+        used, channel = np.unique(own.channel[order], return_inverse=True)
+        kernels = replace(
+            own,
             channel=channel.astype(np.uint8),
-            taps=stage.taps[order],
-            dilation=stage.dilation[order],
-            threshold=stage.threshold[order],
+            taps=own.taps[order],
+            dilation=own.dilation[order],
+            threshold=own.threshold[order],
         )
+        levels = replace(levels, mix=levels.mix[used])
+        return order, CountingStages(self.stages.taken, levels, kernels)
 
 
 def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -266,15 +266,17 @@ def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
     return rows.astype(dtype)
 
 
-def _by_channel(stage: LocalStage, rows: NDArray[Any]) -> NDArray[np.int32]:
+def _by_channel(stages: CountingStages, rows: NDArray[Any]) -> NDArray[np.int32]:
     """Return the levels of raw windows, shape (n, n_mixed, rows)."""
-    return np.ascontiguousarray(stage.levels(rows)[:, :, 0].transpose(0, 2, 1))
+    placed = stages.placed
+    levels = stages.levels.run(rows, stages.taken).reshape(-1, placed.rows, placed.channels)
+    return np.ascontiguousarray(levels.transpose(0, 2, 1), dtype=np.int32)
 
 
-def _kinds(stage: LocalStage) -> NDArray[np.int64]:
+def _kinds(kernels: Kernels) -> NDArray[np.int64]:
     """Return where the three 2 of each kernel are; -1 for nine 1, -2 for the newest sample."""
-    taps = stage.taps.reshape(stage.n_kernels, _TAPS)
-    out = np.full((stage.n_kernels, 3), -1, dtype=np.int64)
+    taps = kernels.taps.reshape(kernels.n_kernels, _TAPS)
+    out = np.full((kernels.n_kernels, 3), -1, dtype=np.int64)
     out[taps[:, 0] == 0] = -2
     rocket = (taps == 2).any(axis=1)
     out[rocket] = np.argsort(taps[rocket] != 2, axis=1, kind="stable")[:, :3]

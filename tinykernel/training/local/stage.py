@@ -14,10 +14,13 @@ from sklearn.utils import check_random_state
 from tinykernel import progress
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
-from tinykernel.model.compat import WIDEST_CELL, LocalStage
+from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.scaling import InputScaling
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
+from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
@@ -29,7 +32,7 @@ from tinykernel.training.linear.readout import (
     linear_model,
 )
 from tinykernel.training.local.augment import Augmentation
-from tinykernel.training.local.counts import count_scaler
+from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
 from tinykernel.training.loop import History, run_epochs
@@ -161,7 +164,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     learner = ImageLearner(
         levels(rows.rows), rows.targets, rows.weight, plan, Augmentation.of(options.augment)
     )
-    _check_image(learner.stage(scaler, np.arange(plan.n_kernels)))  # before the long training
+    _check_image(learner.stages(scaler, np.arange(plan.n_kernels)))  # before the long training
     held = rows.held
     if held is not None:
         rows = replace(rows, held=(levels(held[0]), *held[1:]))
@@ -169,23 +172,24 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     kept = learner.used()
     if kept.size == 0:
         kept = np.arange(1)
-    stage = learner.stage(scaler, kept)
     weights, worth, offset = learner.stored()
-    n_cells = stage.cells[0] * stage.cells[1]
+    n_cells = plan.cells[0] * plan.cells[1]
     columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
-    # The counts of a smaller set may have another type, but no other factor.
-    counts = count_scaler(stage.count_dtype, learner.largest_count)
-    model = _counting_model(counts, data.meaning, weights[:, columns], worth, offset, stage)
+    stages = learner.stages(scaler, kept)
+    model = _counting_model(
+        stages, learner.largest_count, data.meaning, (weights[:, columns], worth, offset)
+    )
     return LocalResult(model, plan, history)
 
 
-def _check_image(stage: LocalStage) -> None:
-    """Refuse what the firmware has no C for; `LocalStage` refuses what is too large."""
-    if stage.cell_columns > WIDEST_CELL:
-        most = stage.cells[1] * WIDEST_CELL * stage.average
+def _check_image(stages: CountingStages) -> None:
+    """Refuse what the firmware has no C for; the stages refuse what is too large."""
+    taken, across = stages.taken, stages.kernels.cells[1]
+    if stages.kernels.cell_columns(stages.placed) > WIDEST_CELL:
+        most = across * WIDEST_CELL * stages.levels.average
         raise TinykernelError(
-            f"image_shape: {stage.height} x {stage.width} is too wide for a local stage of "
-            f"{stage.cells[1]} cells across, at most {most} columns; scale the images down"
+            f"image_shape: {taken.rows} x {taken.columns} is too wide for a local stage of "
+            f"{across} cells across, at most {most} columns; scale the images down"
         )
 
 
@@ -196,16 +200,16 @@ def _check_channels(scaler: Scale) -> None:
 
 
 def _counting_model(
-    scaler: Scale,
+    stages: CountingStages,
+    largest: int,
     meaning: Any,
-    weights: NDArray[np.int8],
-    worth: float,
-    offset: NDArray[np.float64],
-    stage: Any,
+    stored: tuple[NDArray[np.int8], float, NDArray[np.float64]],
 ) -> IntegerModel:
     """Make the model of a linear part on counts, which it learned without the 128 less."""
+    weights, worth, offset = stored
     moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
-    return linear_model(scaler, meaning, weights, worth, moved, stage)
+    chain = stages.then_scaled(largest)
+    return linear_model(chain, stages.taken, meaning, weights, worth, moved)
 
 
 # -- signals --------------------------------------------------------------------------------------
@@ -224,6 +228,8 @@ def signal_plan(
         raise TinykernelError(
             f"window_shape: {samples} samples are too few for kernels of nine; give at least 12"
         )
+    if options.hop > samples:
+        raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
     n = options.n_kernels or 256
     return SignalPlan(
@@ -236,7 +242,10 @@ def signal_plan(
 
 
 def fit_signals(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: LocalStage | None = None
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    held: tuple[Levels, Kernels] | None = None,
 ) -> LocalResult:
     """Choose kernels for windows of (samples, channels), or take those of another model."""
     bits = options.linear_bits(shape)
@@ -259,14 +268,13 @@ def fit_signals(
         augmentation,
         held,
     )
-    kept, stage = pool.reduced(pool.choose())
+    kept, stages = pool.reduced(pool.choose())
     learner = pool.learner(kept, plan.linear)
     if rows.held is not None:
         rows = replace(rows, held=(pool.counts(rows.held[0])[:, kept], *rows.held[1:]))
     history = _run(learner, lambda counts: counts, rows, options)
-    counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
-    model = _counting_model(counts, data.meaning, *learner.stored(), stage)
-    return LocalResult(model, plan, history)
+    model = _counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
+    return LocalResult(replace(model, hop=plan.hop), plan, history)
 
 
 def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
@@ -302,11 +310,11 @@ def _fit_few(
             best = error, pool, np.sort(np.argsort(-size, kind="stable")[: plan.n_kernels])
     assert best is not None
     _, pool, kept = best
-    kept, stage = pool.reduced(kept)
+    kept, stages = pool.reduced(kept)
     fit, _ = pool.ridge(kept, data.groups)
-    counts = count_scaler(stage.count_dtype, pool.stage.largest_count)
     stored = round_fit(fit, pool.inputs[:, kept], plan.linear.bits)
-    model = _counting_model(counts, data.meaning, *stored, stage)
+    model = _counting_model(stages, pool.stages.largest_count, data.meaning, stored)
+    model = replace(model, hop=plan.hop)
     progress.report("choosing kernels", len(averages), len(averages))
     loss = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
     history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
@@ -315,8 +323,11 @@ def _fit_few(
 
 def pooled_signals(
     rows: NDArray[Any], raw_dtype: str, options: TrainerOptions, shape: tuple[int, ...]
-) -> tuple[LocalStage, Scale]:
-    """Draw kernels for windows of (samples, channels) without any label, and scale their counts."""
+) -> tuple[Grid, tuple[Stage, ...]]:
+    """Draw kernels for windows of (samples, channels) without any label, and scale their counts.
+
+    Returns what the stages take, and the stages.
+    """
     plan = signal_plan(options, shape, len(rows), 4)
     plan = replace(plan, linear=replace(plan.linear, n_threads=thread_count(options.n_jobs)))
     scaler = _signal_scaler(rows.reshape(-1, shape[1]), raw_dtype)
@@ -327,8 +338,8 @@ def pooled_signals(
         rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan, Augmentation()
     )
     drawn = np.random.default_rng([plan.linear.seed, 8]).permutation(plan.n_pool)
-    _, stage = pool.reduced(np.sort(drawn[: plan.n_kernels]))
-    return stage, count_scaler(stage.count_dtype, pool.stage.largest_count)
+    _, stages = pool.reduced(np.sort(drawn[: plan.n_kernels]))
+    return stages.taken, stages.then_scaled(pool.stages.largest_count)
 
 
 def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> Scale:
@@ -364,7 +375,8 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResul
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
     history = _run(learner, scaler.quantize, rows, options)
     try:
-        model = linear_model(scaler, data.meaning, *learner.stored())
+        taken = Grid.table(data.raw_dtype, data.X.shape[1])
+        model = linear_model((scaler,), taken, data.meaning, *learner.stored())
     except TinykernelError as error:
         raise TinykernelError(
             f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
