@@ -48,8 +48,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "format windows: also widths, S, ternary weights": {"layout": "windows"},
     "format pruned: as phases, half of the rows left out": {"layout": "pruned"},
     "random features: G not learned": {"diagonal_factor": 0.0},
-    "P and blocks by alignment, best of 8": {"candidates": 8},
-    "random features, P and blocks by alignment": {"diagonal_factor": 0.0, "candidates": 8},
+    "P and blocks by alignment, best of 8": {"permutation": "aligned"},
+    "random features, P and blocks by alignment": {
+        "diagonal_factor": 0.0,
+        "permutation": "aligned",
+    },
     "no noise": {"noise": 0.0},
     "twice the noise": {"noise": 0.6},
     "dropout 0.2": {"dropout": 0.2},
@@ -116,6 +119,7 @@ def measure(
     options["sigma_multiple"] *= options.pop("sigma_factor", 1.0)
     n_classes = len(np.unique(y))
     layout = LAYOUTS[options.pop("layout", "compact")]
+    aligned = options.pop("permutation", "drawn")
     p = components_within(
         arguments.bytes, layout, padded_dimension(X.shape[1]), 1 if n_classes == 2 else n_classes
     )
@@ -126,6 +130,7 @@ def measure(
         told = TrainerOptions(
             n_components=p,
             layout=layout.name,
+            permutation=aligned,
             epochs=epochs,
             effort="quick",
             random_state=seed,

@@ -70,9 +70,7 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
     X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
     rows = coarse(model.quantize_inputs(X))
     known = model.find(Prototypes).levels
-    wanted = [
-        min(int(((row - mean) ** 2).sum()) for mean in centres(known)) for row in rows
-    ]
+    wanted = [min(int(((row - mean) ** 2).sum()) for mean in centres(known)) for row in rows]
     assert model.scores(X)[:, 1].tolist() == [d + int(model.readout.offset[0]) for d in wanted]
     low, high = model.ranges()[-1].low, model.ranges()[-1].high
     assert low <= model.scores(X).min() <= model.scores(X).max() <= high

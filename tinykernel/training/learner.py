@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
 from tinykernel.training.inputs import neighbour_distance
+from tinykernel.training.kernel_alignment import aligned_blocks
 from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.start import aligned_blocks
 from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
 from tinykernel.training.windows import (
     Arithmetic,

@@ -36,6 +36,7 @@ from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
+from tinykernel.training.kernel_alignment import aligned_permutation
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
 from tinykernel.training.linear.readout import LinearRecipe
@@ -45,7 +46,6 @@ from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
-from tinykernel.training.start import aligned_permutation
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import smoothed
 from tinykernel.training.windows import Arithmetic

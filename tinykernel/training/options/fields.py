@@ -222,6 +222,13 @@ class TrainerOptions:
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
     )
+    permutation: str = option(
+        "drawn",
+        _one_of("drawn", "aligned"),
+        '{"drawn", "aligned"}',
+        "How P, and the G that each block begins with, are found: drawn at random, or the best of "
+        "eight by the alignment of their kernel with the classes.",
+    )
     scaler_scope: str = option(
         "auto",
         _one_of("auto", "feature", "global"),
@@ -429,7 +436,7 @@ class TrainerOptions:
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
-        unread: tuple[str, ...] = ("layout", "sigma", "noise", "code")
+        unread: tuple[str, ...] = ("layout", "sigma", "noise", "permutation", "code")
         if shape is None:
             what = "a linear part alone"
             if any(self.capacity().values()):

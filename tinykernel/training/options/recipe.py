@@ -16,6 +16,7 @@ from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, parts_of
 
 _WORD = 32
+_ALIGNED_CANDIDATES = 8
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Recipe:
         Share of components left out, at random for each row.
     candidates : int
         How many permutations P, and how many blocks for each block that is kept, are drawn to
-        choose from by kernel alignment.
+        choose from by kernel alignment; the option `permutation` says whether more than one.
     peak_step : float
         Largest step of Adam, for the weights; one cycle: a linear rise over `warm_up` of the
         training, then half a cosine down to 0.
@@ -142,6 +143,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
         "n_threads": thread_count(options.n_jobs),
+        "candidates": _ALIGNED_CANDIDATES if options.permutation == "aligned" else 1,
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}

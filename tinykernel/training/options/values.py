@@ -52,6 +52,7 @@ class RegressorOptions(TrainerOptions):
     usual_layout: ClassVar[str] = "windows"
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
+    permutation: ClassVar[str] = TrainerOptions.permutation  # type: ignore[misc]
     teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]
     loss: str = option(
         "squared",

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor, TinykernelError
 from tinykernel.hadamard import fwht
 from tinykernel.training.inputs import draw_transform, fit_level_scaling
+from tinykernel.training.kernel_alignment import aligned_blocks, aligned_permutation, block_scores
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.start import aligned_blocks, aligned_permutation, block_scores
-from tinykernel.training.trainer import fit
-from tinykernel.training.trainset import prepare
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +62,19 @@ def test_permutation_is_one_of_the_candidates(digits):
 
 
 @pytest.mark.parametrize("layout", ["compact", "windows", "pruned"])
-def test_candidates_learn_digits(digits, layout):
-    """A start that was chosen by alignment learns in every format."""
+def test_an_aligned_permutation_learns_digits(digits, layout):
+    """The option `permutation` changes P, and what is learned from there is good."""
     X, y = digits
-    options = TrainerOptions(
-        n_components=128, epochs=20, layout=layout, effort="quick", random_state=0
-    )
-    machine = fit(prepare(X, y)[1], options, candidates=3).machine
-    assert np.mean(machine.label_indices(X) == y) > 0.8
+    given = {"n_components": 128, "epochs": 20, "layout": layout, "effort": "quick"}
+    model = TernaryKernelClassifier(permutation="aligned", random_state=0, **given).fit(X, y)
+    assert np.mean(model.predict(X) == y) > 0.8
+    drawn = TernaryKernelClassifier(random_state=0, **{**given, "epochs": 1}).fit(X, y)
+    assert model.machine_.permutation != drawn.machine_.permutation
+
+
+def test_an_aligned_permutation_is_refused_where_nothing_reads_it():
+    """Linear parts alone have no permutation, and regressors no classes."""
+    with pytest.raises(TinykernelError, match="permutation: a linear part alone"):
+        TrainerOptions(n_components=0, permutation="aligned").check_for(None)
+    with pytest.raises(TypeError, match="permutation"):
+        TernaryKernelRegressor(permutation="aligned")

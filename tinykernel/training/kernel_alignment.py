@@ -1,4 +1,4 @@
-"""Where training starts: blocks and a permutation chosen by kernel alignment.
+"""The option `permutation`: blocks and P to begin with, chosen by kernel alignment.
 
 Of several random draws those are kept whose components match the labels best: the score of a
 component is its share in the alignment of the kernel with the labels (Zhang 2022 (000), (16)-(27),
