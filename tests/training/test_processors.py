@@ -58,6 +58,9 @@ found = {
     "signals": TernaryKernelClassifier(
         window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **none
     ).fit(lines.reshape(200, -1), kinds),
+    "few windows": TernaryKernelClassifier(
+        n_components=0, linear=4, window_shape=(64, 3), random_state=0, n_jobs=n_jobs
+    ).fit(lines.reshape(200, -1), kinds),
     "values": TernaryKernelRegressor(**one).fit(*values),
     "one class": TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
 }
@@ -88,7 +91,7 @@ def test_a_model_depended_on_the_processor(tmp_path: Path) -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, tmp_path, {})
-    assert len(here) == 8
+    assert len(here) == 9
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, tmp_path, variables) == here, variables
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 
 #: Penalties that are tried, in shares of the mean of the diagonal of K.
-PENALTIES = 10.0 ** np.arange(-5, 2.01, 0.5)
+PENALTIES = np.array([10.0 ** (k / 2) for k in range(-10, 5)])
 # Matrix products of whole numbers are exact below this.
 _EXACT = 2.0**53
 # Of a standardised input.
@@ -29,7 +29,7 @@ _DEVIATION = 256.0
 # In medians of the deviations.
 _LEAST_DEVIATION = 0.25
 # Steps between levels that are tried, as shares of the largest that reaches every weight.
-_STEPS = 2.0 ** -np.arange(0, 6, 0.5)
+_STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
 
 _Doubles = NDArray[np.float64]
 
