@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,23 @@ def test_damaged_cache_broke_every_command(cache: Path, damage: str) -> None:
     if damage != "folder":
         assert triple()(2) == 6
         assert entry.read_bytes()[:32] != content[32:64]
+
+
+def test_processes_share_a_cache_that_is_being_written(tmp_path: Path) -> None:
+    """Three at once compile the same function for different types, and each gets its own."""
+    lines = ["from tinykernel.compiled import njit", "@njit()", "def twice(x):", "    return 2 * x"]
+    (tmp_path / "twice.py").write_text("\n".join(lines), encoding="utf-8")
+    script = "from twice import twice; print([twice(x) for x in (3, 0.5, True, 2j)])"
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    variables = {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", script]
+    started = [
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert {running.communicate()[0] for running in started} == {"[6, 1.0, 2, 4j]\n"}
+    assert {path.suffix for path in entries(tmp_path / "cache")} == {".tkc"}
+    assert len(entries(tmp_path / "cache")) == 4
 
 
 def test_full_cache_disk_broke_every_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from tests.cli.tools import blobs
 from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
 from tinykernel.budget import fitting, forms
+from tinykernel.measure.limits import parse_limits
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
 PAPER = {"method": "paper", "sigma": 8.0, "regularization": 0.1, "max_iter": 2, "random_state": 0}
@@ -50,6 +51,15 @@ def test_small_code_where_flash_is_short(digits):
     assert small.memory.flash <= 3072
     for budget in ("8KB", "flash=3KB,instructions=1M"):
         assert not train(*digits, budget=budget, **given).model.small_code
+
+
+@pytest.mark.slow
+def test_more_than_32768_inputs_had_no_size():
+    """One block of 65,536 components is as many as there can be: two of them were tried."""
+    X = np.random.default_rng(0).normal(size=(24, 33000)).astype(np.float32)
+    y = np.arange(24) % 2
+    found = forms.sizes_that_fit(X, y, "learned", QUICK, parse_limits("30KB"), "cortex-m4", None)
+    assert found["n_components"] == {"linear4": 0}
 
 
 def test_paper_fits_and_uses_the_budget(digits):

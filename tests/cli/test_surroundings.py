@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 from tests.cli.tools import QUICK, ROOT, process, run
 from tinykernel.modelfile import load
 
@@ -24,6 +27,29 @@ after = state()
 assert all(a == b for a, b in zip(before, after)), [
     i for i, (a, b) in enumerate(zip(before, after)) if a != b]
 """
+
+
+def test_many_classes_brought_a_warning_of_scikit_learn(tmp_path):
+    """A class of two rows each is one all the same; scikit-learn doubts it."""
+    y = np.repeat(np.arange(200), 2)
+    np.savez(tmp_path / "d.npz", X=np.random.default_rng(0).normal(size=(400, 4)), y=y)
+    training = process("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK)
+    _, err = training.communicate(timeout=300)
+    assert training.returncode == 0, err
+    assert "warning" not in err
+
+
+@pytest.mark.slow
+def test_a_home_that_cannot_be_written_to(tmp_path):
+    """A training without a home folder or a folder for caches ends well."""
+    (tmp_path / "file").write_text("no folder")
+    np.savez(tmp_path / "d.npz", X=np.arange(80.0).reshape(40, 2), y=np.arange(40) % 2)
+    place = str(tmp_path / "file" / "inside")
+    here = {"HOME": place, "XDG_CACHE_HOME": place, "NUMBA_CACHE_DIR": place}
+    training = process("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK, **here)
+    _, err = training.communicate(timeout=600)
+    assert training.returncode == 0, err
+    assert load(tmp_path / "m.tkm").n_components == 64
 
 
 def test_importing_changes_no_global_state():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.data.test_load import npz, refused, small
+from tinykernel.data.formats.delimited import read_csv
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 
@@ -161,6 +162,24 @@ def test_arrays_that_ended_in_a_traceback(
 ) -> None:
     """Empty images, one group for all rows, bytes as labels, and labels beyond any integer."""
     assert expected in refused(npz(tmp_path / "a.npz", **arrays))
+
+
+def test_table_that_was_still_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a table, whose rest comes while it is read, was read as a whole one, or called wrong."""
+    path = tmp_path / "d.csv"
+
+    def read(*given: Any) -> Any:
+        try:
+            return read_csv(*given)
+        finally:
+            path.write_text(path.read_text() + "3,4,b\n")
+
+    monkeypatch.setattr("tinykernel.data.formats.reading.read_csv", read)
+    for half in ("x,y,label\n1,2,a\n", "x,y,label\n1,2,a\n3,"):
+        path.write_text(half)
+        assert "was written to while it was read" in refused(path, label="label")
 
 
 def test_underscore_in_a_number_column(tmp_path: Path) -> None:

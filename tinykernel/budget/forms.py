@@ -35,7 +35,13 @@ from tinykernel.measure.capacity import (
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
-from tinykernel.training.options import LINEAR_BITS, TrainerOptions, form_of, parts_of
+from tinykernel.training.options import (
+    LINEAR_BITS,
+    MOST_COMPONENTS,
+    TrainerOptions,
+    form_of,
+    parts_of,
+)
 from tinykernel.training.options.values import RegressorOptions
 from tinykernel.training.quantity import strata
 from tinykernel.training.trainer import check_width
@@ -179,7 +185,8 @@ def _code(
     if asked != "auto":
         return asked
     first = _layouts(given, rows.shape[1])[0]
-    several = 2 * padded_dimension(rows.shape[1])  # blocks, as trained models have
+    # Blocks, as trained models have, but for very many inputs.
+    several = min(2 * padded_dimension(rows.shape[1]), MOST_COMPONENTS)
     fast = quantize(untrained(rows, labels, {**given, "code": "fast"}, first, several))
     with suppress(TinykernelError):
         code = decisive_report(fast, target).flash_parts["code"]

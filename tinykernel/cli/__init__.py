@@ -96,6 +96,8 @@ def main() -> None:
     warnings.formatwarning = _one_line
     for category in (DeprecationWarning, FutureWarning):
         warnings.simplefilter("ignore", category)
+    # Of scikit-learn, for rows with very many classes; it doubts that they are classes.
+    warnings.filterwarnings("ignore", message="The number of unique classes is greater")
     escape_what_cannot_be_shown()
     hear_interrupts_once()
     status = FAILED

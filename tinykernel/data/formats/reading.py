@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tinykernel.data.formats.arrays import DAMAGED, read_npy, read_npz
@@ -15,6 +17,26 @@ from tinykernel.errors import TinykernelError
 
 FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
 _TEXTS = (".csv", ".tsv")
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Refuse a file that another program writes to while it is read."""
+
+    def stamp() -> tuple[int, int] | None:
+        with suppress(OSError):
+            stat = path.stat()
+            return stat.st_mtime_ns, stat.st_size
+        return None
+
+    before = stamp()
+    try:
+        yield
+    finally:
+        if stamp() != before:
+            raise TinykernelError(
+                f"{path}: was written to while it was read; wait until it is whole"
+            )
 
 
 def read_parts(
@@ -51,22 +73,23 @@ def read_parts(
     Raises
     ------
     TinykernelError
-        If the file cannot be read or does not hold what is needed.
+        If the file cannot be read, changes meanwhile, or does not hold what is needed.
     """
     suffix = path.suffix.lower()
     selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
         raise TinykernelError(f"{path}: only tables have columns that inputs and drop can name")
     try:
-        if suffix == ".npz":
-            return read_npz(path, label, groups)
-        if suffix == ".npy":
-            return read_npy(path, label, labels_needed, groups)
-        chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection)
-        if suffix in _TEXTS:
-            return Parts(read_csv(path, chooser), None)
-        if suffix == ".parquet":
-            return Parts(read_parquet(path, chooser), None)
+        with whole(path):
+            if suffix == ".npz":
+                return read_npz(path, label, groups)
+            if suffix == ".npy":
+                return read_npy(path, label, labels_needed, groups)
+            chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection)
+            if suffix in _TEXTS:
+                return Parts(read_csv(path, chooser), None)
+            if suffix == ".parquet":
+                return Parts(read_parquet(path, chooser), None)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
