@@ -26,6 +26,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.values import Values
+from tinykernel.model.arrays import raw_values
 from tinykernel.progress import report as say
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
@@ -178,7 +180,7 @@ def verify(
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
     shape = (raw.shape[0],)
-    if labels is not None and labels.shape[: 1 if integer.values is not None else None] != shape:
+    if labels is not None and labels.shape[: 1 if integer.is_regressor else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
     say("computing in Python", 0, None, f"{len(raw)} rows")
@@ -202,7 +204,7 @@ def _sequence(
     model: IntegerModel, raw: NDArray[Any], n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
     """Return the steps and what Python makes of them; a regressor has no counters."""
-    if model.values is not None or not n:
+    if model.is_regressor or not n:
         return None
     given = given_steps(model, raw, n)
     return given, expected_steps(model, given)
@@ -267,28 +269,26 @@ def entry_rows(
     model: IntegerModel, raw: NDArray[Any], recordings: Sequence[ArrayLike] | None = None
 ) -> Given:
     """Return what each entry of the C is given, for rows of raw inputs and streams of samples."""
-    if model.local is None or not model.local.hop:
+    if not model.hop:
         if recordings is not None:
             raise TinykernelError("verify: recordings are given, but the model has no hop")
-        if model.local is not None:
+        if not model.input.is_table:
             return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
     if recordings is None:
-        return {"raw": raw, "stream": [raw.reshape(-1, model.local.channels)]}
+        return {"raw": raw, "stream": [raw.reshape(-1, model.input.channels)]}
     return {"raw": raw, "stream": [_samples(model, samples) for samples in recordings]}
 
 
 def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
     """Return the samples of a recording in the raw type."""
-    stage = model.local
-    assert stage is not None
-    given = np.asarray(samples)
-    if given.ndim != 2 or given.shape[1] != stage.channels:
+    given, channels = np.asarray(samples), model.input.channels
+    if given.ndim != 2 or given.shape[1] != channels:
         raise TinykernelError(
             f"verify: a recording of shape {given.shape}, but the model takes samples of "
-            f"{stage.channels} channels"
+            f"{channels} channels"
         )
-    return stage.scaler.as_raw(given)
+    return raw_values(given, model.raw_dtype)
 
 
 def expected_values(model: IntegerModel, entries: Given) -> dict[str, NDArray[Any]]:
@@ -316,7 +316,7 @@ def expected_values(model: IntegerModel, entries: Given) -> dict[str, NDArray[An
 def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
     """Return scores and labels of quantized inputs, and what a model that decides says of them."""
     scores = model.scores_quantized(Q)
-    if model.values is not None:  # and whether a second call gives others
+    if model.is_regressor:  # and whether a second call gives others
         return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
     columns = [scores, scores.argmax(axis=1)]
     if model.decision is not None:
@@ -333,13 +333,12 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
 
     Few windows are made at a time: of a long recording with a short hop all would fill the memory.
     """
-    stage = model.local
-    assert stage is not None
-    if len(samples) >= stage.height:
-        view = np.lib.stride_tricks.sliding_window_view(samples, stage.height, axis=0)[:: stage.hop]
+    window = model.input.rows
+    if len(samples) >= window:
+        view = np.lib.stride_tricks.sliding_window_view(samples, window, axis=0)[:: model.hop]
         for first in range(0, len(view), _HOPS_AT_ONCE):
             windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-            yield _with_labels(model, model.quantize_inputs(windows.reshape(-1, stage.n_inputs)))
+            yield _with_labels(model, model.quantize_inputs(windows.reshape(-1, model.n_inputs)))
 
 
 def compare(
@@ -404,8 +403,8 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 def _what(model: IntegerModel, entry: str, column: int) -> str:
     if entry == "quantize":
         return f"input {column}"
-    if model.values is not None:
-        names = model.values.names
+    if isinstance(model.answers, Values):
+        names = model.answers.names
         return f"value {names[column]!r}" if column < len(names) else "second call"
     if column >= model.n_classes:
         return _COLUMNS[column - model.n_classes]
@@ -416,7 +415,7 @@ def _accuracy(
     model: IntegerModel, predicted: NDArray[Any], labels: NDArray[Any] | None
 ) -> float | None:
     """Return the share of right labels; an index that is no class is wrong, not an error."""
-    if labels is None or model.values is not None:
+    if labels is None or model.is_regressor:
         return None
     valid = (predicted >= 0) & (predicted < model.n_classes)
     classes = np.array(model.classes)
@@ -426,11 +425,11 @@ def _accuracy(
 
 def _r2(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
     """Return R2 of the values of a regressor; None where there is nothing to compare with."""
-    if model.values is None or true is None:
+    if not isinstance(model.answers, Values) or true is None:
         return None
     from sklearn.metrics import r2_score
 
     columns = true.reshape(len(true), -1)
     if columns.shape[1] != model.n_scores or len(true) < 2:
         return None  # quantiles
-    return float(r2_score(columns, scores * model.values.unit))
+    return float(r2_score(columns, scores * model.answers.unit))

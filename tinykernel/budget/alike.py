@@ -14,6 +14,8 @@ from tinykernel.codegen.packing import block_scales, pack
 from tinykernel.codegen.packing_linear import weight_bits
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.layouts import LAYOUTS
@@ -52,22 +54,23 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
     TinykernelError
         If `old` is of one class: there is nothing to train.
     """
-    if not old.n_blocks and old.linear is None:
+    if old.is_one_class:
         raise TinykernelError("holds prototypes only, which are not trained; give another model")
-    if old.local is not None:
+    if not old.input.is_table:
         return _like_local(old)
     given: dict[str, Any] = {"local": "off", "input_bits": old.scaler.bits}
     given["scaler_scope"] = _scope(old)
-    linear = None if old.linear is None else _bits(old)
-    if old.values is not None:
+    linear, components = _bits(old), old.find(Components)
+    if old.is_regressor:
         given["loss"] = "squared"
-    if not old.n_blocks:
+    if components is None:
         return given | {"n_components": 0, "linear": linear, "effort": "quick"}
-    given |= {"layout": _layout(old), "n_components": _components(old)}
-    given |= {"linear": linear or "off", "code": "small" if old.small_code else "fast"}
-    given |= {"held_first": old.halve_first, "held_second": old.halve_second}
-    if LAYOUTS[given["layout"]].scale_per_row:
-        given["held_shift"] = old.phase_shift
+    layout = _layout(old, components)
+    given |= {"layout": layout, "n_components": _n_components(layout, components)}
+    given |= {"linear": linear or "off", "code": "small" if components.small_code else "fast"}
+    given |= {"held_first": components.halve_first, "held_second": components.halve_second}
+    if LAYOUTS[layout].scale_per_row:
+        given["held_shift"] = components.phase_shift
     return given | _found(recipe)
 
 
@@ -93,28 +96,28 @@ def _like_local(old: IntegerModel) -> dict[str, Any]:
     return given | {"image_shape": stage.shape}
 
 
-def _bits(model: IntegerModel) -> int:
-    """Return the width of the linear part that training was asked for."""
-    assert model.linear is not None
-    return max(weight_bits(model.linear), LINEAR_BITS[0])
+def _bits(model: IntegerModel) -> int | None:
+    """Return the width of the linear part that training was asked for; None without one."""
+    part = model.find(Linear)
+    return None if part is None else max(weight_bits(part.weights), LINEAR_BITS[0])
 
 
-def _layout(model: IntegerModel) -> str:
+def _layout(model: IntegerModel, components: Components) -> str:
     """Return the layout by what the components have in common."""
     if block_scales(model) is None:
         return "windows"
     if any(definition.name == "TK_EVEN_START" for definition in pack(model).definitions):
         return "compact"
     # Dropped rows stand at the end of the last block, or anywhere.
-    kept = model.row_kept
+    kept = components.row_kept
     prefix = np.arange(kept.shape[1]) < kept.sum(axis=1, keepdims=True)
     return "phases" if np.array_equal(kept, prefix) else "pruned"
 
 
-def _components(model: IntegerModel) -> int:
+def _n_components(layout: str, components: Components) -> int:
     """Return the number of components that training was asked for."""
-    kept = model.row_kept
-    if _layout(model) != "windows":
+    kept = components.row_kept
+    if layout != "windows":
         return int(kept.sum())
     # Those without any weight are left out.
     return int((len(kept) - 1) * kept.shape[1] + np.flatnonzero(kept[-1])[-1] + 1)
@@ -122,7 +125,7 @@ def _components(model: IntegerModel) -> int:
 
 def _scope(model: IntegerModel) -> str:
     """Return whether all inputs have one scale."""
-    used = model.sign != 0
+    used = ~model.scaler.constant(model.n_features)
     arrays = (np.broadcast_to(a, used.shape)[used] for a in model.scaler.arrays.values())
     return "global" if all(np.all(a == a[:1]) for a in arrays) else "feature"
 
@@ -141,7 +144,7 @@ def check_rows_alike(
         pairs = zip(names, old.feature_names, strict=True)
         name, before = next(pair for pair in pairs if pair[0] != pair[1])
         raise TinykernelError(f"there is an input {name!r} where the other model has {before!r}")
-    if old.values is None:
+    if old.classes:
         classes = set(np.unique(y).tolist())
         if classes != set(old.classes):
             what = sorted(map(str, classes ^ set(old.classes)))

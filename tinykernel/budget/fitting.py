@@ -25,6 +25,7 @@ from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
+from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.values import BITS_BESIDE
 
@@ -323,8 +324,9 @@ def _smaller(
     What was found is kept, and the width of a linear part that was `asked` for.
     """
     p = classifier.n_components_
-    if model.local is not None:
-        n = model.local.n_kernels
+    kernels = model.find(Kernels)
+    if kernels is not None:
+        n = kernels.n_kernels
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
         return {"n_kernels": fewer} if fewer > 0 else None

@@ -89,8 +89,8 @@ def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
         for entry, given in _sections(rows):
             dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
             width = model.n_inputs
-            if entry == "stream" and model.local is not None:
-                width = model.local.channels
+            if entry == "stream":
+                width = model.input.channels
             if given.ndim != 2 or given.shape[1] != width or given.dtype != dtype:
                 raise TinykernelError(
                     f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes "
@@ -113,6 +113,6 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:
     """Return how many rows the harness writes for these: of a stream those of whole windows."""
-    if entry != "stream" or model.local is None:
+    if entry != "stream":
         return n_rows
-    return max(0, (n_rows - model.local.height) // model.local.hop + 1)
+    return max(0, (n_rows - model.input.rows) // model.hop + 1)

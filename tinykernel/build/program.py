@@ -164,7 +164,7 @@ def has_memory_for(model: IntegerModel, target: Target) -> bool:
     machines = machines_for(target)
     packed = pack(model)
     scratch = 4 * packed.scratch_words
-    if model.local is not None and model.local.hop:
+    if model.hop:
         scratch *= 2  # the state of a stream is beside it
     raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
     ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
@@ -254,11 +254,11 @@ def build_model(
     include = write_sources(folder, render_sources(model, MODEL, as_data=as_data))
     harness = resources.folder("firmware") / "boards" / "harness.c"
     names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
-    if model.local is None:
+    if model.input.is_table:
         names.append("-DQUANTIZED_ENTRIES=1")
-    elif model.local.hop:
+    elif model.hop:
         names.append("-DSTREAM_ENTRIES=1")
-    if model.values is not None:
+    if model.is_regressor:
         names.append("-DVALUES=1")
     if model.decision is not None:
         names.append("-DDECISIONS=1")

@@ -116,11 +116,11 @@ def calibrate_command(
 
     check_output_file(output, MODEL_SUFFIXES, inputs=[model])
     integer, memory = as_integer_model(load(model)), remembered(model)
-    if integer.values is not None:
+    if integer.is_regressor:
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     with showing_progress(quiet):
-        rows = rows_to_judge(model, integer, data, needs_labels=integer.prototypes is None).rows
-    if integer.prototypes is not None:
+        rows = rows_to_judge(model, integer, data, needs_labels=not integer.is_one_class).rows
+    if integer.is_one_class:
         check_normal(
             {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}
         )

@@ -9,7 +9,6 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
-from tinykernel.cli.common.summary import model_words
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -127,27 +126,47 @@ def checker() -> Path:
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return what ``inspect --json`` says of a model."""
-    weights = integer.weights
-    values = integer.values
-    meaning = {} if values is None else {"values": list(values.names), "scale_shift": values.shift}
-    return meaning | {
+    from tinykernel.model.answers.values import Values
+    from tinykernel.model.readouts.prototypes import Prototypes
+
+    found: dict[str, Any] = {}
+    if isinstance(integer.answers, Values):
+        found = {"values": list(integer.answers.names), "scale_shift": integer.answers.shift}
+    prototypes = integer.find(Prototypes)
+    if prototypes is not None:
+        found["prototypes"] = len(prototypes.levels)
+    return found | {
         "features": integer.n_features,
         "classes": list(integer.classes),
-        "components": integer.n_components,
-        "blocks": integer.n_blocks,
-        "dimension": integer.dimension,
+        "stages": [stage.KIND for stage in integer.stages],
+        "readout": [part.KIND for part in integer.readout.parts],
         "raw_input": integer.raw_dtype,
         "quantized_input": str(integer.input_dtype),
-        "permutation": integer.permutation.kind,
-        "diagonal": integer.diagonal_kind,
-        "halvings_first": [int(halve) for halve in integer.halve_first],
-        "halvings_second": [int(halve) for halve in integer.halve_second],
-        "small_code": integer.small_code,
-        "zero_weights": float((weights == 0).mean()) if weights.size else 0.0,
-        "constant_features": int((integer.sign == 0).sum()),
+        "constant_features": len(integer.quantized_grid.constant),
         "fingerprint": integer.fingerprint(),
-        **({} if integer.prototypes is None else {"prototypes": len(integer.prototypes)}),
+        **_components(integer),
         **_decision(integer),
+    }
+
+
+def _components(integer: IntegerModel) -> dict[str, Any]:
+    """Return how the components are made, where there are some."""
+    from tinykernel.model.readouts.ternary import Ternary
+    from tinykernel.model.stages.components import Components
+
+    found, part = integer.find(Components), integer.find(Ternary)
+    if found is None or part is None:
+        return {"components": 0}
+    return {
+        "components": found.n_components,
+        "blocks": found.n_blocks,
+        "dimension": found.dimension,
+        "permutation": found.permutation.kind,
+        "diagonal": found.diagonal_kind,
+        "halvings_first": [int(halve) for halve in found.halve_first],
+        "halvings_second": [int(halve) for halve in found.halve_second],
+        "small_code": found.small_code,
+        "zero_weights": float((part.weights == 0).mean()),
     }
 
 
@@ -170,53 +189,58 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
+    from tinykernel.measure.description import consists_of
+
     facts, unit = _facts(integer), f"{integer.raw_dtype}, used as {integer.input_dtype}"
     names = ", ".join(map(str, integer.classes[:_CLASSES_SHOWN]))
     names += ", ..." if integer.n_classes > _CLASSES_SHOWN else ""
-    constant, stage = facts["constant_features"], integer.local
+    constant = facts["constant_features"]
     inputs = f"{integer.n_features} x {unit}"
-    if stage is not None:
-        shape = " x ".join(map(str, stage.shape))
-        what = "samples and channels" if stage.is_signal else "pixels"
-        inputs = f"{shape} {what} of {stage.scaler.raw_dtype}"
+    given = integer.input
+    if not given.is_table:
+        shape = " x ".join(map(str, given.shape))
+        what = "samples and channels" if given.is_signal else "pixels"
+        inputs = f"{shape} {what} of {given.dtype}"
+        unit = f"{integer.scaler.raw_dtype}, used as {integer.input_dtype}"
     return [
         ("file", size(file_size)),
-        ("consists of", model_words(integer)),
+        ("consists of", consists_of(integer)),
         ("inputs", inputs),
-        ("counts", "" if stage is None else f"{integer.n_features} x {unit}"),
+        ("counts", "" if given.is_table else f"{integer.n_features} x {unit}"),
         ("constant inputs", str(constant) if constant else ""),
-        ("classes", f"{integer.n_classes}: {names}" if integer.values is None else ""),
+        ("classes", f"{integer.n_classes}: {names}" if integer.classes else ""),
         ("values", _values(integer)),
-        ("prototypes", _prototypes(integer)),
-        *_components_in_words(integer, facts["zero_weights"]),
+        ("prototypes", _prototypes(integer, facts)),
+        *_components_in_words(facts),
         *_decision_in_words(integer),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
 
 
-def _components_in_words(integer: IntegerModel, zeros: float) -> list[tuple[str, str]]:
+def _components_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Say how the components are made, where there are some."""
-    if not integer.n_components:
+    if not facts["components"]:
         return []
-    blocks = f"{integer.n_blocks} block{'s' if integer.n_blocks > 1 else ''}"
+    n_blocks, zeros = facts["blocks"], facts["zero_weights"]
+    blocks = f"{n_blocks} block{'s' if n_blocks > 1 else ''}"
     return [
-        ("components", f"{integer.n_components} of {blocks} of {integer.dimension}"),
+        ("components", f"{facts['components']} of {blocks} of {facts['dimension']}"),
         ("their weights", f"1 and -1, {percent(zeros)} zero" if zeros else "1 and -1"),
-        ("code", "small" if integer.small_code else ""),
-        ("diagonal G", _DIAGONALS[integer.diagonal_kind]),
-        ("permutation P", integer.permutation.kind),
+        ("code", "small" if facts["small_code"] else ""),
+        ("diagonal G", _DIAGONALS[facts["diagonal"]]),
+        ("permutation P", facts["permutation"]),
         (
             "halved stages",
-            f"first {_stages(integer.halve_first)}, second {_stages(integer.halve_second)}",
+            f"first {_stages(facts['halvings_first'])}, second {_stages(facts['halvings_second'])}",
         ),
     ]
 
 
-def _prototypes(integer: IntegerModel) -> str:
+def _prototypes(integer: IntegerModel, facts: dict[str, Any]) -> str:
     """Say of a model of one class what is novel to it."""
-    if integer.prototypes is None:
+    if not integer.is_one_class:
         return ""
-    return f"{len(integer.prototypes)}; novel above a distance of {-int(integer.offset[0])}"
+    return f"{facts['prototypes']}; novel above a distance of {-int(integer.readout.offset[0])}"
 
 
 def _novel_words(decision: Decision) -> str:

@@ -103,7 +103,7 @@ def predict_command(
         rows = rows_for(model, integer, source)
         true = labels_to_judge_by(integer, source, rows.y)
         scores = integer.scores(rows.X)
-    if integer.values is not None:
+    if integer.is_regressor:
         _predict_values(integer, rows, scores, output, as_json, quiet)
         return
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
@@ -174,9 +174,10 @@ def _predict_values(
 ) -> None:
     """Print or write what a regressor predicts, beside the true values where the file has them."""
     from tinykernel.evaluation import evaluate
+    from tinykernel.model.answers.values import Values
 
-    assert integer.values is not None
-    values, names = scores * integer.values.unit, list(integer.values.names)
+    assert isinstance(integer.answers, Values)
+    values, names = scores * integer.answers.unit, list(integer.answers.names)
     if output is not None:
         from tinykernel.files import write_bytes_atomically
 

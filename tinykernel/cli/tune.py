@@ -18,7 +18,6 @@ from tinykernel.cli.common.dataset import dataset_for
 from tinykernel.cli.common.memory import about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.common.progress import showing_progress
-from tinykernel.cli.common.summary import model_words
 from tinykernel.cli.settings import gather, has_settings
 from tinykernel.cli.settings.gathering import SetOption
 from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_settings
@@ -198,6 +197,8 @@ def _print(
     judged: LabelEvaluation | None,
     output: Path | None,
 ) -> None:
+    from tinykernel.measure.description import consists_of
+
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])
     columns = (
         "budget",
@@ -220,7 +221,7 @@ def _print(
             str(point.ram),
             "-" if point.instructions is None else f"{point.instructions:,}",
             "yes" if point.on_front else "",
-            model_words(found.models[point.budget]),
+            consists_of(found.models[point.budget]),
         )
         for point in found.points
     ]

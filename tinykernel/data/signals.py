@@ -102,18 +102,17 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
 
     A file that does not say it leaves window and hop to the model, and channels to the recording.
     """
-    stage = model.local
-    if stage is None or not stage.is_signal:
+    if not model.input.is_signal:
         return None
     found = about.get("recordings")
     if not isinstance(found, dict):
-        return Cutting(stage.height, stage.hop, ())
+        return Cutting(model.input.rows, model.hop, ())
     known = {field.name: found[field.name] for field in fields(Cutting) if field.name in found}
-    cutting = Cutting(**{"window": stage.height, "hop": stage.hop, "channels": (), **known})
+    cutting = Cutting(**{"window": model.input.rows, "hop": model.hop, "channels": (), **known})
     names = cutting.channels
-    wrong = (cutting.window, cutting.hop) != (stage.height, stage.hop)
+    wrong = (cutting.window, cutting.hop) != (model.input.rows, model.hop)
     wrong = wrong or not isinstance(names, list | tuple)
-    if wrong or len(names) not in (0, stage.channels):
+    if wrong or len(names) not in (0, model.input.channels):
         raise TinykernelError("the model file does not say of its own model how it was cut")
     return replace(cutting, channels=tuple(map(str, names)))
 
@@ -168,10 +167,9 @@ def cut_for(
         short=cutting.short,
         labels_needed=False,
     )
-    assert model.local is not None
-    if cut.X.shape[2] != model.local.channels:
+    if cut.X.shape[2] != model.input.channels:
         raise TinykernelError(
-            f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.local.channels}"
+            f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.input.channels}"
         )
     return replace(cut, y=_as_classes(cut, model))
 
@@ -235,8 +233,7 @@ def stretch(cut: Windows, n: int) -> NDArray[Any]:
 
 def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -> bool:
     """Whether a file or folder holds recordings for a model of signals, and no ready windows."""
-    stage = model.local
-    if stage is None or not stage.is_signal:
+    if not model.input.is_signal:
         return False
     if is_recording(path):
         return True
@@ -247,4 +244,4 @@ def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -
         found = read_recording(file, label=None, groups=None, labels_needed=False)
     except TinykernelError:
         return False  # the reader of rows says what is wrong
-    return isinstance(found, Columns) and len(found.columns) != stage.n_inputs
+    return isinstance(found, Columns) and len(found.columns) != model.n_inputs

@@ -74,7 +74,7 @@ class Adaptation:
     def __init__(self, model: object) -> None:
         """Begin with the model as it was trained."""
         self.model = as_integer_model(model)
-        if self.model.values is not None:
+        if self.model.is_regressor:
             raise TinykernelError("class offsets are for classes; the model predicts values")
         self.largest = offset_largest(self.model)
         self.reset()

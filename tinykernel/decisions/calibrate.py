@@ -201,9 +201,9 @@ def calibrate(
     if known is not None and false_alarms is None:
         raise TinykernelError("calibrate: known rows go with a share of false alarms")
     integer = as_integer_model(model)
-    if integer.values is not None:
+    if integer.is_regressor:
         raise TinykernelError("calibrate: the model predicts values, not classes")
-    if integer.prototypes is not None:
+    if integer.is_one_class:
         raise TinykernelError(
             "calibrate: the model has one class; tinykernel.oneclass.calibrate_one_class sets its "
             "threshold"

@@ -46,9 +46,9 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     ndarray of int64, shape (n_rows,)
     """
     raw = model.as_raw(X)
-    if model.local is not None:
-        scaler = model.local.scaler
-        raw = raw.reshape(-1, model.local.channels)
+    scaler = model.raw_scaler
+    if scaler is not None and not model.input.is_table:
+        raw = raw.reshape(-1, model.input.channels)
         if scaler.is_float:
             level = scaler._float_level(raw)
             ends = ((level <= 0) | (level >= 2**scaler.bits - 1)) & (scaler.multiplier > 0)
@@ -58,7 +58,8 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
             ends = (above <= 0) | (above >= scaler.span.astype(np.int64))
             ends &= (scaler.multiplier > 0) & (scaler.span > 0)
         return np.asarray(np.sum(ends.reshape(-1, model.n_inputs), axis=1), dtype=np.int64)
-    q, half = model.quantize_inputs(raw), 1 << (model.scaler.bits - 1)
+    q = model.quantize_inputs(raw)
+    half = model.quantized_grid.high + 1
     return np.asarray(np.sum((q == -half) | (q == half - 1), axis=1), dtype=np.int64)
 
 
@@ -120,7 +121,7 @@ class Counters:
     def __init__(self, model: object) -> None:
         """Begin to count."""
         self.model = as_integer_model(model)
-        if self.model.values is not None:
+        if self.model.is_regressor:
             raise TinykernelError("counters are for classes; the model predicts values")
         self.reset()
 

@@ -79,7 +79,7 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     Expected
     """
     integer = as_integer_model(model)
-    if integer.values is not None:
+    if integer.is_regressor:
         raise TinykernelError("drift is found in decisions; the model predicts values")
     scores = integer.scores(X)
     if not len(scores):

@@ -16,6 +16,7 @@ from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.evaluation.labels import LabelEvaluation, compare
 from tinykernel.evaluation.values import ValueEvaluation, compare_values
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.answers.values import Values
 
 
 def evaluate(
@@ -69,7 +70,7 @@ def evaluate(
     if train is not None:
         train = np.asarray(train[0]), np.asarray(train[1])
         train = train[0].reshape(len(train[0]), -1), train[1]
-    if integer.values is not None:
+    if integer.is_regressor:
         return _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
     true, predicted = np.asarray(y), integer.predict(X)
     found = _of_labels(integer, X, true, predicted, groups)
@@ -113,12 +114,12 @@ def _of_values(
     train: tuple[NDArray[Any], NDArray[Any]] | None,
 ) -> ValueEvaluation:
     """Compare values, of quantiles those of the one in the middle."""
-    assert model.values is not None
+    assert isinstance(model.answers, Values)
     outputs = np.asarray(model.predict(X)).reshape(len(y), -1)
     middle = outputs[:, outputs.shape[1] // 2]
     found = compare_values(y, middle, groups)
     if outputs.shape[1] > 1:
-        below = zip(model.values.names, outputs.T, strict=True)
+        below = zip(model.answers.names, outputs.T, strict=True)
         found = replace(found, coverage={name: float(np.mean(y <= at)) for name, at in below})
     if train is None:
         return found

@@ -20,6 +20,7 @@ from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.stages.components import Components
 from tinykernel.progress import report as say
 
 _HARNESS = (
@@ -221,7 +222,7 @@ def bench(
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with temporary_folder() as folder:
         n_rows = min(3, len(rows))
-        steps = n_rows + _streams(integer_model)
+        steps = n_rows + bool(integer_model.hop)
         say(f"building for {row.name}", 0, None)
         platforms = find_platforms(row, back_end)
         program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
@@ -230,16 +231,16 @@ def bench(
             say(f"counting instructions of {row.name}", index, steps, "a row")
             write_rows(program, integer_model, {"raw": rows[index : index + 1]})
             counts.append(_count(program, function))
-        if _streams(integer_model):
+        if integer_model.hop:
             say(f"counting instructions of {row.name}", n_rows, steps, "a stream")
-        stream = _stream_cost(program, integer_model)
+        stream, components = _stream_cost(program, integer_model), integer_model.find(Components)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
     return BenchResult(
         target=row.name,
         instructions=sum(worst.values()),
         stages=worst,
-        components=integer_model.n_components,
+        components=0 if components is None else components.n_components,
         compiler=platform.chain.title,
         emulator=platform.emulator,
         core=platform.core,
@@ -254,24 +255,20 @@ def bench(
     )
 
 
-def _streams(model: IntegerModel) -> bool:
-    return model.local is not None and bool(model.local.hop)
-
-
 def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     """Push a window and a hop of samples, and count what each call takes."""
-    stage = model.local
-    if stage is None or not stage.hop:
+    if not model.hop:
         return None
-    rows = generated_inputs(model, 3)[1:].reshape(-1, stage.channels)
-    write_rows(program, model, {"stream": rows[: stage.height + stage.hop]})
+    rows = generated_inputs(model, 3)[1:].reshape(-1, model.input.channels)
+    n_samples = model.input.rows + model.hop
+    write_rows(program, model, {"stream": rows[:n_samples]})
     names = [f"{MODEL}_push", f"{MODEL}_stream_predict"]
     pushes, decisions = (
         [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
     )
-    if len(pushes) != stage.height + stage.hop or len(decisions) != 2:
+    if len(pushes) != n_samples or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
-    steady = pushes[-stage.hop :]
+    steady = pushes[-model.hop :]
     return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions))
 
 

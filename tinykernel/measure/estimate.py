@@ -18,6 +18,10 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
@@ -45,22 +49,22 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     value = {definition.name: definition.value for definition in packed.definitions}
     tables = {table.name for table in packed.tables}
     members = {name: text for s in packed.structs for name, text in s.members.items()}
-    local = model.local
     decides = _decision_properties(model, value)
-    if local is not None or not model.n_blocks:
-        return _local_properties(model, value, tables, members) | decides
-    stages = model.log2_dimension
-    first, second = sum(model.halve_first), sum(model.halve_second)
+    components = model.find(Components)
+    if components is None or not model.input.is_table:
+        return _other_properties(model, value, tables, members) | decides
+    stages = components.log2_dimension
+    first, second = sum(components.halve_first), sum(components.halve_second)
     properties: dict[str, float] = {
         "always": 1,
         f"raw {model.raw_dtype}": 1,
-        "16-bit inputs": model.scaler.bits == 16,
+        "16-bit inputs": value["TK_INPUT_BITS"] == "16",
         "odd number of inputs": model.n_features % 2,
         "one input": model.n_features == 1,
-        "padding": model.n_features < model.dimension,
+        "padding": model.n_features < components.dimension,
         "signs": value["TK_SIGNS"] == "1",
         "constant inputs": value["TK_CONSTANTS"] == "1",
-        f"permutation {model.permutation.kind}": 1,
+        f"permutation {components.permutation.kind}": 1,
         "diagonal of signs": value["TK_DIAGONAL_BITS"] == "1",
         "diagonal of 4 bits": value["TK_DIAGONAL_BITS"] == "4",
         "bitmap of kept rows": value["TK_KEPT"] == "1",
@@ -82,7 +86,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "halving second": second,
         "all halve second": second == stages,
         "no halving second": second == 0,
-        "linear part beside components": model.linear is not None,
+        "linear part beside components": model.find(Linear) is not None,
     }
     for name in (
         "tk_offsets",
@@ -93,9 +97,9 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "tk_scales",
         "tk_tails",
     ):
-        kind = "float" if model.scaler.is_float else "integer"
+        kind = "float" if model.raw_dtype == "float32" else "integer"
         properties[f"table {name} {kind}"] = name in tables
-    if model.small_code:
+    if components.small_code:
         transforms = [name for name in properties if name.startswith(_TRANSFORMS)]
         properties |= {f"{name} in {SMALL_CODE}": properties[name] for name in transforms}
         properties[SMALL_CODE] = 1
@@ -118,26 +122,27 @@ def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str
     return {name: 1.0 for name, has in properties.items() if has}
 
 
-def _local_properties(
+def _other_properties(
     model: IntegerModel, value: dict[str, str], tables: set[str], members: dict[str, str]
 ) -> dict[str, float]:
-    """List the same for models without components or with a local stage."""
-    stage = model.local
-    kind = "table" if stage is None else "signal" if stage.is_signal else "image"
+    """List the same for models without components, or of signals and images."""
+    kind = "table" if model.input.is_table else "signal" if model.input.is_signal else "image"
+    has_components = model.find(Components) is not None
     properties: dict[str, float] = {
-        f"{kind}, components": model.n_blocks > 0,
-        f"{kind}, no components": model.n_blocks == 0,
+        f"{kind}, components": has_components,
+        f"{kind}, no components": not has_components,
         f"{kind}, raw {model.raw_dtype}": 1,
-        f"{kind}, 16-bit inputs": model.scaler.bits == 16,
+        f"{kind}, 16-bit inputs": value["TK_INPUT_BITS"] == "16",
     }
-    if stage is not None:
+    levels = model.find(Levels)
+    if levels is not None:
         properties |= {
-            f"{kind}, averaged": stage.average == 2,
+            f"{kind}, averaged": levels.average == 2,
             f"{kind}, {members['terms'].rstrip('u')} terms": 1,
-            f"{kind}, wide counts": stage.count_dtype == "uint16",
+            f"{kind}, wide counts": model.scaler.raw_dtype == "uint16",
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
-    if model.prototypes is not None:
+    if model.is_one_class:
         properties = _one_class_properties(model, value, tables, properties)
     else:
         properties |= {
@@ -155,10 +160,11 @@ def _one_class_properties(
 
     Its code is small, so that what others add on average is too coarse for it.
     """
-    kind, few = "float" if model.scaler.is_float else "integer", model.n_features < _MANY_INPUTS
+    kind = "float" if model.scaler.is_float else "integer"
+    kernels, few = model.find(Kernels), model.n_features < _MANY_INPUTS
     properties = shared | {
         "constant inputs": value["TK_CONSTANTS"] == "1",
-        "several cells": model.local is not None and model.local.cells[0] > 1,
+        "several cells": kernels is not None and kernels.cells[0] > 1,
         # Compilers unroll the loops over these.
         f"few inputs, {kind}": few,
     }

@@ -161,7 +161,7 @@ _CALLS = {
 
 def _call(model: IntegerModel, names: Sequence[str]) -> str:
     """Return the expression that calls functions; it is linked and never run."""
-    if model.values is not None:
+    if model.is_regressor:
         return f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
     return " + ".join(_CALLS[name] for name in names)
 

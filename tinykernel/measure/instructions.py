@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,14 @@ from tinykernel.codegen.packing_linear import weight_bits
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.compat import LocalStage
+from tinykernel.model.grid import Grid
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 _LEAST_MARGIN = 0.2
@@ -34,90 +43,129 @@ def _measured() -> dict[str, Any]:
 
 def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
     """List what an inference does: by stage of `bench`, how often a piece of work is done."""
-    work = {"scale": _scaling(model), "scores": _scores(model), "other": {"call": 1.0}}
-    if model.n_blocks:
-        work |= {"transform": _transforms(model), "windows": _windows(model)}
-    if model.small_code:
-        # Passes of the transform, and the products between them, are others.
-        work["transform"] = {f"small code, {name}": n for name, n in work["transform"].items()}
-    if model.local is not None:
-        work["local"] = _local(model.local)
+    packed = pack(model)
+    table = _Packed(
+        {definition.name: definition.value for definition in packed.definitions},
+        frozenset(table.name for table in packed.tables),
+        model.n_outputs,
+    )
+    work: dict[str, dict[str, float]] = {"other": {"call": 1.0}, "scores": {}}
+    for stage, given in zip(model.stages, model.grids(), strict=False):
+        for name, pieces in _STAGES[type(stage)](stage, given, table).items():
+            work[name] = work.get(name, {}) | pieces
+    if not model.is_one_class:
+        work["scores"]["outputs"] = float(model.n_outputs)
+    for part in model.readout.parts:
+        for name, pieces in _PARTS[type(part)](part, model.quantized_grid, table).items():
+            work[name] = work.get(name, {}) | pieces
     return work
 
 
-def _scaling(model: IntegerModel) -> dict[str, float]:
-    tables = {table.name for table in pack(model).tables}
-    kind = "float" if model.scaler.is_float else "integer"
-    each = ", a scaler each" if "tk_multipliers" in tables else ""
-    beside = "inputs of components" if model.n_blocks else "inputs"
-    work = {f"{beside}, {kind}{each}": float(model.n_features), "scaler": 1.0}
-    if model.n_blocks:
-        work["values"] = float(model.dimension)
-    if model.prototypes is not None and not model.sign.all():
-        # Each distance leaves constant inputs out by a function of the scaler.
-        work["levels of prototypes, constant inputs"] = float(model.prototypes.size)
-    return work
+@dataclass(frozen=True)
+class _Packed:
+    """What work depends on besides the stages: macros by name, names of tables, outputs."""
+
+    values: dict[str, str]
+    tables: frozenset[str]
+    n_outputs: int
 
 
-def _transforms(model: IntegerModel) -> dict[str, float]:
-    d, blocks = float(model.dimension), model.n_blocks
-    first, second = sum(model.halve_first), sum(model.halve_second)
-    stages = model.log2_dimension
-    return {
-        "stages": d * (stages + blocks * stages),
+_Work = dict[str, dict[str, float]]
+
+
+def _scale(stage: Scale, given: Grid, packed: _Packed) -> _Work:
+    kind = "float" if stage.is_float else "integer"
+    each = ", a scaler each" if "tk_multipliers" in packed.tables else ""
+    beside = "inputs" if packed.values["TK_BLOCKS"] == "0" else "inputs of components"
+    return {"scale": {f"{beside}, {kind}{each}": float(given.size), "scaler": 1.0}}
+
+
+def _components(stage: Components, given: Grid, packed: _Packed) -> _Work:
+    d, blocks = float(stage.dimension), stage.n_blocks
+    first, second = sum(stage.halve_first), sum(stage.halve_second)
+    transform = {
+        "stages": d * (stage.log2_dimension + blocks * stage.log2_dimension),
         "stages that halve": d * (first + blocks * second),
-        f"products, {model.diagonal_kind}": d * blocks,
-        f"permutation, {model.permutation.kind}": d,
+        f"products, {stage.diagonal_kind}": d * blocks,
+        f"permutation, {stage.permutation.kind}": d,
         "blocks": float(blocks),
     }
-
-
-def _windows(model: IntegerModel) -> dict[str, float]:
-    values = {definition.name: definition.value for definition in pack(model).definitions}
-    rows = float(model.n_blocks * model.dimension)
+    if stage.small_code:
+        # Passes of the transform, and the products between them, are others.
+        transform = {f"small code, {name}": n for name, n in transform.items()}
+    values = packed.values
     kind = (
         "all" if "TK_WIDTH" not in values else "starts" if "TK_EVEN_START" not in values else "two"
     )
-    work = {f"windows, {kind}": float(model.n_components), "blocks": float(model.n_blocks)}
+    windows = {f"windows, {kind}": float(stage.n_components), "blocks": float(blocks)}
     if values["TK_KEPT"] == "1":
-        work["rows with a bitmap"] = rows
-    return work
+        windows["rows with a bitmap"] = blocks * d
+    scores = {
+        f"words, {values['TK_PLANES']} planes": float(
+            -(-stage.n_components // _WORD) * packed.n_outputs
+        ),
+        "blocks and outputs": float(blocks * packed.n_outputs),
+    }
+    return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
 
 
-def _scores(model: IntegerModel) -> dict[str, float]:
-    if model.prototypes is not None:
-        return {
-            "prototypes": float(len(model.prototypes)),
-            "levels of prototypes": float(model.prototypes.size),
+def _levels(stage: Levels, given: Grid, packed: _Packed) -> _Work:
+    kind, raw = _kind(given), "float" if stage.scaler.is_float else "integer"
+    made = stage.gives(given)
+    positions = float(made.rows * made.columns)
+    return {
+        "local": {
+            f"{kind}, raw values, {raw}": float(given.size),
+            f"{kind}, positions and channels": positions * len(stage.mix),
         }
-    outputs = float(len(model.weights))
-    work = {"outputs": outputs}
-    if model.n_blocks:
-        values = {definition.name: definition.value for definition in pack(model).definitions}
-        words = -(-model.n_components // _WORD)
-        work[f"words, {values['TK_PLANES']} planes"] = words * outputs
-        work["blocks and outputs"] = model.n_blocks * outputs
-    if model.linear is not None:
-        work[f"weights of {weight_bits(model.linear)} bits"] = model.n_features * outputs
-    return work
+    }
 
 
-def _local(stage: LocalStage) -> dict[str, float]:
-    kind = "signal" if stage.is_signal else "image"
-    raw = "float" if stage.scaler.is_float else "integer"
-    positions = float(stage.rows * stage.columns)
+def _kernels(stage: Kernels, given: Grid, packed: _Packed) -> _Work:
+    kind, positions = _kind(given), float(given.rows * given.columns)
     # Kernels that look at the same values follow each other.
     looks = len(set(zip(stage.dilation.tolist(), stage.channel.tolist(), strict=True)))
-    taps = float((stage.taps != 0).sum())
     return {
-        f"{kind}, raw values, {raw}": float(stage.n_inputs),
-        f"{kind}, positions and channels": positions * len(stage.mix),
-        f"{kind}, positions and looks": positions * looks,
-        f"{kind}, positions and kernels": positions * stage.n_kernels,
-        f"{kind}, positions and taps": positions * taps,
-        f"{kind}, kernels": float(stage.n_kernels),
-        f"{kind}, counts": float(stage.n_counts),
+        "local": {
+            f"{kind}, positions and looks": positions * looks,
+            f"{kind}, positions and kernels": positions * stage.n_kernels,
+            f"{kind}, positions and taps": positions * float((stage.taps != 0).sum()),
+            f"{kind}, kernels": float(stage.n_kernels),
+            f"{kind}, counts": float(stage.n_counts),
+        }
     }
+
+
+def _kind(given: Grid) -> str:
+    return "signal" if given.is_signal else "image"
+
+
+def _linear(part: Linear, given: Grid, packed: _Packed) -> _Work:
+    pieces = f"weights of {weight_bits(part.weights)} bits"
+    return {"scores": {pieces: float(given.size * packed.n_outputs)}}
+
+
+def _prototypes(part: Prototypes, given: Grid, packed: _Packed) -> _Work:
+    size = float(part.levels.size)
+    work = {"scores": {"prototypes": float(len(part.levels)), "levels of prototypes": size}}
+    if given.constant:
+        # Each distance leaves constant inputs out by a function of the scaler.
+        work["scale"] = {"levels of prototypes, constant inputs": size}
+    return work
+
+
+# Work by the class of a stage; the ternary weights are counted with the components.
+_STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
+    Scale: _scale,
+    Components: _components,
+    Levels: _levels,
+    Kernels: _kernels,
+}
+_PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
+    Ternary: lambda part, given, packed: {},
+    Linear: _linear,
+    Prototypes: _prototypes,
+}
 
 
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:

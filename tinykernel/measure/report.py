@@ -263,7 +263,7 @@ def report(
 
 def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
     """Return what a stream takes of RAM, as the generated header says it."""
-    if model.local is None or not model.local.hop:
+    if not model.hop:
         return None
     packed = pack(model)
     return {"state": 4 * packed.state_words, "scratch": 4 * packed.stream_words}

@@ -200,6 +200,7 @@ class FormerFields:
 
     if TYPE_CHECKING:
         find: Callable[[type], Any]
+        scaler: Any
 
         @property
         def n_features(self) -> int:
@@ -208,12 +209,6 @@ class FormerFields:
         @property
         def n_outputs(self) -> int:
             """Number of outputs."""
-
-    @property
-    def scaler(self) -> Scale:
-        """The stage scale."""
-        found: Scale = self.find(Scale)
-        return found
 
     @cached_property
     def local(self) -> LocalStage | None:

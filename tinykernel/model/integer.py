@@ -255,6 +255,29 @@ class IntegerModel(FormerFields, Predictions, Record):
         """Number of outputs: 1 for two classes, else one a class or value."""
         return self.answers.n_outputs
 
+    @property
+    def scaler(self) -> Scale:
+        """The stage scale, which every chain has."""
+        found = self.find(Scale)
+        assert found is not None
+        return found
+
+    @property
+    def is_regressor(self) -> bool:
+        """Whether it predicts values, and no classes."""
+        return isinstance(self.answers, Values)
+
+    @property
+    def is_one_class(self) -> bool:
+        """Whether it tells what is known from what is not, by prototypes alone."""
+        return any(part.KIND == "prototypes" for part in self.readout.parts)
+
+    @property
+    def raw_scaler(self) -> Scale | None:
+        """The scaler of the raw values; None where the chain begins otherwise."""
+        first = self.stages[0]
+        return first if isinstance(first, Scale) else getattr(first, "scaler", None)
+
     # -- identity -----------------------------------------------------------------------------
 
     @cached_property

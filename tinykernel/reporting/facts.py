@@ -74,9 +74,10 @@ def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
 
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
     """Return the range of each input, or of each channel; unnamed equal ones stand together."""
-    stage = model.local
-    scaler = model.scaler if stage is None else stage.scaler
-    n = model.n_features if stage is None else stage.channels
+    scaler = model.raw_scaler
+    if scaler is None:
+        return ()
+    n, shaped = model.input.channels, not model.input.is_table
     offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
     slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
     if scaler.span is None:
@@ -94,13 +95,13 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
         )
         for i in range(n)
     ]
-    return tuple(found if names else _together(found, "channel" if stage is not None else "input"))
+    return tuple(found if names else _together(found, "channel" if shaped else "input"))
 
 
 def _names(model: IntegerModel, about: Mapping[str, Any], n: int) -> list[str]:
     """Return the names of inputs or channels, where they are known."""
     names: Any = model.feature_names
-    if model.local is not None:
+    if not model.input.is_table:
         recordings = about.get("recordings")
         names = recordings.get("channels") if isinstance(recordings, dict) else None
     return list(map(str, names)) if isinstance(names, list | tuple) and len(names) == n else []

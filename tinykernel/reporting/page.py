@@ -181,7 +181,7 @@ def report_page(
     said = about_file(model) if is_file else {}  # type: ignore[arg-type]
     version = written_by(model) if is_file else ""  # type: ignore[arg-type]
     integer = as_integer_model(load(model) if is_file else model)  # type: ignore[arg-type]
-    if integer.values is not None and data is not None:
+    if integer.is_regressor and data is not None:
         raise TinykernelError(
             "data: a page judges classifiers; tinykernel.evaluate judges a regressor, whose page "
             "shows memory, time and ranges"

@@ -13,8 +13,10 @@ from markupsafe import Markup
 import tinykernel
 from tinykernel import resources
 from tinykernel.evaluation import LabelEvaluation, interval_in_words
+from tinykernel.measure.description import consists_of
 from tinykernel.measure.report import format_kb
 from tinykernel.measure.supply import Supply
+from tinykernel.model.answers.values import Values
 from tinykernel.reporting import drawing
 from tinykernel.reporting.costs import Cost, format_clock
 from tinykernel.reporting.facts import input_ranges, tuning_points
@@ -94,20 +96,12 @@ def _context(page: ReportPage) -> dict[str, Any]:
 
 def _summary(page: ReportPage) -> list[tuple[str, str]]:
     model = page.model
-    parts = []
-    if model.local is not None:
-        shape = " x ".join(map(str, model.local.shape))
-        what = "windows" if model.local.is_signal else "images"
-        parts.append(f"{model.local.n_kernels} kernels on {what} of {shape}")
-    if model.n_components:
-        parts.append(f"{model.n_components} binary components")
-    if model.linear is not None:
-        parts.append("a linear part")
+    values = ", ".join(model.answers.names) if isinstance(model.answers, Values) else ""
     return [
-        ("model", ", ".join(parts)),
+        ("model", consists_of(model)),
         ("inputs", f"{model.n_inputs} x {model.raw_dtype}"),
-        ("classes", "" if model.values is not None else str(model.n_classes)),
-        ("values", "" if model.values is None else ", ".join(map(str, model.values.names))),
+        ("classes", str(model.n_classes) if model.classes else ""),
+        ("values", values),
         ("fingerprint", model.fingerprint()),
         ("written by", f"tinykernel {page.version}" if page.version else ""),
     ]

@@ -13,6 +13,9 @@ from tinykernel.cli.common.progress import showing_progress
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tinykernel.data.load import Rows
     from tinykernel.data.normal import NormalRows
     from tinykernel.decisions.novelty import Alarms
@@ -20,6 +23,15 @@ if TYPE_CHECKING:
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
     from tinykernel.oneclass import TernaryKernelNovelty
+
+
+def _levels(model: IntegerModel) -> NDArray[np.int8]:
+    """Return the levels of the prototypes."""
+    from tinykernel.model.readouts.prototypes import Prototypes
+
+    part = model.find(Prototypes)
+    assert part is not None
+    return part.levels
 
 
 def train_novelty(options: Mapping[str, Any]) -> None:
@@ -39,12 +51,12 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             f"{rows.source}: {watch.refusal_}. {output} holds the trained model all the same: "
             "novel to it is what is farther than all rows that were kept aside"
         )
-    threshold = -int(model.offset[0])
+    threshold = -int(model.readout.offset[0])
     found = {
         "data": rows.source,
         "rows": len(rows.X),
         "features": model.n_inputs,
-        "prototypes": 0 if model.prototypes is None else len(model.prototypes),
+        "prototypes": _levels(model).shape[0],
         "threshold": threshold,
         "novelty": None if watch.alarms_ is None else watch.alarms_.to_dict(),
         "report": None if memory is None else memory.to_dict(),
@@ -58,7 +70,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             (
                 "model",
                 f"{found['prototypes']} prototypes of {model.n_features} "
-                f"{'inputs' if model.local is None else 'counts'}",
+                f"{'inputs' if model.input.is_table else 'counts'}",
             ),
             *normal_in_words(watch.alarms_, threshold),
         ]
@@ -119,8 +131,7 @@ def _fitted(
         most = None if limits is None else limits.flash
         if most is None or found.flash <= most:
             return watch, found
-        assert watch.model_.prototypes is not None
-        has, each = len(watch.model_.prototypes), 4 * -(-watch.model_.n_features // 8)
+        has, each = len(_levels(watch.model_)), 4 * -(-watch.model_.n_features // 8)
         number = has + (most - found.flash) // each
         if options["n_prototypes"] is not None or number < 1:
             raise TinykernelError(

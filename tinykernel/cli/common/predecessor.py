@@ -82,7 +82,7 @@ def other_model(path: Path, options: Mapping[str, Any], given: set[str]) -> Othe
     old = load(path)
     model = as_integer_model(old)
     recipe = remembered(path).everything.get("recipe") or recipe_of(old)
-    task = "classes" if model.values is None else "numbers"
+    task = "numbers" if model.is_regressor else "classes"
     if options["task"] != task:
         raise typer.BadParameter(f"{path} is of --task {task}", param_hint="--set like")
     kept = {name: options[name] for name in ("effort", "sigma", "noise") if name in given}

@@ -124,7 +124,7 @@ def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = 
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
         classes=integer.classes or None,
-        values=integer.values is not None,
+        values=integer.is_regressor,
         test_size=size,
         seed=seed,
     )
@@ -181,9 +181,7 @@ def training_part(
     if cut is not None:
         return as_dataset(cut, test_size, seed)
     names = remembered(model).names(data)
-    return load_data(
-        data, test_size=test_size, seed=seed, values=integer.values is not None, **names
-    )
+    return load_data(data, test_size=test_size, seed=seed, values=integer.is_regressor, **names)
 
 
 def labels_to_judge_by(
@@ -210,12 +208,12 @@ def labels_to_judge_by(
     TinykernelError
         If there are labels, and none is a class of the model.
     """
-    if y is None or integer.values is not None:
+    if y is None or integer.is_regressor:
         return y
     found = list(dict.fromkeys(y.tolist()))
     if not found or not set(integer.classes).isdisjoint(found):
         return y
-    if integer.prototypes is not None:
+    if integer.is_one_class:
         return None
     theirs, own = (_listed(labels) for labels in (found, integer.classes))
     raise TinykernelError(

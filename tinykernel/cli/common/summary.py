@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     """Return what ``train --json`` prints, but for the file and the accuracies."""
     learned, classifier = trained.method == "learned", trained.classifier
-    test, stage = dataset.y_test, trained.model.local
+    from tinykernel.measure.description import consists_of
+    from tinykernel.model.answers.values import Values
+    from tinykernel.model.stages.kernels import Kernels
+
+    test, given = dataset.y_test, trained.model.input
+    kernels = trained.model.find(Kernels)
     found = {
         "data": dataset.source,
         "split": dataset.split,
@@ -34,21 +39,21 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "features": trained.model.n_inputs,
         "classes": len(trained.model.classes),
         "method": trained.method,
-        "model_kind": model_words(trained.model),
+        "model_kind": consists_of(trained.model),
         "compared": compared(classifier) if learned else "",
         "search": (classifier.search_ or None) if learned else None,
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
-        "kernels": None if stage is None else stage.n_kernels,
-        "local": None if stage is None else "signal" if stage.is_signal else "image",
+        "kernels": None if kernels is None else kernels.n_kernels,
+        "local": None if given.is_table else "signal" if given.is_signal else "image",
         "sigma": classifier.sigma_,
         "regularization": None if learned else classifier.regularization_,
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
         "seconds": round(trained.seconds, 3),
     }
-    if trained.model.values is not None:
-        found["outputs"] = list(trained.model.values.names)
+    if isinstance(trained.model.answers, Values):
+        found["outputs"] = list(trained.model.answers.names)
     memory = trained.memory
     if memory is None:
         return found
@@ -61,27 +66,6 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "limits": str(trained.limits) if trained.limits else None,
         "report": memory.to_dict(),
     }
-
-
-def model_words(model: IntegerModel) -> str:
-    """Say in words of what a model consists."""
-    n_inputs, stage = f"{model.n_inputs} inputs", model.local
-    parts = []
-    if stage is not None:
-        shape = " x ".join(map(str, stage.shape))
-        what = f"windows of {shape}" if stage.is_signal else f"images of {shape}"
-        parts.append(f"{stage.n_kernels} kernels on {what}")
-        n_inputs = f"{model.n_features} counts"
-    if model.n_components:
-        code = " in small code" if model.small_code else ""
-        parts.append(f"{model.n_components} components of {n_inputs}{code}")
-    if model.prototypes is not None:
-        parts.append(f"{len(model.prototypes)} prototypes of {n_inputs}")
-    if model.linear is not None:
-        from tinykernel.codegen.packing_linear import weight_bits
-
-        parts.append(f"linear part of {n_inputs}, {weight_bits(model.linear)} bits")
-    return ", ".join(parts)
 
 
 def compared(classifier: Any) -> str:
@@ -115,7 +99,7 @@ def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None
 
 
 def _measure(model: IntegerModel) -> str:
-    return "accuracy" if model.values is None else "r2"
+    return "r2" if model.is_regressor else "accuracy"
 
 
 def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
@@ -175,11 +159,12 @@ def print_training(
 def linear_hint(trained: TrainResult, found: Evaluation) -> str:
     """Say in a line what to do where a linear model is better, if anything can be done."""
     from tinykernel.budget.forms import linear_may_compete
+    from tinykernel.model.readouts.linear import Linear
 
     linear = found.baselines.get("linear")
     if linear is None or not linear.better or trained.method != "learned":
         return ""
-    if trained.model.linear is not None:
+    if trained.model.find(Linear) is not None:
         return ""
     said = "hint: --set linear=8 adds a linear part to the model"
     classifier = trained.classifier

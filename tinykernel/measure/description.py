@@ -1,0 +1,29 @@
+"""A model in words."""
+
+from __future__ import annotations
+
+from tinykernel.codegen.packing_linear import weight_bits
+from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+
+
+def consists_of(model: IntegerModel) -> str:
+    """Say of what stages and parts a model consists, and what they take."""
+    inputs, pieces = f"{model.n_inputs} inputs", []
+    for piece in (*model.stages, *model.readout.parts):
+        if isinstance(piece, Kernels):
+            shape = " x ".join(map(str, model.input.shape))
+            what = f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
+            pieces.append(f"{piece.n_kernels} kernels on {what}")
+            inputs = f"{model.n_features} counts"
+        elif isinstance(piece, Components):
+            code = " in small code" if piece.small_code else ""
+            pieces.append(f"{piece.n_components} components of {inputs}{code}")
+        elif isinstance(piece, Prototypes):
+            pieces.append(f"{len(piece.levels)} prototypes of {inputs}")
+        elif isinstance(piece, Linear):
+            pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
+    return ", ".join(pieces)
