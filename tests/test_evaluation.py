@@ -19,6 +19,7 @@ from tinykernel.evaluation import (
     compare_values,
     interval_in_words,
     label_baselines,
+    value_baselines,
 )
 from tinykernel.evaluation.clips import evaluate_clips
 
@@ -116,6 +117,21 @@ def test_baselines():
             (X[train], rare[train]), (X[test], rare[test]), alarms, class_weight=weight
         )
         assert found["majority"].as_good == equal
+
+
+def test_a_tree_was_far_better_and_nothing_said_so():
+    """Sharp thresholds of two inputs: a tree finds them, a linear model does not; of values too."""
+    X = RNG.normal(size=(1500, 4)).astype(np.float32)
+    y = (np.abs(X[:, 0]) > 1) ^ (X[:, 1] > 0.5)
+    train, test = (X[:1000], y[:1000]), (X[1000:], y[1000:])
+    found = label_baselines(train, test, np.zeros(500, dtype=bool))
+    assert found["tree"].better
+    assert not found["linear"].better
+    assert found["tree"].figures["accuracy"] > 0.95
+    assert found["tree"].n_bytes <= 63 * 8
+    values = value_baselines((train[0], 5.0 * train[1]), (test[0], 5.0 * test[1]), np.zeros(500))
+    assert values["tree"].better
+    assert values["tree"].figures["rmse"] < values["linear"].figures["rmse"] / 2
 
 
 def test_better_is_more_than_as_good():

@@ -85,7 +85,7 @@ def test_the_same_keys_and_figures_everywhere(rare):
     trained = json.loads(again.stdout)["evaluation"]
     alone = json.loads(run("evaluate", model, data, "--json").stdout)
     assert {key: alone[key] for key in KEYS} == {key: trained[key] for key in KEYS}
-    assert set(alone["baselines"]) == {"majority", "linear"}
+    assert set(alone["baselines"]) == {"majority", "linear", "tree"}
     assert alone["seen_in_training"] == 0
     found = json.loads(run("predict", model, data, "--json").stdout)
     assert found["evaluation"].keys() >= KEYS

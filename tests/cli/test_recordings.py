@@ -125,7 +125,7 @@ def test_evaluate_takes_recordings(recorded):
     judged = json.loads(run("verify", model, data, "--json").stdout)["evaluation"]
     assert judged["groups"] == 1
     alone = run("evaluate", model, data / "p0.csv", "--train", data, "--json")
-    assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear"}
+    assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear", "tree"}
 
 
 def test_labels_of_another_kind_are_an_error(recorded, tmp_path):

@@ -39,7 +39,7 @@ def evaluate_command(
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
-    """Say how good a model is: by class, with an interval, beside the majority and a linear model.
+    """Say how good a model is: by class, with an interval, beside simple models.
 
     Takes the test part of DATA; where DATA is what the model was trained on, the rows that were
     kept aside; otherwise all its rows. Label and groups are those of the training.
@@ -93,7 +93,7 @@ def evaluate_command(
                 f"{seen_in_words(calibrated, 'to calibrate')}: they say nothing new of the promise"
             )
         if trained is None:
-            typer.echo("--train DATA, with the training rows, shows a linear model beside it")
+            typer.echo("--train DATA, with the training rows, shows simple models beside it")
 
 
 def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool | None) -> None:

@@ -20,6 +20,11 @@ from tinykernel.progress import report as say
 _LINEAR_ROWS = 20_000
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RIDGE_PENALTIES = np.logspace(-3, 4, 15)
+#: A decision tree of 63 splits at most, each of an input, a threshold and two steps.
+_DEPTH, _BYTES_A_SPLIT = 6, 8
+#: Values that a tree learns from at most: of wide rows some are enough for so few splits, and all
+#: would take longer than a tenth of the training.
+_TREE_VALUES, _TREE_ROWS = 500_000, 1_000
 #: Rows by which the penalty is chosen, and by which single inputs are tried.
 FEW_ROWS = 2_000
 
@@ -35,6 +40,7 @@ class _Simple:
     n_bytes: int
     training_rows: int
     answers: NDArray[Any]
+    made_of: str = "weights"
 
 
 def label_baselines(
@@ -45,10 +51,11 @@ def label_baselines(
     groups: ArrayLike | None = None,
     class_weight: str | None = None,
 ) -> dict[str, Baseline]:
-    """Train the majority class and a linear model, and compare a model's labels with theirs.
+    """Train simple models on the same rows, and compare a model's labels with theirs.
 
     The linear model is a logistic regression on standardized inputs, its penalty chosen by
-    trial on rows left out, its weights rounded to int8 with one scale an output. A baseline is
+    trial on rows left out, its weights rounded to int8 with one scale an output. The tree is a
+    decision tree of depth 6 (CART: Breiman et al. 1984). A baseline is
     called as good unless a one-sided test says at the level of 5 % that the model is better: the
     exact test of McNemar, with groups or balanced classes the t test of the differences. It is
     called better where the same test says that of it.
@@ -67,7 +74,7 @@ def label_baselines(
     Returns
     -------
     dict of str to Baseline
-        "majority" and "linear".
+        "majority", "linear" and "tree".
     """
     (X, y), (X_test, true) = train, test
     labels, counts = np.unique(y, return_counts=True)
@@ -76,13 +83,14 @@ def label_baselines(
     some = drawn_rows(X, y, _LINEAR_ROWS)
     linear = _linear_answers(*some, X_test, lambda X, y: _logistic(X, y, class_weight))
     balanced = class_weight == "balanced"
-    weight = _equal_classes(true) if balanced else None
+    weight = equal_classes(true) if balanced else None
     return _compared(
         {
             "majority": _Simple(
                 f"always answering {str(most)!r}", 0, len(y), np.full(len(true), most)
             ),
             "linear": _Simple("a linear model", X.shape[1] * outputs, len(some[1]), linear),
+            "tree": _tree(*drawn_rows(*some, _tree_rows(X)), X_test, class_weight=class_weight),
         },
         predicted,
         lambda answers: compare(true, answers).figures,
@@ -94,9 +102,10 @@ def label_baselines(
 def value_baselines(
     train: Rows, test: Rows, predicted: NDArray[np.float64], *, groups: ArrayLike | None = None
 ) -> dict[str, Baseline]:
-    """Train the mean and a linear model, and compare a model's values with theirs.
+    """Train the mean, a linear model and a tree, and compare a model's values with theirs.
 
-    The linear model is a ridge regression, its weights rounded to int8. Squared errors are compared
+    The linear model is a ridge regression, its weights rounded to int8, the tree a regression tree
+    of depth 6. Squared errors are compared
     by a one-sided t test at the level of 5 %, of groups where there are some.
 
     Parameters
@@ -109,7 +118,7 @@ def value_baselines(
     Returns
     -------
     dict of str to Baseline
-        "mean" and "linear".
+        "mean", "linear" and "tree".
     """
     (X, y), (X_test, true) = train, test
     some = np.random.default_rng(0).permutation(len(y))[:_LINEAR_ROWS]
@@ -118,6 +127,7 @@ def value_baselines(
         {
             "mean": _Simple("the mean", 0, len(y), np.full(len(true), y.mean())),
             "linear": _Simple("a linear model", X.shape[1], len(some), linear),
+            "tree": _tree(X[some][: _tree_rows(X)], y[some][: _tree_rows(X)], X_test),
         },
         predicted,
         lambda answers: compare_values(true, answers).figures,
@@ -143,6 +153,7 @@ def _compared(
             model.training_rows,
             figures,
             by,
+            made_of=model.made_of,
             worse=figures[by] > own if by == "rmse" else figures[by] < own,
             as_good=not is_better(predicted, model.answers),
             better=is_better(model.answers, predicted),
@@ -165,6 +176,21 @@ def _linear_answers(
     unit = np.abs(model.coef_).max(axis=-1, keepdims=True) / 127
     model.coef_ = np.rint(model.coef_ / np.where(unit > 0, unit, 1)) * unit
     return np.asarray(model.predict(scaler.transform(np.asarray(X_test, dtype=np.float64))))
+
+
+def _tree_rows(X: NDArray[Any]) -> int:
+    return int(np.clip(_TREE_VALUES // X.shape[1], _TREE_ROWS, _LINEAR_ROWS))
+
+
+def _tree(X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], **options: Any) -> _Simple:
+    """Return what a small decision tree answers; of values, which are floats, a regression tree."""
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    kind = DecisionTreeRegressor if y.dtype.kind == "f" else DecisionTreeClassifier
+    found = kind(max_depth=_DEPTH, random_state=0, **options).fit(X, y)
+    splits = int(found.get_n_leaves()) - 1
+    answers = np.asarray(found.predict(X_test))
+    return _Simple("a decision tree", _BYTES_A_SPLIT * splits, len(y), answers, "splits")
 
 
 def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -198,7 +224,7 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
         return fitted(X, y, best)
 
 
-def _equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
+def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
     """Return weights of mean 1 with which all classes count the same."""
     _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.asarray(len(y) / (len(counts) * counts[index]), dtype=np.float64)

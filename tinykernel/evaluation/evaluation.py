@@ -18,13 +18,14 @@ class Baseline:
     name : str
         What it is, in words.
     n_bytes : int
-        Of its table, as int8.
+        Of its table: weights as int8, splits of eight bytes.
     training_rows : int
         It was trained on.
     figures : dict of str to float
         On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
     by : str
         Which figure was compared: balanced where the model was trained so.
+    made_of : {"weights", "splits"}
     worse : bool
         Whether that figure is worse than the model's, if only by chance.
     as_good : bool
@@ -38,6 +39,7 @@ class Baseline:
     training_rows: int
     figures: dict[str, float]
     by: str
+    made_of: str
     worse: bool
     as_good: bool
     better: bool
@@ -60,7 +62,7 @@ class Evaluation:
         In which the accuracy or RMSE of new rows (or, about, of new groups) lies, with 95 %
         confidence; None of fewer than 8 groups.
     baselines : dict of str to Baseline
-        "majority" or "mean", and "linear"; empty where the training rows were not at hand.
+        "majority" or "mean", "linear" and "tree"; empty where the training rows were not at hand.
     cautions : tuple of str
         One line each.
     """

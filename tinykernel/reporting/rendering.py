@@ -76,6 +76,7 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "interval": ""
         if judged is None
         else interval_in_words(judged.interval, judged.n_groups, 2),
+        "better": "" if judged is None else _better(judged),
         "classes": [] if judged is None else _classes(judged),
         "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
         "answered": [] if page.coverage is None else _answered(page),
@@ -92,6 +93,18 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "points": tuning_points(page.about),
         "summary": _summary(page),
     }
+
+
+def _better(judged: LabelEvaluation) -> str:
+    """Name simple models that do better than the model; empty where none does."""
+    better = [
+        f"{one.name[0].upper()}{one.name[1:]} of {format_kb(one.n_bytes)} of {one.made_of}"
+        if one.n_bytes
+        else f"{one.name[0].upper()}{one.name[1:]}"
+        for one in judged.baselines.values()
+        if one.better
+    ]
+    return "" if not better else f"{' and '.join(better)} does better than this model."
 
 
 def _summary(page: ReportPage) -> list[tuple[str, str]]:

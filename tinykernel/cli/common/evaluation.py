@@ -96,8 +96,8 @@ def _figure(baseline: Baseline) -> str:
 
 
 def _named(baseline: Baseline) -> str:
-    """Name a model and its weights; the code that it needs as well is not counted."""
-    taken = f" of {size(baseline.n_bytes)} of weights" if baseline.n_bytes else ""
+    """Name a model and its tables; the code that it needs as well is not counted."""
+    taken = f" of {size(baseline.n_bytes)} of {baseline.made_of}" if baseline.n_bytes else ""
     return f"{baseline.name}{taken}"
 
 
@@ -159,13 +159,22 @@ def print_verdict(found: Evaluation) -> None:
         typer.echo(
             "all rows are of one group: whether the model does better on others cannot be concluded"
         )
-    for baseline in found.baselines.values():
-        if baseline.as_good and found.n_groups != 1:
-            figure = _figure(baseline)
-            if baseline.by != "rmse":
-                figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
-            typer.echo(f"{_named(baseline)} {_does(baseline)}: {figure}")
+    else:
+        better = [each for each in found.baselines.values() if each.better]
+        if better:
+            typer.secho("; ".join(map(_compared, better)), fg="yellow")
+        for baseline in found.baselines.values():
+            if baseline.as_good and not baseline.better:
+                typer.echo(_compared(baseline))
     print_cautions(found.cautions)
+
+
+def _compared(baseline: Baseline) -> str:
+    """Say how a model that is as good does, in figures."""
+    figure = _figure(baseline)
+    if baseline.by != "rmse":
+        figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
+    return f"{_named(baseline)} {_does(baseline)}: {figure}"
 
 
 def print_cautions(lines: Iterable[str]) -> None:
