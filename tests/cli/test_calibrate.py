@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.cli.tools import arrays, blobs, failed, run
+from tests.cli.tools import QUICK, arrays, blobs, failed, run
 from tinykernel import load
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report
@@ -171,3 +172,22 @@ def test_predict_and_evaluate_of_a_calibrated_model(
     assert "all of these rows were used to calibrate" in run("evaluate", output, fresh).stdout
     plain = json.loads(run("predict", work / "gesture.tkm", fresh, "--json").stdout)
     assert "decisions" not in plain
+
+
+def test_some_duplicates_of_training_rows_were_refused(tmp_path: Path) -> None:
+    """Rows that equal training rows are left out with a count; near copies are refused."""
+    X, y = blobs(600, 3)
+    X = np.hstack([X, X[:, :3] ** 2]).astype(np.float32)
+    X[400:420] = X[0]
+    data, model = tmp_path / "d.npz", tmp_path / "m.tkm"
+    np.savez(data, X=X, y=y)
+    assert run("train", data, "-o", model, *QUICK, "-q").exit_code == 0
+    said = run("calibrate", model, data, "-o", tmp_path / "sure.tkm")
+    assert said.exit_code == 0, said.output
+    assert re.search(r"left out: \d+ of 120 rows, which equal training rows", said.stdout)
+    assert json.loads(run("evaluate", model, data, "--json").stdout)["seen_in_training"] == 0
+    X[:, 2] += 1
+    np.savez(tmp_path / "near.npz", X=X, y=y)
+    line = failed("calibrate", model, tmp_path / "near.npz", "-o", tmp_path / "n.tkm")
+    assert "are training rows with little changed" in line
+    assert json.loads(run("evaluate", model, tmp_path / "near.npz", "--json").stdout)["near_copies"]

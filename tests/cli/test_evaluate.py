@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -212,3 +213,46 @@ def test_the_session_in_the_documentation(tmp_path):
         for shown in commands(block):
             got = run_shell(shown.command, tmp_path)
             assert not difference(list(shown.output), got)
+
+
+def test_the_rows_of_an_official_split_are_a_file(tmp_path):
+    """train --test FILE judges its rows, with their groups; evaluate and report find the same."""
+    X, y = blobs(600, 5)
+    train, test = tmp_path / "train.npz", tmp_path / "test.npz"
+    np.savez(train, X=X[:400], y=y[:400])
+    np.savez(test, X=X[400:], y=y[400:], group=np.arange(200) // 20)
+    model = tmp_path / "m.tkm"
+    made = run("train", train, "--test", test, "-o", model, *QUICK, "--json")
+    found = json.loads(made.stdout)["evaluation"]
+    assert (found["rows"], found["groups"]) == (200, 10)
+    alone = json.loads(run("evaluate", model, test, "--train", train, "--json").stdout)
+    assert alone["confusion"] == found["confusion"]
+    assert alone["interval"] == found["interval"]
+    assert "has a test part" in failed("train", _split(tmp_path, X, y), "--test", test, "-o", model)
+
+
+def _split(folder, X, y):
+    file = folder / "both.npz"
+    np.savez(file, X_train=X[:9], y_train=y[:9], X_test=X[9:], y_test=y[9:])
+    return file
+
+
+def test_inputs_and_what_their_drop_saves(tmp_path):
+    """evaluate --inputs names what matters, and a drop that train takes."""
+    X, y = blobs(600, 5)
+    rows = np.column_stack([X, np.random.default_rng(0).normal(size=(600, 2))])
+    table, model = tmp_path / "t.csv", tmp_path / "m.tkm"
+    lines = [",".join(f"{value:.4f}" for value in row) for row in rows]
+    names = "a,b,c,d,e,noise,hum,label"
+    text = [names, *(f"{line},{label}" for line, label in zip(lines, y, strict=True))]
+    table.write_text("\n".join(text) + "\n")
+    assert run("train", table, "-o", model, *QUICK, "-q").exit_code == 0
+    found = json.loads(run("evaluate", model, table, "--inputs", "--json").stdout)["inputs"]
+    assert {one["name"] for one in found["inputs"]} == set(names.split(",")[:-1])
+    said = run("evaluate", model, table, "--inputs").stdout
+    drop = re.search(r"--set (drop=\S+) leaves out", said)
+    assert drop
+    assert {"noise", "hum"} & set(found["spare"])
+    assert " B of every row" in said
+    again = run("train", table, "-o", tmp_path / "n.tkm", "--set", drop[1], *QUICK, "-q")
+    assert again.exit_code == 0, again.output

@@ -17,7 +17,12 @@ from tinykernel.cli.common.arguments import (
     check_output_file,
     share_option,
 )
-from tinykernel.cli.common.evaluation import print_cautions, seen_in_words
+from tinykernel.cli.common.evaluation import (
+    near_in_words,
+    print_cautions,
+    print_notes,
+    seen_in_words,
+)
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.novelty import calibrate_normal, check_normal
 from tinykernel.cli.common.output import percent, print_json, print_pairs
@@ -159,7 +164,7 @@ def calibrate_command(
         print_json(
             {"model": output, "data": rows.source, "part": rows.part}
             | found.to_dict()
-            | {"remarks": remarks}
+            | {"remarks": remarks, "notes": list(rows.notes)}
         )
     elif not quiet:
         print_pairs(
@@ -169,6 +174,7 @@ def calibrate_command(
                 ("file", str(output)),
             ]
         )
+        print_notes(rows)
         print_cautions(remarks)
 
 
@@ -176,11 +182,10 @@ def _refuse_seen(memory: Remembered, rows: Rows) -> None:
     """Refuse rows that were trained on, of which a model is surer than of others."""
     from tinykernel.errors import TinykernelError
 
-    share = memory.share_seen(rows.X)
-    if share:
+    words = seen_in_words(memory.share_seen(rows.X)) or near_in_words(memory.share_near(rows.X))
+    if words:
         raise TinykernelError(
-            f"{rows.source}: {seen_in_words(share)}; what they promise would not hold for new "
-            "ones. Give others"
+            f"{rows.source}: {words}; what they promise would not hold for new ones. Give others"
         )
 
 

@@ -12,7 +12,14 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
 )
-from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
+from tinykernel.cli.common.evaluation import (
+    near_in_words,
+    print_all,
+    print_cautions,
+    print_inputs,
+    print_notes,
+    seen_in_words,
+)
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.progress import showing_progress
@@ -20,6 +27,7 @@ from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
+    from tinykernel.evaluation import Importance
     from tinykernel.model import IntegerModel
 
 
@@ -36,6 +44,14 @@ def evaluate_command(
             show_default=False,
         ),
     ] = None,
+    inputs: Annotated[
+        bool,
+        typer.Option(
+            "--inputs",
+            metavar="",
+            help="also say which inputs matter, and which could be left out; takes a while",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
@@ -44,7 +60,7 @@ def evaluate_command(
     Takes the test part of DATA; where DATA is what the model was trained on, the rows that were
     kept aside; otherwise all its rows. Label and groups are those of the training.
     """
-    from tinykernel.evaluation import evaluate
+    from tinykernel.evaluation import evaluate, input_importance
     from tinykernel.evaluation.clips import evaluate_clips
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
@@ -62,6 +78,11 @@ def evaluate_command(
                 train=trained,
                 class_weight=judged.class_weight,
             )
+        worth = None
+        if inputs and judged.y is not None:
+            worth = input_importance(
+                integer, rows.X, judged.y, groups=rows.group, class_weight=judged.class_weight
+            )
     if judged.y is None:
         _show_answers(integer, rows, as_json=as_json, quiet=quiet)
         return
@@ -69,6 +90,7 @@ def evaluate_command(
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, judged.y, rows.clip, rows.group)
     seen, calibrated = memory.share_seen(rows.X), memory.share_calibrated(rows.X)
+    near = 0.0 if seen else memory.share_near(rows.X)
     if as_json:
         part = {
             "data": rows.source,
@@ -76,6 +98,8 @@ def evaluate_command(
             "notes": list(rows.notes),
             "seen_in_training": seen,
             "seen_in_calibration": calibrated,
+            "near_copies": near,
+            "inputs": None if worth is None else worth.to_dict(),
             "clips": None if clips is None else clips.to_dict(),
         }
         print_json(part | found.to_dict())
@@ -85,15 +109,34 @@ def evaluate_command(
         if clips is not None:
             right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
             typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
+        if worth is not None:
+            print_inputs(worth, saved_without(integer, worth, memory.target or "cortex-m4"))
         print_notes(rows)
         if seen:
             typer.echo(f"{seen_in_words(seen)}: the accuracy on new ones may be lower")
+        if near:
+            print_cautions([near_in_words(near)])
         if calibrated:
             typer.echo(
                 f"{seen_in_words(calibrated, 'to calibrate')}: they say nothing new of the promise"
             )
         if trained is None:
             typer.echo("--train DATA, with the training rows, shows simple models beside it")
+
+
+def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
+    """Say what a model of the same kind saves without the inputs that are spare, about."""
+    import numpy as np
+
+    from tinykernel.measure.report import report
+
+    share = len(worth.spare) / len(worth.inputs)
+    flash = 0 if integer.linear is None else share * integer.linear.size
+    if not target.startswith("host"):
+        flash += share * report(integer, target, compiler="none").flash_parts["scaler"]
+    row = share * integer.n_inputs * np.dtype(integer.input.dtype).itemsize
+    said = f"{row:.0f} B of every row"
+    return f"{said} and about {flash:.0f} B of flash" if flash >= 1 else said
 
 
 def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool | None) -> None:

@@ -152,7 +152,7 @@ def _page(
             "groups": rows.group,
             "train": found.train,
             "class_weight": found.class_weight,
-            "rows": f"{rows.part} of {rows.source}",
+            "rows": "; ".join((f"{rows.part} of {rows.source}", *rows.notes)),
         }
     with showing_progress(quiet):
         return report_page(

@@ -19,10 +19,10 @@ from tinykernel.cli.common.arguments import (
 from tinykernel.cli.common.dataset import (
     dataset_for,
     groups_hint,
+    other_rows,
     selection_of,
     shape_hint,
     type_hint,
-    validation_rows,
 )
 from tinykernel.cli.common.decision import (
     check_held,
@@ -199,14 +199,14 @@ def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bo
     if is_cut:
         raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
     names = (options["label"], options["groups"])
-    return validation_rows(file, *names, dataset, selection_of(options))
+    return other_rows(file, *names, dataset, selection_of(options), "--validation")
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the model file keeps of the settings."""
     return {
         **{name: options[name] for name in ("label", "groups", "seed")},
-        "test_size": options["test"],
+        "test_size": 0.0 if isinstance(options["test"], str) else options["test"],
         "class_weight": balanced_or_none(options),
         "task": None if options["task"] == "classes" else options["task"],
     }

@@ -2,7 +2,8 @@
 
 A model file keeps the smallest digests of the training rows (Bar-Yossef et al. 2002, "Counting
 distinct elements in a data stream"). The share of them that rows of the same range of digests have
-is an estimate of the share of rows that were trained on: exact up to `KEPT` training rows.
+is an estimate of the share of rows that were trained on: exact up to `KEPT` training rows. Digests
+of every second input tell rows in which little was changed: one changed input leaves others equal.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from numpy.typing import NDArray
 
 #: Digests in a record, each of five bytes.
 KEPT = 1024
+#: Digests of every second input, and as many of the others.
+HALVES_KEPT = 128
 _BYTES = 5
 _ROWS_AT_ONCE = 4096
+# Rows of fewer inputs share every second one by chance; nor is a small share above it telling.
+_LEAST_INPUTS, _MORE = 6, 0.2
 
 
 def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
@@ -57,10 +62,27 @@ def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
 
 def record_of(X: NDArray[Any]) -> dict[str, Any]:
     """Return what a model file keeps of its training rows, as JSON types."""
-    smallest = np.unique(digests(X))
-    kept = smallest[:KEPT]
+    return _sample(digests(X), KEPT) | {"halves": [_half_record(half) for half in _halves(X)]}
+
+
+def _sample(found: NDArray[np.uint64], most: int) -> dict[str, Any]:
+    """Return the smallest digests, and whether they are all."""
+    smallest = np.unique(found)
+    kept = smallest[:most]
     raw = b"".join(int(value).to_bytes(_BYTES, "big") for value in kept)
     return {"all": len(kept) == len(smallest), "digests": base64.b64encode(raw).decode()}
+
+
+def _halves(X: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return every second input, and the others; nothing of rows of few inputs."""
+    flat = X.reshape(len(X), -1)
+    return [flat[:, 0::2], flat[:, 1::2]] if flat.shape[1] >= _LEAST_INPUTS else []
+
+
+def _half_record(half: NDArray[Any]) -> dict[str, Any]:
+    """Return digests of every second input, and how usual it is that rows share one."""
+    found, times = np.unique(digests(half), return_counts=True)
+    return _sample(found, HALVES_KEPT) | {"shared": round(float((times > 1).mean()), 4)}
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
@@ -78,6 +100,62 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
     >>> seen_before(X, record_of(X[5:]))
     0.5
     """
+    known = _known(record)
+    if known is None:
+        return None
+    found, (digests_known, complete) = digests(X), known
+    if not complete:
+        found = found[found <= digests_known.max()]
+    return float(np.isin(found, digests_known).mean()) if found.size else None
+
+
+def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
+    """Return which rows were trained on, or None where a record does not know all of them.
+
+    Examples
+    --------
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> equal_rows(X, record_of(X[3:])).tolist()
+    [False, False, False, True]
+    """
+    known = _known(record)
+    return np.isin(digests(X), known[0]) if known is not None and known[1] else None
+
+
+def near_copies(X: NDArray[Any], record: object) -> float:
+    """Return the share of rows in which little was changed since the training, at least.
+
+    They are equal to a training row in every second input, by more than is usual among the
+    training rows themselves; 0 where that cannot be told.
+
+    Parameters
+    ----------
+    X : ndarray
+        Rows that are not themselves among those of the training.
+    record : dict
+        Of `record_of`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> other = X + np.eye(8)[0]
+    >>> near_copies(other, record_of(X)), near_copies(X + 1, record_of(X))
+    (1.0, 0.0)
+    """
+    halves = record.get("halves") if isinstance(record, dict) else None
+    if not isinstance(halves, list) or len(halves) != len(_halves(X)):
+        return 0.0
+    shares = []
+    for half, kept in zip(_halves(X), halves, strict=True):
+        shared = kept.get("shared") if isinstance(kept, dict) else None
+        share = seen_before(half, kept)
+        if share is not None and isinstance(shared, float) and share > shared + _MORE:
+            shares.append(share)
+    return max(shares, default=0.0)
+
+
+def _known(record: object) -> tuple[NDArray[np.uint64], bool] | None:
+    """Return the digests of a record, and whether they are all; None of anything else."""
     try:
         raw = base64.b64decode(record["digests"], validate=True)  # type: ignore[index]
         complete = record["all"] is True  # type: ignore[index]
@@ -85,11 +163,5 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
         return None
     if not raw or len(raw) % _BYTES:
         return None
-    known = np.array(
-        [int.from_bytes(raw[i : i + _BYTES], "big") for i in range(0, len(raw), _BYTES)],
-        dtype=np.uint64,
-    )
-    found = digests(X)
-    if not complete:
-        found = found[found <= known.max()]
-    return float(np.isin(found, known).mean()) if found.size else None
+    known = [int.from_bytes(raw[i : i + _BYTES], "big") for i in range(0, len(raw), _BYTES)]
+    return np.array(known, dtype=np.uint64), complete

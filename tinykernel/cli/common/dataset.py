@@ -68,8 +68,12 @@ def dataset_for(
 
     say("reading", 0, None, options["data"])
     data, by_values = options["data"], options["task"] == "numbers"
-    split = {"test_size": options["test"], "seed": options["seed"]}
+    test = options["test"]
+    has_file = isinstance(test, str)
+    split = {"test_size": 0.0 if has_file else test, "seed": options["seed"]}
     if is_cut(options):
+        if has_file:
+            raise typer.BadParameter("recordings take a share, e.g. 0.2", param_hint="--test")
         for name in ("window_shape", "image_shape", "input_type"):
             if options[name] is not None:
                 raise typer.BadParameter("not for recordings", param_hint=SETTINGS[name].hint)
@@ -93,11 +97,32 @@ def dataset_for(
         values=by_values,
         **split,
     )
+    if has_file:
+        dataset = _with_test_rows(dataset, options)
     inputs = dataset.columns if selection.names_columns else None
     kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
     if dataset.coding is not None:
         kept["coding"] = dataset.coding.written()
     return dataset, None, kept
+
+
+def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
+    """Test on the rows of another file, as an official split has it."""
+    from tinykernel.errors import TinykernelError
+
+    if dataset.X_test is not None:
+        raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
+    names = (options["label"], options["groups"])
+    rows = other_rows(options["test"], *names, dataset, selection_of(options), "--test")
+    assert rows.y is not None
+    n = len(dataset.y_train)
+    return replace(
+        dataset,
+        X_test=rows.X,
+        y_test=rows.y,
+        group_test=rows.group,
+        split=f"{n} training rows, {len(rows.y)} test rows ({rows.part} of {rows.source})",
+    )
 
 
 def _hop_of_rows(options: Mapping[str, Any]) -> int:
@@ -188,10 +213,15 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
 
 
-def validation_rows(
-    file: str, label: str | None, groups: str | None, dataset: Dataset, selection: Selection
+def other_rows(
+    file: str,
+    label: str | None,
+    groups: str | None,
+    dataset: Dataset,
+    selection: Selection,
+    option: str,
 ) -> Rows:
-    """Load the rows of --validation FILE as those of the training."""
+    """Load the rows of another file, with labels, as those of the training."""
     from tinykernel.data.load import load_rows
     from tinykernel.errors import TinykernelError
 
@@ -212,5 +242,5 @@ def validation_rows(
         values=values,
     )
     if rows.y is None:
-        raise TinykernelError(f"{file}: has no labels; --validation needs them")
+        raise TinykernelError(f"{file}: has no labels; {option} needs them")
     return rows

@@ -12,7 +12,13 @@ from tinykernel.text import visible
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Rows
-    from tinykernel.evaluation import Baseline, Evaluation, LabelEvaluation, ValueEvaluation
+    from tinykernel.evaluation import (
+        Baseline,
+        Evaluation,
+        Importance,
+        LabelEvaluation,
+        ValueEvaluation,
+    )
 
 _CLASSES_SHOWN = 12
 
@@ -177,6 +183,27 @@ def _compared(baseline: Baseline) -> str:
     return f"{_named(baseline)} {_does(baseline)}: {figure}"
 
 
+def print_inputs(worth: Importance, saved: str) -> None:
+    """Print what the inputs are worth, and which could be left out."""
+    in_points = worth.by != "rmse"
+    measure = worth.by.replace("_", " ") if in_points else "RMSE"
+
+    def shown(loss: float) -> str:
+        return f"{100 * loss:.2f} points" if in_points else f"{loss:.4g}"
+
+    what = f"loss of {measure}" if in_points else "gain of RMSE"
+    rows = [(one.name, shown(one.loss)) for one in worth.inputs[:_CLASSES_SHOWN]]
+    print_table(("input", what), rows, right=(what,))
+    if len(worth.inputs) > _CLASSES_SHOWN:
+        typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
+    if worth.spare:
+        names = visible(",".join(worth.spare))
+        typer.echo(
+            f"hint: --set drop={names} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs "
+            f"that cost {shown(worth.spare_loss)} together on these rows, and saves {saved}"
+        )
+
+
 def print_cautions(lines: Iterable[str]) -> None:
     """Print sentences of caution, a line each."""
     for line in lines:
@@ -197,6 +224,16 @@ def print_all(found: Evaluation) -> None:
     if isinstance(found, LabelEvaluation):
         print_classes(found)
     print_verdict(found)
+
+
+def near_in_words(share: float) -> str:
+    """Say which share of the rows are training rows with little changed; empty for none."""
+    if not share:
+        return ""
+    return (
+        f"{100 * share:.0f} % of these rows, or more, are training rows with little changed: they "
+        "equal one in every second input"
+    )
 
 
 def seen_in_words(share: float | None, where: str = "in training") -> str:

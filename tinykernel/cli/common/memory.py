@@ -91,6 +91,12 @@ class Remembered:
 
         return seen_before(X, self.everything.get("training_rows"))
 
+    def share_near(self, X: Any) -> float:
+        """Return the share of rows that are training rows with little changed, at least."""
+        from tinykernel.data.seen import near_copies
+
+        return near_copies(X, self.everything.get("training_rows"))
+
     def share_calibrated(self, X: Any) -> float | None:
         """Return the share of rows that decisions were fitted to, or None as above."""
         from tinykernel.data.seen import seen_before

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.errors import TinykernelError
@@ -80,12 +82,30 @@ def rows_to_judge(
         raise TinykernelError(
             f"{data}: has no labels; {_asked_for(memory)} is where the training had them"
         )
-    labels = labels_to_judge_by(integer, data, rows.y)
     if train is not None:
         own = training_part(model, integer, train)
+    rows = _without_seen(rows, own, memory)
+    labels = labels_to_judge_by(integer, data, rows.y)
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
+
+
+def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
+    """Leave out rows that equal training rows, as far as these are known; not windows, nor all."""
+    from tinykernel.data.seen import digests, equal_rows
+
+    if rows.streams:
+        return rows
+    if own is None:
+        seen = equal_rows(rows.X, memory.everything.get("training_rows"))
+    else:
+        seen = np.isin(digests(rows.X), digests(own.X_train))
+    if seen is None or not seen.any() or seen.all():
+        return rows
+    note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
+    y, group = (None if part is None else part[~seen] for part in (rows.y, rows.group))
+    return replace(rows, X=rows.X[~seen], y=y, group=group, notes=(*rows.notes, note))
 
 
 def _asked_for(memory: Remembered) -> str:
@@ -241,7 +261,8 @@ def _own_training(
         dataset = _without_calibration(training_part(model, integer, data, *split), memory)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
-    here = {"rows": len(dataset.y_train), **record_of(dataset.X_train)}
+    found = record_of(dataset.X_train)
+    here = {"rows": len(dataset.y_train), "all": found["all"], "digests": found["digests"]}
     # The file says more of its rows than what identifies them here.
     same = all(record.get(name) == value for name, value in here.items())
     return dataset if same else None

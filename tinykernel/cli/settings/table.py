@@ -180,9 +180,9 @@ _OWN = (
     Setting(
         "test",
         "data",
-        "SHARE",
-        values.number(0, 0.99, "a share, as in 0.2"),
-        "Share kept aside to test, where DATA has no test part.",
+        "SHARE|FILE",
+        values.or_file(values.number(0, 0.99, "a share, as in 0.2, or a file")),
+        "Share kept aside to test, where DATA has no test part; or the file of the test rows.",
         0.2,
         range="0 to 0.99",
         tasks=_SUPERVISED,

@@ -62,6 +62,19 @@ def number(low: float, high: float, words: str, kind: type = float) -> Reader:
     return read
 
 
+def or_file(read: Reader) -> Reader:
+    """Return a reader of numbers for which anything else names a file."""
+
+    def found(text: str) -> Any:
+        try:
+            float(text.rstrip("% "))
+        except ValueError:
+            return text
+        return read(text)
+
+    return found
+
+
 def yes_or_no(text: str) -> bool:
     """Read true or false."""
     return bool(choice("true", "false")(text.lower()) == "true")

@@ -1,0 +1,209 @@
+"""Which inputs a model needs: what is lost where one of them is that of other rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.decisions.bounds import is_positive
+from tinykernel.errors import TinykernelError
+from tinykernel.evaluation.baselines import equal_classes
+from tinykernel.evaluation.evaluation import LEVEL
+from tinykernel.model import IntegerModel, as_integer_model
+
+_MOST_ROWS = 2_000
+_REPEATS = 5
+#: Rows that a model runs through at most, all inputs and repeats together.
+_WORK = 1_000_000
+#: What inputs that are not needed may cost together: of the accuracy, and of the RMSE.
+_LITTLE = {"accuracy": 0.005, "rmse": 0.01}
+
+
+@dataclass(frozen=True)
+class InputImportance:
+    """What one input is worth.
+
+    Parameters
+    ----------
+    name : str
+    loss : float
+        Accuracy that is lost, or RMSE that is gained, where the input is that of other rows.
+    matters : bool
+        Whether the rows say so, by a one-sided t test at the level of 5 %.
+    """
+
+    name: str
+    loss: float
+    matters: bool
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What the inputs of a model are worth.
+
+    Parameters
+    ----------
+    by : {"accuracy", "balanced_accuracy", "rmse"}
+        In what.
+    rows : int
+        They were tried on.
+    inputs : tuple of InputImportance
+        The most important first.
+    spare : tuple of str
+        Inputs without which, all together, hardly anything is lost.
+    spare_loss : float
+        How much that is.
+    """
+
+    by: str
+    rows: int
+    inputs: tuple[InputImportance, ...]
+    spare: tuple[str, ...]
+    spare_loss: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types."""
+        return asdict(self)
+
+
+def input_importance(
+    model: object,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    class_weight: str | None = None,
+    seed: int = 0,
+) -> Importance:
+    """Return which inputs matter, by permutation (Breiman 2001, "Random forests", section 10).
+
+    The values of an input are dealt out anew among the rows, up to five times, and the model is run
+    again. Of inputs that tell the same, none matters alone: those that are called spare were dealt
+    out all at once.
+
+    Parameters
+    ----------
+    model : IntegerModel or what `tinykernel.quantize` takes
+    X : array-like, shape (n, n_inputs) or (n, samples, channels)
+        Rows that the model was not trained on; of many some are drawn. An input is a column, or a
+        channel with all its samples.
+    y : array-like, shape (n,)
+        Labels or values.
+    groups : array-like, shape (n,), optional
+        Which person, record or batch each row belongs to, for the test.
+    class_weight : {None, "balanced"}
+        With "balanced" all classes count the same.
+    seed : int, default=0
+
+    Returns
+    -------
+    Importance
+
+    Raises
+    ------
+    TinykernelError
+        If the rows are images, or fewer than two.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tinykernel import TernaryKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X = np.column_stack([X, np.random.default_rng(0).normal(size=150)])
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
+    >>> found = input_importance(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
+    >>> len(found.inputs), found.inputs[0].name in ("2", "3")
+    (5, True)
+    """
+    integer, true = as_integer_model(model), np.asarray(y)
+    if integer.input.columns > 1:
+        raise TinykernelError("inputs: those of the model are pixels, of which none matters alone")
+    rows = integer.input.as_raw(X).reshape(-1, integer.input.rows, integer.input.channels)
+    if len(rows) != len(true) or len(true) < 2:
+        raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")
+    rng = np.random.default_rng(seed)
+    some = np.sort(rng.permutation(len(true))[:_MOST_ROWS])
+    rows, true = rows[some], true[some]
+    group = None if groups is None else np.asarray(groups)[some]
+    trial = _Trial(integer, rows, true, class_weight == "balanced")
+    n_inputs = rows.shape[-1]
+    repeats = int(np.clip(_WORK // (n_inputs * len(true)), 1, _REPEATS))
+    orders = [rng.permutation(len(true)) for _ in range(repeats)]
+    losses = [trial.losses([at], orders) for at in range(n_inputs)]
+    numbers = tuple(map(str, range(n_inputs)))
+    names = numbers if integer.input.rows > 1 else integer.feature_names or numbers
+    worth = np.array([trial.figure(loss) for loss in losses])
+    matters = [is_positive(loss, group, LEVEL) for loss in losses]
+    most_first = np.argsort(-worth, kind="stable")
+    ends = [int(at) for at in most_first[::-1] if not matters[at]]
+    spare, lost = _spare(trial, ends, rng, group)
+    return Importance(
+        trial.by,
+        len(true),
+        tuple(InputImportance(names[at], float(worth[at]), matters[at]) for at in most_first),
+        tuple(names[at] for at in sorted(spare)),
+        lost,
+    )
+
+
+class _Trial:
+    """Rows with some of their inputs dealt out anew."""
+
+    def __init__(
+        self, model: IntegerModel, rows: NDArray[Any], y: NDArray[Any], balanced: bool
+    ) -> None:
+        self.model, self.rows, self.true = model, rows, y
+        self.is_values = model.values is not None
+        self.by = "balanced_accuracy" if balanced else "accuracy"
+        if self.is_values:
+            self.by, self.true = "rmse", y.astype(np.float64)
+        self.weight = equal_classes(y) if balanced else np.ones(len(y))
+        self.own = self._wrong(rows)
+
+    def _wrong(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return squared errors, or which labels are wrong."""
+        found = np.asarray(self.model.predict(rows.reshape(len(rows), -1)))
+        if not self.is_values:
+            return np.asarray(self.weight * (found != self.true))
+        outputs = found.reshape(len(rows), -1)
+        return np.asarray(np.square(outputs[:, outputs.shape[1] // 2] - self.true))
+
+    def losses(self, inputs: list[int], orders: list[NDArray[np.intp]]) -> NDArray[np.float64]:
+        """Return by how much more each row is wrong, on average of several orders."""
+        rows, more = self.rows.copy(), np.zeros(len(self.rows))
+        for order in orders:
+            for at in inputs:
+                rows[..., at] = self.rows[..., at][order]
+                order = np.roll(order, 1)  # or inputs that are spare together would stay a row's
+            more += self._wrong(rows) - self.own
+        return more / len(orders)
+
+    def figure(self, losses: NDArray[np.float64]) -> float:
+        """Return the loss in accuracy, or the gain in RMSE."""
+        if not self.is_values:
+            return float(losses.mean())
+        own = float(self.own.mean())
+        return float(np.sqrt(max(0.0, own + losses.mean())) - np.sqrt(own))
+
+
+def _spare(
+    trial: _Trial, inputs: list[int], rng: np.random.Generator, groups: NDArray[Any] | None
+) -> tuple[list[int], float]:
+    """Return the inputs, of the least important ones, without which little is lost together."""
+    most = (
+        _LITTLE["rmse"] * float(np.sqrt(trial.own.mean()))
+        if trial.is_values
+        else (_LITTLE["accuracy"])
+    )
+    inputs = inputs[: trial.rows.shape[-1] - 1]
+    orders = [rng.permutation(len(trial.rows)) for _ in range(_REPEATS)]
+    while inputs:
+        losses = trial.losses(inputs, orders)
+        lost = trial.figure(losses)
+        if lost <= most and not is_positive(losses, groups, LEVEL):
+            return inputs, lost
+        inputs = inputs[: len(inputs) * 3 // 4]
+    return [], 0.0
