@@ -402,7 +402,6 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     out, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert "m.tkm" in out
-    assert "the best model until then is saved and judged" in err  # which takes a while
     assert "training was interrupted after" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert load(tmp_path / "m.tkm").n_classes == 3

@@ -199,7 +199,7 @@ def test_large_test_part_takes_no_class_away(tmp_path: Path) -> None:
     y[:2], y[2:4] = 1, 2
     message = refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.85)
     assert "leaves no training row of the class" in message
-    assert "smaller --test-size" in message
+    assert "smaller --test" in message
 
 
 @pytest.mark.parametrize("at_least", [1, 2])
@@ -210,7 +210,7 @@ def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path: Path, at_lea
     hint = "to predict numbers such as these"
     refusal = {"test_size": 0.2 if at_least == 1 else 0.6}
     message = refused(npz(tmp_path / "a.npz", X=X, y=y), **refusal)
-    assert f"{hint} {120 // at_least} give --task regression" in message
+    assert f"{hint} {120 // at_least} give --task numbers" in message
     names = np.array([f"n{value}" for value in y])
     assert hint not in refused(npz(tmp_path / "b.npz", X=X, y=names), **refusal)
     few = np.r_[99, np.arange(119) % 3]

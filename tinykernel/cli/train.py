@@ -131,8 +131,6 @@ def _trained(
             dataset, options["max_error"], options["seed"], **kept["calibration_kept"]
         )
     trained = _train(dataset, parameters, options, by_group, aside, extra)
-    if trained.interrupted and not options["quiet"]:
-        typer.echo("the best model until then is saved and judged; Ctrl-C ends that", err=True)
     if other is not None:
         other.check(trained.model)
     # Before anything else, or a fault of what follows would cost the training.
