@@ -124,12 +124,15 @@ def calibrate_command(
     if integer.is_regressor:
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     with showing_progress(quiet):
-        rows = rows_to_judge(model, integer, data, needs_labels=not integer.is_one_class).rows
+        judged = rows_to_judge(model, integer, data, needs_labels=not integer.is_one_class)
+    rows, near = judged.rows, near_in_words(memory.share_near(judged.rows.X))
+    # What training kept aside has its near copies from the data, and not from its user.
+    forged = near if judged.train is None else ""
     if integer.is_one_class:
         check_normal(
             {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}
         )
-        _refuse_seen(memory, rows)
+        _refuse_seen(memory, rows, forged)
         calibrate_normal(
             integer,
             rows,
@@ -144,7 +147,7 @@ def calibrate_command(
         return
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
-    _refuse_seen(memory, rows)
+    _refuse_seen(memory, rows, forged)
     assert rows.y is not None
     found = calibrate(
         integer,
@@ -159,7 +162,7 @@ def calibrate_command(
         known=None if known is None else _known_rows(model, integer, known, rows),
     )
     save(found.model, output, memory.everything | about_calibration(rows, found))
-    remarks = [*found.remarks, *_over_budget(memory, found.model)]
+    remarks = [*found.remarks, *([near] if near else []), *_over_budget(memory, found.model)]
     if as_json:
         print_json(
             {"model": output, "data": rows.source, "part": rows.part}
@@ -178,11 +181,11 @@ def calibrate_command(
         print_cautions(remarks)
 
 
-def _refuse_seen(memory: Remembered, rows: Rows) -> None:
+def _refuse_seen(memory: Remembered, rows: Rows, forged: str) -> None:
     """Refuse rows that were trained on, of which a model is surer than of others."""
     from tinykernel.errors import TinykernelError
 
-    words = seen_in_words(memory.share_seen(rows.X)) or near_in_words(memory.share_near(rows.X))
+    words = seen_in_words(memory.share_seen(rows.X)) or forged
     if words:
         raise TinykernelError(
             f"{rows.source}: {words}; what they promise would not hold for new ones. Give others"

@@ -21,8 +21,9 @@ KEPT = 1024
 HALVES_KEPT = 128
 _BYTES = 5
 _ROWS_AT_ONCE = 4096
-# Rows of fewer inputs share every second one by chance; nor is a small share above it telling.
-_LEAST_INPUTS, _MORE = 6, 0.2
+# Rows of fewer inputs share every second one by chance. More than chance is a fifth more, by a test
+# that is wrong once in ten thousand; nothing has less of a chance than a hundredth.
+_LEAST_INPUTS, _MORE, _RISK, _LEAST_CHANCE = 6, 0.2, 1e-4, 0.01
 
 
 def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
@@ -80,9 +81,13 @@ def _halves(X: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _half_record(half: NDArray[Any]) -> dict[str, Any]:
-    """Return digests of every second input, and how usual it is that rows share one."""
-    found, times = np.unique(digests(half), return_counts=True)
-    return _sample(found, HALVES_KEPT) | {"shared": round(float((times > 1).mean()), 4)}
+    """Return digests of every second input, and which share of new rows has one by chance.
+
+    That is the share that every fifth row has among the others, where equal ones count once.
+    """
+    found, fifth = digests(half), np.arange(len(half)) % 5 == 0
+    shared = float(np.isin(np.unique(found[fifth]), found[~fifth]).mean()) if len(half) > 1 else 0.0
+    return _sample(found, HALVES_KEPT) | {"shared": round(shared, 4)}
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
@@ -142,15 +147,26 @@ def near_copies(X: NDArray[Any], record: object) -> float:
     >>> near_copies(other, record_of(X)), near_copies(X + 1, record_of(X))
     (1.0, 0.0)
     """
+    from scipy.stats import binomtest
+
     halves = record.get("halves") if isinstance(record, dict) else None
     if not isinstance(halves, list) or len(halves) != len(_halves(X)):
         return 0.0
     shares = []
     for half, kept in zip(_halves(X), halves, strict=True):
-        shared = kept.get("shared") if isinstance(kept, dict) else None
-        share = seen_before(half, kept)
-        if share is not None and isinstance(shared, float) and share > shared + _MORE:
-            shares.append(share)
+        known, shared = _known(kept), kept.get("shared") if isinstance(kept, dict) else None
+        if known is None or not isinstance(shared, float) or not 0 <= shared <= 1:
+            return 0.0
+        found = np.unique(digests(half))
+        found = found if known[1] else found[found <= known[0].max()]
+        n, same = len(found), int(np.isin(found, known[0]).sum())
+        chance = max(shared, _LEAST_CHANCE)
+        if (
+            n
+            and same > (shared + _MORE) * n
+            and binomtest(same, n, chance, "greater").pvalue < _RISK
+        ):
+            shares.append(same / n)
     return max(shares, default=0.0)
 
 

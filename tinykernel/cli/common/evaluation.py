@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -197,9 +198,9 @@ def print_inputs(worth: Importance, saved: str) -> None:
     if len(worth.inputs) > _CLASSES_SHOWN:
         typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
     if worth.spare:
-        names = visible(",".join(worth.spare))
+        drop = shlex.quote(visible("drop=" + ",".join(worth.spare)))
         typer.echo(
-            f"hint: --set drop={names} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs "
+            f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs "
             f"that cost {shown(worth.spare_loss)} together on these rows, and saves {saved}"
         )
 
