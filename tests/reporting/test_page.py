@@ -17,6 +17,7 @@ import pytest
 from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
+from tinykernel.evaluation import Baseline
 from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges
@@ -133,6 +134,30 @@ def test_markdown_escapes_names(page: ReportPage) -> None:
     assert "@all" not in text
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
+    """A baseline that does better has a framed line on the page; inputs are ranked below it."""
+    assert page.judged is not None
+    none = replace(page, judged=replace(page.judged, baselines={}))
+    assert 'class="better"' not in none.to_html()
+    tree = Baseline(
+        "a decision tree",
+        504,
+        60,
+        dict(page.judged.figures),
+        "accuracy",
+        "splits",
+        False,
+        True,
+        True,
+    )
+    found = replace(page, judged=replace(page.judged, baselines={"tree": tree}))
+    said = "A decision tree of 504 B of splits does better than this model."
+    assert f'<p class="better">{said}</p>' in found.to_html()
+    assert said in found.to_markdown()
+    assert page.worth is not None
+    assert "Which inputs matter" in page.to_html()
 
 
 def test_what_is_not_known_is_left_out() -> None:

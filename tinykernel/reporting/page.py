@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 import tinykernel
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import LabelEvaluation, evaluate
+from tinykernel.evaluation import Importance, LabelEvaluation, evaluate, input_importance
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.measure.supply import Supply, parse_supply
@@ -57,6 +57,8 @@ class ReportPage:
         Of tinykernel, that wrote the model file; empty where there is no file.
     date : str
         When the page was made.
+    worth : Importance or None
+        Of the inputs, on `rows`; None of images.
     """
 
     title: str
@@ -72,6 +74,7 @@ class ReportPage:
     about: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     date: str = ""
+    worth: Importance | None = None
 
     @property
     def fits(self) -> bool:
@@ -101,6 +104,7 @@ class ReportPage:
             "rows": self.rows,
             "seen_in_training": self.seen,
             "evaluation": None if self.judged is None else self.judged.to_dict(),
+            "inputs": None if self.worth is None else self.worth.to_dict(),
             "date": self.date,
             "version": tinykernel.__version__,
         }
@@ -192,7 +196,7 @@ def report_page(
         raise TinykernelError("current: give the one clock at which the chip draws it, too")
     limits = None if budget is None else parse_limits(budget)
     memory, costs = _measured(integer, names, limits, said, compiler)
-    judged, coverage, seen = None, None, None
+    judged, coverage, seen, worth = None, None, None, None
     if data is not None:
         from tinykernel.data.seen import seen_before
 
@@ -201,6 +205,8 @@ def report_page(
         assert isinstance(found, LabelEvaluation)
         judged = found
         coverage = coverage_of(integer, X, y)
+        if integer.input.columns == 1 and found.rows > 1:
+            worth = input_importance(integer, X, y, groups=groups, class_weight=class_weight)
         seen = seen_before(np.asarray(X).reshape(len(np.asarray(y)), -1), said.get("training_rows"))
     return ReportPage(
         title or (Path(model).stem if is_file else "Model"),  # type: ignore[arg-type]
@@ -216,6 +222,7 @@ def report_page(
         said,
         version,
         _today(),
+        worth,
     )
 
 

@@ -77,6 +77,7 @@ def _context(page: ReportPage) -> dict[str, Any]:
         if judged is None
         else interval_in_words(judged.interval, judged.n_groups, 2),
         "better": "" if judged is None else _better(judged),
+        "important": [] if page.worth is None else page.worth.inputs[:_MOST_CLASSES],
         "classes": [] if judged is None else _classes(judged),
         "classes_left_out": 0 if judged is None else max(0, len(judged.classes) - _MOST_CLASSES),
         "answered": [] if page.coverage is None else _answered(page),
