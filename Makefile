@@ -14,7 +14,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check format bench clean distclean
+.PHONY: help demo test fuzz check format bench site clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -59,6 +59,15 @@ bench: $(VENV)/dev ## run every script in benchmarks/
 	  echo "$$script"; $(BIN)/python "$$script"; \
 	done
 
+site: $(VENV)/docs ## build README, docs/ and the interface in Python as a site: build/site
+	rm -rf build/pages build/site
+	mkdir -p build/pages
+	cp README.md build/pages/index.md
+	cp -r docs build/pages/docs
+	$(BIN)/python -c 'import tinykernel; print("# Interface in Python\n", *(f"::: tinykernel.{name}" \
+	  for name in tinykernel.__all__ if name[0] != "_"), sep="\n\n")' > build/pages/api.md
+	$(BIN)/mkdocs build --quiet
+
 clean: ## remove caches and what building and testing left (keeps the virtual environment)
 	rm -rf build dist demo .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name .git -prune -o -path ./$(VENV) -prune -o -name __pycache__ -type d \
@@ -81,6 +90,10 @@ $(VENV)/created:
 $(VENV)/runtime: pyproject.toml $(VENV)/created
 	@echo 'installing what tinykernel needs to run into $(VENV), about 1 GB'
 	$(PIP) -e '.[emulate]'
+	@touch $@
+
+$(VENV)/docs: pyproject.toml $(VENV)/runtime
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 # What the tests need holds what the demonstration needs.

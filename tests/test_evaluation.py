@@ -193,6 +193,15 @@ def test_cautions(kind, expected):
     assert "in floats but" in " ".join(cautions(found, X, y, float_accuracy=1.0))
 
 
+def test_samples_of_a_window_were_called_suspicious():
+    """That one sample tells the label is no sign of an id; it was, with advice to leave it out."""
+    X, y, X_test, y_test = data("alone")
+    found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
+    assert not any("alone" in line for line in cautions(found, X, y, X_test, samples=True))
+    (line,) = (line for line in cautions(found, X, y, X_test) if "alone" in line)
+    assert "--set" not in line  # arrays have no columns to leave out
+
+
 @pytest.mark.parametrize(("y", "got"), [((0, 1), ("a", "b")), (("0", "1"), (0, 1))])
 def test_labels_of_another_kind_are_refused(y, got):
     """Text beside numbers once ended in a KeyError; nothing says which label stands for which."""

@@ -63,7 +63,7 @@ def test_source_distribution_can_be_tested(distributions: Path, checkout: Path) 
     (source,) = distributions.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    expected = {"Makefile", ".ci/run", ".clang-format", "README.md"}
+    expected = {"Makefile", ".ci/run", ".clang-format", "README.md", "CITATION.cff", "mkdocs.yml"}
     expected |= {f"tests/{name}" for name in packaged_files(checkout / "tests")}
     assert expected <= names
 
@@ -86,6 +86,44 @@ def test_wheel_holds_package_and_nothing_else(wheel: Path, checkout: Path) -> No
     metadata = f"tinykernel-{__version__}.dist-info/"
     assert {name for name in names if not name.startswith(metadata)} == expected
     assert f"{metadata}licenses/LICENSE" in names
+
+
+def test_wheel_is_small(wheel: Path) -> None:
+    """A package that only carries text stays below a megabyte."""
+    assert wheel.stat().st_size < 1_000_000
+
+
+@pytest.mark.slow  # mypy reads the whole package
+def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
+    """mypy of a user's project takes the types of the installed package, and finds a wrong one."""
+    run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    ask = "import site; print(site.getsitepackages()[0])"
+    packages = Path(run([python, "-c", ask], tmp_path).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    (packages / "more.pth").write_text(run([sys.executable, "-c", ask], tmp_path))
+    (tmp_path / "project.py").write_text(
+        "import numpy as np\n"
+        "import tinykernel\n"
+        "found = tinykernel.train(np.zeros((20, 3)), np.arange(20) % 2, budget='4KB')\n"
+        "model: tinykernel.IntegerModel = found.model\n"
+        "size: int = tinykernel.report(model, 'cortex-m4').flash\n"
+        "wrong: str = tinykernel.report(model, 'cortex-m4').flash\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "project.py"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        'project.py:6: error: Incompatible types in assignment (expression has type "int", '
+        'variable has type "str")  [assignment]',
+        "Found 1 error in 1 file (checked 1 source file)",
+    ], done.stderr
 
 
 @pytest.mark.slow

@@ -307,3 +307,16 @@ def test_the_picture_is_the_same_again(trained, tmp_path, require_tool):
     assert json.dumps(found.to_dict())
     with pytest.raises(TinykernelError, match=r"\.svg or \.png"):
         found.plot(tmp_path / "a.jpg")
+
+
+def test_a_full_disk_left_an_empty_journal(tmp_path, monkeypatch):
+    """What could not be begun leaves nothing behind."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tinykernel.tuning.journal.write_bytes_atomically", full)
+    journal = Journal(tmp_path / "x.tune", {}, 2)
+    with pytest.raises(OSError, match="No space"):
+        journal.write(Outcome(Trial(2048, 0), 0.0, confusion=[[1, 0], [0, 1]]))
+    assert not list(tmp_path.iterdir())

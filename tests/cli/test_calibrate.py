@@ -137,11 +137,11 @@ def test_rows_of_the_training_are_refused(work: Path, tmp_path: Path) -> None:
 def test_too_few_rows_write_nothing(work: Path, fresh: Path, tmp_path: Path) -> None:
     """What the rows do not support ends with one line; an older file stays as it is."""
     output = tmp_path / "m.tkm"
-    output.write_bytes(b"mine")
+    output.write_bytes(b"PK, mine")
     line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0.1%", "-o", output)
     assert "too few" in line
     assert "2996" in line
-    assert output.read_bytes() == b"mine"
+    assert output.read_bytes() == b"PK, mine"
     line = failed(
         "calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output, status=2
     )

@@ -1,4 +1,4 @@
-"""train --one-class, and the commands on what it writes."""
+"""train --task novelty, and the commands on what it writes."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ def test_bad_sizes(text, tmp_path):
 def test_output_files_are_checked_without_touching_them(tmp_path):
     """A check before long work refuses what could not be written and leaves everything alone."""
     old = tmp_path / "old.tkm"
-    old.write_bytes(b"old")
+    old.write_bytes(b"PK, a model")
     check_output_file(old, (".tkm",))
-    assert old.read_bytes() == b"old"
+    assert old.read_bytes() == b"PK, a model"
     assert [file.name for file in tmp_path.iterdir()] == ["old.tkm"]
     for path, expected in [
         (tmp_path / "a.h5", "must end in .tkm"),
@@ -39,13 +39,16 @@ def test_output_files_are_checked_without_touching_them(tmp_path):
 
 
 def test_output_folders_are_checked_without_touching_them(tmp_path):
-    """The same for folders: an export needs --force, other files are never in danger."""
+    """A changed export needs --force; other files are never in danger."""
     check_output_folder(tmp_path / "a" / "b", force=False)
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("x")
     with pytest.raises(TinykernelError, match="not even --force"):
         check_output_folder(tmp_path, force=True)
-    replace_folder_atomically(tmp_path / "export", {MANIFEST: manifest({})})
+    files = {"a.c": b"int a;"}
+    replace_folder_atomically(tmp_path / "export", files | {MANIFEST: manifest(files)})
+    assert check_output_folder(tmp_path / "export", force=False)
+    (tmp_path / "export" / "a.c").write_text("int b;")
     with pytest.raises(TinykernelError, match="add --force"):
         check_output_folder(tmp_path / "export", force=False)
     check_output_folder(tmp_path / "export", force=True)
@@ -54,6 +57,21 @@ def test_output_folders_are_checked_without_touching_them(tmp_path):
             check_output_folder(path, force=True)
     with pytest.raises(TinykernelError, match="cannot be written"):
         check_output_folder(Path("/proc/a"), force=False)
+
+
+def test_one_rule_for_what_is_there(work, tmp_path):
+    """train replaced any file, export no folder; now what tinykernel wrote goes, only that."""
+    for name in ("notes.tkm", "notes.pkl"):
+        (tmp_path / name).write_text("mine")
+        line = failed("train", work / "data.npz", "-o", tmp_path / name, "-q")
+        assert "is no model, and is not replaced" in line
+        assert (tmp_path / name).read_text() == "mine"
+    check_output_file(work / "gesture.tkm", (".tkm",))
+    check_output_file(work / "gesture.pkl", (".pkl",))
+    command = ("export", work / "gesture.tkm", "--format", "single", "-o", tmp_path / "out", "-q")
+    assert run(*command).exit_code == run(*command).exit_code == 0
+    (tmp_path / "out" / "gesture.c").write_text("mine")
+    assert "add --force" in failed(*command)
 
 
 def test_forced_output_folders_are_checked_before_the_long_work(tmp_path, monkeypatch):

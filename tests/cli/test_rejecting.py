@@ -1,4 +1,4 @@
-"""train --reject-error: rows kept aside, and a model that says when it does not know."""
+"""train --set max_error: rows kept aside, and a model that says when it does not know."""
 
 from __future__ import annotations
 

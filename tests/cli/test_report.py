@@ -57,6 +57,9 @@ def test_page(work, tmp_path, require_tool):
     assert result.exit_code == 0, result.stderr
     judged = json.loads(run("evaluate", work / "gesture.tkm", data, "--json").stdout)
     accuracy = f"{100 * judged['accuracy']:.2f} %"
+    told = run("report", work / "gesture.tkm", "--compiler", "none", "--html", page)
+    assert told.stderr.splitlines()[-1] == f"{page} holds the page"
+    assert run(*command).exit_code == 0
     for text in (result.stdout, page.read_text()):
         assert accuracy in text
         assert "30 rows" in text

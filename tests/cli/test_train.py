@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, bare, blobs, failed, process, run, table_with_groups
 from tinykernel import TernaryKernelClassifier, load
+from tinykernel.cli.common.summary import _why_left
 from tinykernel.cli.predict import in_batches
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.load import load_data
@@ -405,3 +406,10 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert "training was interrupted after" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert load(tmp_path / "m.tkm").n_classes == 3
+
+
+def test_the_hint_of_more_kernels_came_where_they_were_given() -> None:
+    """The hint that n_kernels takes more than 512 was printed beside n_kernels=1500."""
+    found = {"kernels": 1500, "components": 0, "local": "signal", "size_given": True}
+    assert _why_left(found) == ""
+    assert "--set n_kernels=N takes more" in _why_left(found | {"size_given": False})

@@ -1,4 +1,4 @@
-"""--task regression: every command on values, and what is refused in one line."""
+"""--task numbers: every command on values, and what is refused in one line."""
 
 from __future__ import annotations
 

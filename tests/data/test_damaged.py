@@ -41,6 +41,22 @@ def test_array_that_is_longer_than_its_file(tmp_path: Path, shape: str) -> None:
     assert "X cannot be read" in refused(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "'<f8', 'fortran_order': False, 'shape': (True,)",
+        "'(1,,2)i4', 'fortran_order': False, 'shape': (2,)",
+    ],
+)
+def test_header_that_ended_in_a_traceback(tmp_path: Path, said: str) -> None:
+    """NumPy raises TypeError for a length that is a truth value, SyntaxError for a wrong type."""
+    text = f"{{'descr': {said}, }}".encode().ljust(117) + b"\n"
+    array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(16)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", array)
+    assert "X cannot be read" in refused(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_damaged_compressed_member(tmp_path: Path, method: int) -> None:
     """Each way of compressing has exceptions of its own, LZMA two."""

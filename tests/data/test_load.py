@@ -492,5 +492,5 @@ def test_missing_labels_of_npy(tmp_path):
 def test_split_that_cannot_be(tmp_path):
     """A test part that leaves a class without training rows is refused."""
     X, y = small(6, classes=3)
-    assert "smaller --test-size" in refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.9)
+    assert "smaller --test" in refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.9)
     assert "below 1" in refused(tmp_path / "a.npz", test_size=1.0)

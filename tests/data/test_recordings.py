@@ -28,13 +28,15 @@ def log(path: Path, *, step: int = 20, header: str = "time_ms,ax,ay,label") -> P
     return path
 
 
-def sound(path: Path, samples: int = 80, *, rate: int = 8000, width: int = 2) -> Path:
+def sound(
+    path: Path, samples: int = 80, *, rate: int = 8000, width: int = 2, channels: int = 1
+) -> Path:
     path.parent.mkdir(exist_ok=True, parents=True)
     with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
+        file.setnchannels(channels)
         file.setsampwidth(width)
         file.setframerate(rate)
-        noise = np.random.default_rng(samples).integers(0, 256, samples * width)
+        noise = np.random.default_rng(samples).integers(0, 256, samples * width * channels)
         file.writeframes(noise.astype(np.uint8).tobytes())
     return path
 
@@ -210,7 +212,7 @@ def test_times_without_a_unit(tmp_path):
     """A rate makes seconds of unnamed units, and only then may lengths be seconds."""
     file = log(tmp_path / "a.csv", header="counter,ax,ay,label")
     assert windows(file, 10).start_times is None
-    assert "--rate" in refused(file, "1s")
+    assert "--set rate=HZ" in refused(file, "1s")
     found = windows(file, "200ms", rate=50, time="counter")
     assert (found.X.shape[1], found.end_times[0], found.time) == (10, 0.18, "counter")
     assert "50 Hz, but 60 Hz" in refused(log(tmp_path / "b.csv"), 10, rate=60)
@@ -372,7 +374,7 @@ def test_counters_are_no_channels(tmp_path):
     file.write_text("\n".join(["time_ms,sample,ax,label", *rows]))
     message = refused(file, 5)
     assert "the column 'sample' is strictly increasing" in message
-    assert "--drop sample" in message
+    assert "--set drop=sample" in message
     assert windows(file, 5, drop=["sample"]).channels == ("ax",)
     assert windows(file, 5, inputs=["sample", "ax"]).channels == ("sample", "ax")
 
@@ -468,7 +470,7 @@ def test_one_recording_is_not_split(tmp_path):
     message = refused(found, call=split_recordings)
     assert "one recording only" in message
     assert "--groups" in message
-    assert "--test-size 0" in message
+    assert "--test 0" in message
     assert as_dataset(found, 0).split == "18 training windows, no test windows"
     alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
     assert "0 is in a only" in refused(alone, call=split_recordings)
@@ -500,3 +502,11 @@ def test_decisions_have_the_time_of_their_last_sample(tmp_path):
     # Samples 45 to 49 are up, 50 to 54 are down: of equally many the latest.
     assert [d.label for d in told[8:11]] == ["up", "down", "down"]
     assert [d.smoothed for d in told[8:11]] == ["up", "up", "down"]
+
+
+def test_one_channel_of_a_stereo_file_was_taken_in_silence(tmp_path: Path) -> None:
+    """A model of one channel takes the first of two, as nobody says which; a note tells it."""
+    file = sound(tmp_path / "rec" / "a.wav", channels=2)
+    found = windows(file, 40, 20, inputs=["channel 1"], labels_needed=False)
+    assert found.notes == ("of the sounds channel 1 is taken, and not channel 2",)
+    assert windows(file, 40, 20, labels_needed=False).notes == ()

@@ -15,7 +15,6 @@ from tinykernel.cli.common.summary import accuracies
 from tinykernel.cli.project.export import write_project
 from tinykernel.cli.report import print_report
 from tinykernel.cli.verify import print_verification
-from tinykernel.files import is_unchanged_export
 
 if TYPE_CHECKING:
     from tinykernel.data.load import Dataset
@@ -27,7 +26,6 @@ _SEED = 0
 _VECTORS = 8
 _COMPONENTS = 1024
 _EPOCHS = 60
-_BUILD = ".pio"  # of PlatformIO, made again by the next build
 
 
 def demo_command(
@@ -38,9 +36,7 @@ def demo_command(
     quiet: QuietOption = None,
 ) -> None:
     """Train on scikit-learn's digits, export for a Cortex-M4, verify all test rows, report."""
-    # What an earlier demo left there may go, as long as nobody has changed it.
-    force = force or _is_own(output)
-    check_output_folder(output, force=force)
+    force = check_output_folder(output, force=force)
 
     def say(line: str) -> None:
         if not quiet:
@@ -88,11 +84,6 @@ def demo_command(
         fail("; ".join(memory.problems))
     if not (verified.ok and memory.fits):
         raise typer.Exit(FAILED)
-
-
-def _is_own(folder: Path) -> bool:
-    """Tell whether a folder holds what a demo wrote and nothing else."""
-    return (folder / "include" / f"{_NAME}.h").is_file() and is_unchanged_export(folder, [_BUILD])
 
 
 def _digits() -> Dataset:

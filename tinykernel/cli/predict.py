@@ -225,6 +225,8 @@ def _decisions(model: Path, integer: IntegerModel, stream: str, last: int) -> li
         raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
     cut = cut_for(stream, integer, cutting, mixed="majority")
+    for note in cut.notes:
+        typer.echo(f"note: {note}", err=True)
     decided = None
     if integer.decision is None:
         labels = in_batches(integer.predict, cut.X)

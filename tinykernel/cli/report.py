@@ -91,6 +91,8 @@ def report_command(
         found = _page(model, names, ctx.params, quiet=quiet)
         reports = list(found.memory)
         _write(found, html, markdown=markdown)
+        if html is not None and not quiet:
+            typer.echo(f"{html} holds the page", err=True)
     else:
         from tinykernel.model import as_integer_model
         from tinykernel.modelfile import load

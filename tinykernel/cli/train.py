@@ -140,6 +140,7 @@ def _trained(
         trained, said = decided(trained, aside, options, output)
         about |= said
         result = summary(trained, dataset) | _save(trained, output, about) | said
+    result["size_given"] = bool({"n_components", "n_kernels"} & given)
     result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
     try:
         result |= judged(trained, dataset, extra)

@@ -61,7 +61,7 @@ def tune_command(
 ) -> None:
     """Show accuracy against size, and recommend the smallest model that is good enough.
 
-    Models of 2 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
+    Models of 1 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
     there are groups, and judged on the part held out; the test rows choose nothing. Finished
     trainings are kept: started again, the same command goes on from there. Ctrl-C keeps the best so
     far. Takes the settings of train, and those of [tune], with --set.
@@ -237,7 +237,10 @@ def _print(
         from tinykernel.evaluation import interval_in_words
 
         interval = interval_in_words(judged.interval, judged.n_groups)
-        text = f"On the test rows the model of {size(chosen.budget)} has "
-        typer.echo(f"{text}{percent(judged.accuracy)}, {interval}.")
+        text = f"On the test rows the model of {size(chosen.budget)} "
+        if found.score != "accuracy":
+            text += f"has a balanced accuracy of {percent(judged.balanced_accuracy)}, and "
+        text += "answers "
+        typer.echo(f"{text}{percent(judged.accuracy)} right, {interval}.")
     if output is not None:
         typer.echo(f"{output} holds the model of {size(chosen.budget)}")

@@ -22,6 +22,7 @@ def cautions(
     X_test: NDArray[Any] | None = None,
     *,
     names: Sequence[str] | None = None,
+    samples: bool = False,
     float_accuracy: float | None = None,
 ) -> tuple[str, ...]:
     """Say what makes an accuracy mean less than it seems, one line each.
@@ -34,6 +35,8 @@ def cautions(
     X_test : ndarray, optional
     names : sequence of str, optional
         Of the inputs.
+    samples : bool
+        Whether inputs are samples of a window or pixels, of which one alone is no suspect.
     float_accuracy : float, optional
         Of the float machine on the same rows.
 
@@ -44,7 +47,7 @@ def cautions(
     lines = [*_unseen(found, y_train), *_rare(found, y_train)]
     if np.all(X_train == X_train[0]):
         lines.append("all inputs are constant: nothing can be learned from them")
-    else:
+    elif not samples:
         lines += _one_input(X_train, y_train, names)
     if X_test is not None:
         lines += _repeated(X_train, X_test)
@@ -126,8 +129,8 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     what = "input" if len(suspects) == 1 else "inputs"
     each = "alone tells" if len(suspects) == 1 else "each alone tell"
     return [
-        f"{what} {_listed(named)} {each} nearly every label: an id, a time or the answer itself? "
-        "--set drop=NAMES leaves columns out"
+        f"{what} {_listed(named)} {each} nearly every label: an id, a time or the answer itself?"
+        + (" --set drop=NAMES leaves columns out" if names is not None else "")
     ]
 
 

@@ -83,7 +83,12 @@ def evaluate(
             train, (flat, true), predicted, groups=groups, class_weight=class_weight
         ),
         cautions=cautions(
-            found, *train, flat, names=integer.feature_names, float_accuracy=float_accuracy
+            found,
+            *train,
+            flat,
+            names=integer.feature_names,
+            samples=integer.local is not None,
+            float_accuracy=float_accuracy,
         ),
     )
 

@@ -7,6 +7,7 @@ one renaming, so that a process may be killed at any time.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -86,7 +87,12 @@ class Journal:
             return
         if not (self.folder / _HEADER).exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._write(self.folder / _HEADER, self._header)
+            try:
+                self._write(self.folder / _HEADER, self._header)
+            except BaseException:  # as on a full disk
+                with contextlib.suppress(OSError):
+                    self.folder.rmdir()
+                raise
         fields = {
             name: getattr(outcome, name)
             for name in ("seconds", "confusion", "groups", "instructions", "counted", "search")

@@ -22,7 +22,7 @@ from tinykernel.tuning.run import Run
 from tinykernel.tuning.trials import Trial, Work, as_rows, deal_folds
 
 #: What is tried up to the budget, in KB; the budget itself is tried, too.
-SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 30)
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)
 _LARGEST = "30KB"
 _KB = 1024
 # Not of the classifier, or chosen by the size.

@@ -12,12 +12,20 @@ import typer
 from tinykernel.cli.settings import values
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.errors import TinykernelError
-from tinykernel.files import refuse_inputs, refuse_occupied
+from tinykernel.files import (
+    is_unchanged_export,
+    refuse_inputs,
+    refuse_occupied,
+    remove_leftovers,
+)
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 MODEL_SUFFIXES = (".tkm", ".pkl")
+# How files of models begin: a zip, a pickle.
+_BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
+_BUILD = ".pio"  # of PlatformIO, made again by the next build
 
 
 def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
@@ -119,7 +127,7 @@ QuietOption = Annotated[
     ),
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", metavar="", help="replace what is there")
+    bool, typer.Option("--force", "-f", metavar="", help="replace an export that was changed")
 ]
 
 
@@ -205,22 +213,37 @@ def check_output_file(
         raise TinykernelError(f"{path}: unknown kind of output; the name must end in {known}")
     if path.is_dir():
         raise TinykernelError(f"{path}: is a folder; choose a file name")
+    begins = _BEGINS.get(path.suffix.lower())
+    if begins is not None and path.is_file() and not _head_of(path).startswith(begins):
+        raise TinykernelError(f"{path}: is no model, and is not replaced; choose another name")
     if not path.parent.is_dir():
         raise TinykernelError(f"{path}: there is no folder {path.parent}; make it first")
     _check_writable(path.parent, path)
 
 
-def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+def _head_of(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(2)
+
+
+def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:
     """Refuse an output folder that could not be written, before the long work begins.
+
+    What tinykernel wrote and nobody changed since may be written anew, as a model may.
 
     Parameters
     ----------
     path : pathlib.Path
         The folder to be written later; not touched.
     force : bool
-        Whether an earlier export may be replaced.
+        Whether an earlier export may be replaced that was changed.
     inputs : iterable of pathlib.Path
         Files that are read, which must not be in the folder.
+
+    Returns
+    -------
+    bool
+        Whether to replace what is there.
 
     Raises
     ------
@@ -228,6 +251,7 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
         As in `tinykernel.files.replace_folder_atomically`, and if an input is in the folder.
     """
     refuse_inputs(path, inputs)
+    force = force or is_unchanged_export(path, [_BUILD])
     try:
         refuse_occupied(path, force=force)
     except OSError as error:
@@ -236,9 +260,11 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
     if not parent.is_dir():
         raise TinykernelError(f"{path}: {parent} is a file; choose another output folder")
     _check_writable(parent, path)
+    return force
 
 
 def _check_writable(folder: Path, path: Path) -> None:
+    remove_leftovers(folder)
     # Asking for the permission bits would not do: root passes them on a read-only file system.
     try:
         with tempfile.TemporaryFile(dir=folder):

@@ -189,7 +189,7 @@ def _why_left(result: Mapping[str, Any]) -> str:
         most, what, option = MOST_KERNELS[result["local"]], "kernels", "n_kernels"
     else:
         most, what, option = MOST_CHOSEN, "components", "n_components"
-    if (result["kernels"] or result["components"]) < most:
+    if result["size_given"] or (result["kernels"] or result["components"]) < most:
         return ""
     return f" ({most} {what} are the most that are chosen; --set {option}=N takes more)"
 

@@ -98,7 +98,7 @@ def export_command(
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
     inputs = [model] if data is None else [model, Path(data)]
-    check_output_folder(folder, force=force, inputs=inputs)
+    force = check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
     vectors = None
     if data is not None:

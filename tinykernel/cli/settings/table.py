@@ -303,7 +303,7 @@ _OWN = (
         "tune",
         "SIZES",
         values.sizes,
-        "Sizes to try, instead of 2KB,3KB,4KB,6KB,8KB,... up to the budget.",
+        "Sizes to try, instead of 1KB,2KB,3KB,4KB,6KB,... up to the budget.",
     ),
     Setting(
         "folds",

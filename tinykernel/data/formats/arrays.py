@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tinykernel.data.formats.parts import Part, Parts
 from tinykernel.errors import TinykernelError
 
-# What NumPy and zipfile raise for damaged files, beside ValueError. A RuntimeError stands for
-# encryption, and of its kinds another one for unknown compression.
+# What NumPy and zipfile raise for damaged files and headers, beside ValueError. A RuntimeError
+# stands for encryption, and of its kinds another one for unknown compression.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -29,6 +29,8 @@ DAMAGED = (
     OverflowError,
     tokenize.TokenError,
     RuntimeError,
+    SyntaxError,
+    TypeError,
 )
 
 

@@ -84,6 +84,8 @@ class Windows:
         Empty for ready windows.
     padded : int
         Recordings that were shorter than a window, and got zeros after their end.
+    beside : tuple of str
+        Channels of sounds that were not taken.
     """
 
     X: NDArray[Any]
@@ -103,6 +105,7 @@ class Windows:
     source: str
     stretches: tuple[Stretch, ...] = ()
     padded: int = 0
+    beside: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
@@ -118,10 +121,14 @@ class Windows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was padded and what was left out, in words; a line each."""
+        """What was padded and what was left out, windows and channels; a line each."""
         padded = f"padded to a window: {count(self.padded, 'recording')}" if self.padded else ""
         left_out = f"left out: {self.left_out}" if self.left_out else ""
-        return tuple(line for line in (padded, left_out) if line)
+        beside = ""
+        if self.beside:
+            taken = ", ".join(self.channels)
+            beside = f"of the sounds {taken} is taken, and not {', '.join(self.beside)}"
+        return tuple(line for line in (padded, left_out, beside) if line)
 
     @property
     def left_out(self) -> str:

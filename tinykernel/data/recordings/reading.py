@@ -210,7 +210,9 @@ def windows(
         lengths = _lengths(tracks[0], window, hop)
         kept, padded = long_enough(tracks, lengths[0], reading.short, source)
         found = cut(kept, *lengths, reading.mixed, reading.missing, source)
-        found = replace(found, padded=padded)
+        sounds = (table for table in tables if table.file.suffix.lower() == ".wav")
+        beside = {name for table in sounds for name in table.columns} - set(found.channels)
+        found = replace(found, padded=padded, beside=tuple(sorted(beside)))
         found.dropped["short"] += len(tracks) - len(kept)
     if reading.labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(
