@@ -30,7 +30,7 @@ from _environment import describe_machine
 from accuracy_per_byte import in_words
 
 import tinykernel
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension

@@ -53,7 +53,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import tinykernel
-from tinykernel.codegen.packing_linear import weight_bits
+from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel

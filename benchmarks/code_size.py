@@ -34,7 +34,7 @@ from tests.random_models import (
     with_linear,
 )
 from tinykernel.build.toolchains import Toolchain, find_toolchain
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError

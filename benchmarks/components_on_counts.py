@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from tinykernel import TernaryKernelClassifier
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
 from tinykernel.training.layouts import LAYOUTS, components_within

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.random_models import random_model
-from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.model import changed
 from tinykernel.model.integer import IntegerModel
 

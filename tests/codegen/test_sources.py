@@ -14,7 +14,7 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel.build.program import write_sources
-from tinykernel.codegen.packing import FORMAT
+from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.errors import TinykernelError
 
@@ -119,7 +119,7 @@ def test_licence_travels_with_the_code(checkout: Path) -> None:
 def test_labels_cannot_end_a_comment_or_a_string() -> None:
     """Class names of any characters leave the C intact."""
     model = random_model(1, n_classes=3)
-    object.__setattr__(model, "classes", ("*/ #error", 'quo"te\\', "naïve ☃"))
+    object.__setattr__(model.answers, "classes", ("*/ #error", 'quo"te\\', "naïve ☃"))
     files = render_sources(model, "gesture")
     assert files["include/gesture.h"].count(b"*/ #error") == 0
     assert b'"quo\\"te\\\\"' in files["src/gesture.c"]

@@ -12,7 +12,7 @@ import pytest
 from tests.random_models import local_model, random_model, random_signal_stage
 from tinykernel.build.program import Platform, build, find_platforms, write_sources
 from tinykernel.build.toolchains import host_toolchain
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.model.integer import IntegerModel

@@ -17,7 +17,7 @@ from tests.firmware.test_compilers import COMPILERS, WARNINGS
 from tests.random_models import local_model, random_raw, random_signal_stage, random_stage
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms, write_sources
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.projects import export, generated_inputs
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target

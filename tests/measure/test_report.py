@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import local_model, one_class, random_model, random_signal_stage
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import parse_size

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.codegen.blobs.layout import difference
-from tinykernel.codegen.packing import block_scales, pack
-from tinykernel.codegen.packing_linear import weight_bits
+from tinykernel.codegen.pack.components import block_scales
+from tinykernel.codegen.pack.linear import weight_bits
+from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
@@ -104,7 +105,7 @@ def _bits(model: IntegerModel) -> int | None:
 
 def _layout(model: IntegerModel, components: Components) -> str:
     """Return the layout by what the components have in common."""
-    if block_scales(model) is None:
+    if block_scales(components) is None:
         return "windows"
     if any(definition.name == "TK_EVEN_START" for definition in pack(model).definitions):
         return "compact"

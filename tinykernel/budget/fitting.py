@@ -16,7 +16,7 @@ from tinykernel.budget.beside import share_used
 from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
 from tinykernel.budget.untrained import OF_VALUES, fitted
 from tinykernel.checks import check_choice
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, needed_bytes

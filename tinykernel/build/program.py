@@ -18,7 +18,7 @@ from tinykernel.build.toolchains import (
     find_toolchain,
     run_command,
 )
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
 from tinykernel.errors import TinykernelError

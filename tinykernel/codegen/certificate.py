@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 import tinykernel
 from tinykernel.codegen.literals import table_rows
 from tinykernel.codegen.pack.kernels import sort_kernels
-from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
 from tinykernel.model.bounds import Values, exact_stages
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, bound_first, bound_second
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 
 _INT32 = 2**31 - 1
 
@@ -46,12 +47,10 @@ def certificate(model: IntegerModel) -> bytes:
     TinykernelError
         If these bounds are too wide for 32 bits.
     """
-    own = sort_kernels(model)
-    used = own.row_kept.any(axis=1)
-    own = changed(own, diagonal=own.diagonal[used], row_kept=own.row_kept[used])
-    packed = pack(own)
+    own = _stored(sort_kernels(model))
+    packed, components = pack(own), own.find(Components)
     witnesses: list[dict[str, Any]] = []
-    last = _witness_transforms(own, witnesses) if own.n_blocks else None
+    last = None if components is None else _witness_transforms(own, components, witnesses)
     content = {
         "format": "tinykernel-proof",
         "version": 1,
@@ -74,62 +73,82 @@ def _source(packed: PackedModel) -> dict[str, str]:
     return found
 
 
+def _stored(model: IntegerModel) -> IntegerModel:
+    """Return a model without blocks of which no row is kept."""
+    components = model.find(Components)
+    if components is None:
+        return model
+    used = components.row_kept.any(axis=1)
+    own = replace(
+        components, diagonal=components.diagonal[used], row_kept=components.row_kept[used]
+    )
+    return replace(
+        model, stages=tuple(own if stage is components else stage for stage in model.stages)
+    )
+
+
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
     """Return the bounds as the C allows them."""
-    members = {name: text for s in packed.structs for name, text in s.members.items()}
-    bits = 8 if members.get("lanes") == "4u" else 16
-    counts = np.count_nonzero(model.weights, axis=1)
-    places = 32 * int(packed.n_words.sum())
     found = {stage.stage: stage for stage in model.ranges()}
-    changed: dict[str, tuple[int, int]] = {}
+    changes = _of_kernels(packed)
     if last is not None:
-        changed["scale times row"] = (255 * int(last.low.min()), 255 * int(last.high.max()))
-        changed["sum"] = (-places, places)
-        # A place that is no component may agree: as many more, in the sense of the gain.
-        more = 2 * model.multiplier.astype(np.int64) * (places - counts)
-        score = _score(model, np.minimum(more, 0), np.maximum(more, 0))
-        changed["score"] = score
-    for name, (low, high) in changed.items():
-        found[name] = replace(found[name], low=low, high=high)
+        changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
+        changes |= _of_ternary(model, packed)
+    for name, change in changes.items():
+        found[name] = Range(**(vars(found[name]) | change))
+        low, high = found[name].low, found[name].high
         if not (low >= -_INT32 and high <= _INT32):
             raise TinykernelError(f"proof: {name} of the C can reach {low}..{high}")
-    if model.local is not None:
-        found["level"] = replace(found["level"], limit_high=(1 << bits) - 1)
-        found["response less threshold"] = replace(
-            found["response less threshold"],
-            limit_low=-(1 << (bits - 1)),
-            limit_high=(1 << (bits - 1)) - 1,
-        )
     return list(found.values())
 
 
-def _score(model: IntegerModel, less: NDArray[Any], more: NDArray[Any]) -> tuple[int, int]:
-    """Return the range of the scores, where each output can be that much less and more."""
-    half = 1 << (model.scaler.bits - 1)
-    radius = np.abs(model.multiplier.astype(np.int64)) * np.count_nonzero(model.weights, axis=1)
-    low, high = model.offset - radius + less, model.offset + radius + more
-    if model.linear is not None and model.linear_multiplier is not None:
-        positive = np.maximum(model.linear, 0).sum(axis=1, dtype=np.int64)
-        negative = np.minimum(model.linear, 0).sum(axis=1, dtype=np.int64)
-        dots = [(half - 1) * negative - half * positive, (half - 1) * positive - half * negative]
-        ends = np.sort(model.linear_multiplier.astype(np.int64) * np.stack(dots), axis=0)
-        low, high = low + ends[0], high + ends[1]
+def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
+    return {"low": int(low.min()), "high": int(high.max())}
+
+
+def _of_kernels(packed: PackedModel) -> dict[str, dict[str, int]]:
+    """Return the limits of the lanes in which responses are kept."""
+    if not packed.structs:
+        return {}
+    bits = 8 if packed.structs[-1].members.get("lanes") == "4u" else 16
+    half = 1 << (bits - 1)
+    return {
+        "level": {"limit_high": 2 * half - 1},
+        "response less threshold": {"limit_low": -half, "limit_high": half - 1},
+    }
+
+
+def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:
+    """Return the ranges of sums and scores where places that are no component may agree."""
+    ternary = model.find(Ternary)
+    assert ternary is not None
+    places = np.array([32 * int(packed.n_words.sum())])
+    # As many more, in the sense of the gain.
+    missing = places - np.count_nonzero(ternary.weights, axis=1)
+    more = 2 * ternary.multiplier.astype(np.int64) * missing
+    low = model.readout.offset + np.minimum(more, 0)
+    high = model.readout.offset + np.maximum(more, 0)
+    kinds = (stage.KIND for stage in model.stages)
+    grids = dict(zip(kinds, model.grids()[1:], strict=True))
+    for part in model.readout.parts:
+        least, most = part.reach(grids[part.READS])
+        low, high = low + least, high + most
     if model.n_outputs == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)
-    return int(low.min()), int(high.max())
+    return {"sum": _ends(-places, places), "score": _ends(low, high)}
 
 
 # -- witnesses --------------------------------------------------------------------------------
 
 
-def _witness_transforms(model: IntegerModel, witnesses: list[dict[str, Any]]) -> Values:
+def _witness_transforms(
+    whole: IntegerModel, own: Components, witnesses: list[dict[str, Any]]
+) -> Values:
     """Add the inputs of the extremes of each stage; return the bounds of the last one."""
-    first = bound_first(model.sign, model.scaler.bits, model.halve_first)
-    second = bound_second(
-        first, model.permutation, model.diagonal, model.diagonal_kind, model.halve_second
-    )
-    gather = model.permutation.indices(model.dimension).astype(np.int64)
-    d = model.dimension
+    first = bound_first(own.sign, 8 * whole.input_dtype.itemsize, own.halve_first)
+    second = bound_second(first, own.permutation, own.diagonal, own.diagonal_kind, own.halve_second)
+    gather = own.permutation.indices(own.dimension).astype(np.int64)
+    d = own.dimension
 
     def row_before(row: int, stage: int) -> NDArray[np.int64]:
         """Return the coefficients of value `row` after so many stages."""
@@ -141,14 +160,14 @@ def _witness_transforms(model: IntegerModel, witnesses: list[dict[str, Any]]) ->
     def through_both(index: int, stage: int) -> NDArray[np.int64]:
         block, row = divmod(index, d)
         spread = np.zeros(d, dtype=np.int64)
-        spread[gather] = row_before(row, stage) * model.diagonal[block]
+        spread[gather] = row_before(row, stage) * own.diagonal[block]
         of_inputs: NDArray[np.int64] = exact_stages(spread)[-1]
         return of_inputs
 
     def add(name: str, values: Values, coefficients: Any) -> None:
         ends = (("low", int(values.low.argmin())), ("high", int(values.high.argmax())))
         for end, index in ends:
-            q = model.sign * coefficients(index)[: model.n_features]
+            q = own.sign * coefficients(index)[: own.n_features]
             plus = (q > 0) if end == "high" else (q < 0)
             witnesses.append(
                 {
@@ -161,39 +180,39 @@ def _witness_transforms(model: IntegerModel, witnesses: list[dict[str, Any]]) ->
 
     add("input of the first transform", first.inputs, lambda index: row_before(index, 0))
     for k, values in enumerate(first.stages):
-        name = f"first transform, stage {k}{' (halved)' * model.halve_first[k]}"
+        name = f"first transform, stage {k}{' (halved)' * own.halve_first[k]}"
         add(name, values, lambda index, k=k: row_before(index, k + 1))
     add("product", second.product, lambda index: through_both(index, 0))
     for k, values in enumerate(second.stages):
-        name = f"second transform, stage {k}{' (halved)' * model.halve_second[k]}"
+        name = f"second transform, stage {k}{' (halved)' * own.halve_second[k]}"
         add(name, values, lambda index, k=k: through_both(index, k + 1))
-    _reach(model, witnesses)
+    _reach(whole, own, witnesses)
     return second.stages[-1]
 
 
-def _reach(model: IntegerModel, witnesses: list[dict[str, Any]]) -> None:
+def _reach(whole: IntegerModel, own: Components, witnesses: list[dict[str, Any]]) -> None:
     """Add the values that the witnesses lead to."""
-    limits = np.iinfo(model.input_dtype)
+    limits = np.iinfo(whole.input_dtype)
     for witness in witnesses:
         signs = np.array([sign == "+" for sign in witness["inputs"]])
         q = np.where(signs, limits.max, limits.min).astype(np.int64)
-        values = _value(model, q, witness["stage"])
+        values = _value(own, q, witness["stage"])
         witness["value"] = int(values.flat[witness["row"]])
 
 
-def _value(model: IntegerModel, q: NDArray[np.int64], stage: str) -> NDArray[np.int64]:
+def _value(own: Components, q: NDArray[np.int64], stage: str) -> NDArray[np.int64]:
     """Run the transforms up to a stage, in 64 bits."""
-    u = np.zeros(model.dimension, dtype=np.int64)
-    u[: model.n_features] = model.sign * np.maximum(q, -32767)
+    u = np.zeros(own.dimension, dtype=np.int64)
+    u[: own.n_features] = own.sign * np.maximum(q, -32767)
     if stage.startswith("input"):
         return u
     number = int(found[1]) if (found := re.search(r"stage (\d+)", stage)) else -1
     if stage.startswith("first"):
-        return _halving_stages(u, model.halve_first[: number + 1])
-    u = _halving_stages(u, model.halve_first)
-    mixed = u[model.permutation.indices(model.dimension)]
-    v = (model.diagonal.astype(np.int64) * mixed) >> SHIFTS[model.diagonal_kind]
-    return _halving_stages(v, model.halve_second[: number + 1])
+        return _halving_stages(u, own.halve_first[: number + 1])
+    u = _halving_stages(u, own.halve_first)
+    mixed = u[own.permutation.indices(own.dimension)]
+    v = (own.diagonal.astype(np.int64) * mixed) >> SHIFTS[own.diagonal_kind]
+    return _halving_stages(v, own.halve_second[: number + 1])
 
 
 def _halving_stages(values: NDArray[np.int64], halve: tuple[bool, ...]) -> NDArray[np.int64]:

@@ -25,12 +25,14 @@ from tinykernel import resources
 from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
-from tinykernel.codegen.packing import FORMAT
+from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
 from tinykernel.text import in_code_span
 
 #: Options of an export that its manifest names, so that an audit can repeat it.
@@ -80,8 +82,10 @@ def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any
         The first row is the lowest value of every feature and the second row the highest; the
         others are uniform in between.
     """
-    scaler = model.scaler if model.local is None else model.local.scaler
-    per_row = model.n_features if model.local is None else model.local.channels
+    levels = model.find(Levels)
+    scaler = model.find(Scale) if levels is None else levels.scaler
+    assert scaler is not None
+    per_row = model.input.channels
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
     place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
     place[:1], place[1:2] = 0.0, 1.0
@@ -258,8 +262,7 @@ def _render_format(
     files |= _placed(sources, description["sources"], name)
     if chosen is None:
         parts = description["templates"]
-        stage = context["model"].local
-        if stage is not None and stage.hop:
+        if context["model"].hop:
             parts = parts + description.get("stream_templates", [])
         return files | _render(folder, parts, context)
     target, board, framework = chosen

@@ -20,15 +20,18 @@ from tinykernel.codegen.literals import (
     string_literal,
     table_rows,
 )
-from tinykernel.codegen.pack.kernels import n_windows
-from tinykernel.codegen.pack.levels import state_words
-from tinykernel.codegen.packing import PackedModel, pack
+from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
 from tinykernel.resources import folder
 
 _C_TYPES = {
@@ -100,7 +103,7 @@ def render_sources(model: IntegerModel, name: str, *, as_data: bool = False) -> 
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
     }
-    if model.values is None:
+    if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | runtime_files()
 
@@ -188,12 +191,11 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
     TinykernelError
         As for `render_vectors`.
     """
-    streams = model.local is not None and model.local.hop > 0
     decision = model.decision
     context = {
         "name": name,
         "NAME": name.upper(),
-        "streams": streams,
+        "streams": model.hop > 0,
         **_words(model),
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
@@ -275,28 +277,30 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
     scores = model.ranges()[-1]
-    stage = model.local
+    components, scale = model.find(Components), model.find(Scale)
+    assert scale is not None
+    quantized = model.quantized_grid
     return {
         "name": name,
         "NAME": name.upper(),
         "n_inputs": model.n_inputs,
-        "local": stage,
-        "kind": "" if stage is None else "signal" if stage.is_signal else "image",
+        "input": model.input,
+        "hop": model.hop,
+        "kind": "" if not packed.structs else "signal" if model.input.is_signal else "image",
         "decision": model.decision,
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
         "prototypes": model.decision is not None and model.decision.prototypes is not None,
-        "count_type": _C_TYPES[model.scaler.raw_dtype],
+        "count_type": _C_TYPES[scale.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,
         **_words(model),
-        "n_components": model.n_components,
-        "dimension": model.dimension,
+        "n_components": 0 if components is None else components.n_components,
         "raw_type": _C_TYPES[model.raw_dtype],
         "raw_is_float": model.raw_dtype == "float32",
-        "quantized_type": f"int{model.scaler.bits}_t",
-        "quantized_low": -(1 << (model.scaler.bits - 1)),
-        "quantized_high": (1 << (model.scaler.bits - 1)) - 1,
+        "quantized_type": f"{quantized.dtype}_t",
+        "quantized_low": quantized.low,
+        "quantized_high": quantized.high,
         "scratch_words": packed.scratch_words,
         "scratch_bytes": 4 * packed.scratch_words,
         "state_words": packed.state_words,
@@ -307,13 +311,13 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "score_high": scores.high,
         "class_names": [string_literal(str(label)) for label in _names(model)],
         "class_comment": _class_comment(model),
-        "step": "" if model.values is None else f"{model.values.unit:.3g}",
+        "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
         "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
-        "small_code": model.small_code,
+        "small_code": components is not None and components.small_code,
         "structs": packed.structs,
-        "windows": 0 if stage is None else n_windows(stage),
-        "levels_place": 0 if stage is None else packed.state_words - state_words(stage),
+        "kernels": packed.structs[-1].members if packed.structs else {},
+        "levels_place": packed.levels_place,
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
@@ -336,10 +340,11 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
 
 
 def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
-    """Return the ends of the raw values of a local stage as tables in a function."""
-    if model.local is None:
+    """Return the ends of the raw values of levels as tables in a function."""
+    levels = model.find(Levels)
+    if levels is None:
         return {"range_lines": [], "range_size": 1, "range_top": 0}
-    scaler, channels = model.local.scaler, model.local.channels
+    scaler, channels = levels.scaler, model.input.channels
     names = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
     if scaler.span is not None:
         span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
@@ -355,13 +360,13 @@ def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
 
 def _words(model: IntegerModel) -> dict[str, Any]:
     """Return what the templates call the scores of a classifier, or the values of a regressor."""
-    if model.values is None:
+    if isinstance(model.answers, Labels):
         return {"values": None, "scores": "scores", "result": "scores", "count": "CLASSES"}
-    return {"values": model.values, "scores": "predict", "result": "values", "count": "OUTPUTS"}
+    return {"values": model.answers, "scores": "predict", "result": "values", "count": "OUTPUTS"}
 
 
 def _names(model: IntegerModel) -> tuple[Any, ...]:
-    return model.classes if model.values is None else model.values.names
+    return model.answers.names if isinstance(model.answers, Values) else model.classes
 
 
 def _class_comment(model: IntegerModel) -> str:

@@ -168,3 +168,16 @@ def pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32
     padded[: bits.size] = bits
     halves = padded.reshape(-1, 16, 2).transpose(0, 2, 1)
     return bit_words((halves if even_high else halves[:, ::-1]).ravel(), first_is_top=True)
+
+
+def per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: str) -> Parts:
+    """Store a number for each block: a literal if all are equal, else a table."""
+    if np.all(values == values[0]):
+        return [Definition(f"{macro}(block)", f"((uint32_t){int(values[0])}u)", comment)]
+    if np.all(values[:-1] == values[0]):
+        choice = f"(block == TK_BLOCKS - 1u ? {int(values[-1])}u : {int(values[0])}u)"
+        return [Definition(f"{macro}(block)", f"((uint32_t){choice})", comment)]
+    return [
+        Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
+        Table(table, smallest_type(values), values, part, f"{comment.capitalize()}."),
+    ]

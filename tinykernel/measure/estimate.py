@@ -1,6 +1,6 @@
 """The memory of a model without any compiler: exact tables, and code from measured sizes.
 
-Tables are known to the byte from `tinykernel.codegen.packing`. The size of the code depends on few
+Tables are known to the byte from `tinykernel.codegen.plan`. The size of the code depends on few
 properties of a model (`code_properties`), and nearly additively so; ``benchmarks/code_size.py``
 links many models for every target, fits the contributions by least squares and writes them to
 ``code_sizes.json`` beside this file together with the largest error that remained.
@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts

@@ -13,7 +13,7 @@ from elftools.elf.sections import Symbol, SymbolTableSection
 from tinykernel import resources
 from tinykernel.build.program import MODEL, write_sources
 from tinykernel.build.toolchains import Toolchain
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tinykernel.codegen.packing import pack
-from tinykernel.codegen.packing_linear import weight_bits
+from tinykernel.codegen.pack.linear import weight_bits
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.packing import pack
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint

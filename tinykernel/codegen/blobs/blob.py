@@ -11,7 +11,7 @@ import numpy as np
 from tinykernel.codegen.blobs.interface import functions
 from tinykernel.codegen.blobs.layout import pack_as_data, shape_lines, shape_number, tables_of
 from tinykernel.codegen.literals import check_name, table_rows
-from tinykernel.codegen.packing import FORMAT, PackedModel
+from tinykernel.codegen.plan import FORMAT, PackedModel
 from tinykernel.model.integer import IntegerModel
 
 MAGIC = int.from_bytes(b"TKMD", "little")

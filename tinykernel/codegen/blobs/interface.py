@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from tinykernel.model.answers.labels import Labels
 from tinykernel.model.integer import IntegerModel
 
 _COLUMNS = 96
@@ -70,195 +72,65 @@ class Function:
 
 def functions(model: IntegerModel, name: str) -> list[Function]:
     """List the functions of a model's interface, in the order of its header."""
-    classifies, decides = model.values is None, model.decision is not None
-    stage, upper = model.local, name.upper()
-    result = "scores" if classifies else "values"
-    scores = "scores" if classifies else "predict"
-    words = f"uint32_t scratch[{upper}_SCRATCH_LEAST]"
-    raw = f"const {name}_input_t *input"
-    found = _forms(name, "", (raw, words), ("input", "scratch"), classifies, decides)
-    if decides:
-        vector, margin = "const int32_t *scores", "uint32_t *margin"
-        found.append(
-            Function(
-                name,
-                "int",
-                "decide_scores",
-                (vector, margin),
-                ("scores", "margin"),
-                "tk_decide_scores",
-                ("scores", "margin"),
-            )
+    upper = name.upper()
+
+    def make(
+        result: str, called: str, *parameters: str, call: str = "", reads: bool = True
+    ) -> Function:
+        """Return a function; what it calls takes the same, states as words."""
+        arguments = tuple(re.findall(r"\w+", text.partition("[")[0])[-1] for text in parameters)
+        given = tuple(
+            "state->words"
+            if argument == "state"
+            else f"({'const ' if text.startswith('const') else ''}tk_quantized_t *){argument}"
+            if "quantized_t" in text
+            else argument
+            for argument, text in zip(arguments, parameters, strict=True)
         )
-        found.append(
-            Function(
-                name,
-                "uint8_t",
-                "confidence",
-                (vector,),
-                ("scores",),
-                "tk_confidence_of",
-                ("scores",),
-            )
+        return Function(
+            name, result, called, parameters, arguments, call or f"tk_{called}", given, reads
         )
-        assert model.decision is not None
-        if model.decision.prototypes is not None:
-            found += _novelty_forms(name, "", (raw, words), ("input", "scratch"))
-            if stage is None:
-                quantized = f"const {name}_quantized_t *input"
-                found.append(
-                    Function(
-                        name,
-                        "int32_t",
-                        "novelty_quantized",
-                        (quantized, vector),
-                        ("input", "scores"),
-                        "tk_novelty_quantized",
-                        ("(const tk_quantized_t *)input", "scores"),
-                    )
-                )
-        elif model.decision.novelty_threshold is not None:
-            found.append(
-                Function(
-                    name,
-                    "int32_t",
-                    "novelty",
-                    (vector,),
-                    ("scores",),
-                    "tk_novelty_of",
-                    ("scores",),
-                    reads=False,
-                )
-            )
-            found.append(
-                Function(
-                    name, "int", "is_novel", (vector,), ("scores",), "tk_is_novel", ("scores",)
-                )
-            )
-    if stage is not None and stage.hop:
+
+    classifies, decision = isinstance(model.answers, Labels), model.decision
+    scores, result = ("scores", "scores") if classifies else ("predict", "values")
+    raw, words = f"const {name}_input_t *input", f"uint32_t scratch[{upper}_SCRATCH_LEAST]"
+    quantized, vector = f"const {name}_quantized_t *input", "const int32_t *scores"
+    margin, far = "uint32_t *margin", "int32_t *novelty"
+    with_prototypes = decision is not None and decision.prototypes is not None
+
+    def forms(kind: str, *given: str) -> list[Function]:
+        """List predict, scores and decide, of inputs or of a stream."""
+        found = [make("int", f"{kind}predict", *given)] if classifies else []
+        called, out = f"{kind}{scores}", f"int32_t *{result}"
+        found.append(make("void", called, *given, out, call=f"tk_{kind}scores"))
+        return found + ([] if decision is None else [make("int", f"{kind}decide", *given, margin)])
+
+    def novelty(kind: str, *given: str) -> list[Function]:
+        """List what decides and tells novelty by prototypes, of inputs or of a stream."""
+        called = f"{kind}decide_novelty"
+        return [make("int", called, *given, margin, far)] if with_prototypes else []
+
+    found = forms("", raw, words)
+    if decision is not None:
+        found.append(make("int", "decide_scores", vector, margin))
+        found.append(make("uint8_t", "confidence", vector, call="tk_confidence_of"))
+        found += novelty("", raw, words)
+        if with_prototypes and model.input.is_table:
+            found.append(make("int32_t", "novelty_quantized", quantized, vector))
+        elif not with_prototypes and decision.novelty_threshold is not None:
+            found.append(make("int32_t", "novelty", vector, call="tk_novelty_of", reads=False))
+            found.append(make("int", "is_novel", vector))
+    if model.hop:
         state = f"{name}_state_t *state"
-        found += [
-            Function(
-                name,
-                "void",
-                "init",
-                (state,),
-                ("state",),
-                "tk_stream_init",
-                ("state->words",),
-                reads=False,
-            ),
-            Function(
-                name,
-                "int",
-                "push",
-                (state, f"const {name}_input_t *sample"),
-                ("state", "sample"),
-                "tk_stream_push",
-                ("state->words", "sample"),
-            ),
-        ]
         least = f"uint32_t scratch[{upper}_STREAM_LEAST]"
-        found += _forms(name, "stream_", (state, least), ("state", "scratch"), classifies, decides)
-        if model.decision is not None and model.decision.prototypes is not None:
-            found += _novelty_forms(name, "stream_", (state, least), ("state", "scratch"))
-    if stage is None:
-        kept = f"const {name}_quantized_t *input"
-        whole = ("(const tk_quantized_t *)input", "scratch")
+        sample = f"const {name}_input_t *sample"
+        found.append(make("void", "init", state, call="tk_stream_init", reads=False))
+        found.append(make("int", "push", state, sample, call="tk_stream_push"))
+        found += forms("stream_", state, least) + novelty("stream_", state, least)
+    if model.input.is_table:
         if classifies:
-            found.append(
-                Function(
-                    name,
-                    "int",
-                    "predict_quantized",
-                    (kept, words),
-                    ("input", "scratch"),
-                    "tk_predict_quantized",
-                    whole,
-                )
-            )
-        found += [
-            Function(
-                name,
-                "void",
-                f"{scores}_quantized",
-                (kept, words, f"int32_t *{result}"),
-                ("input", "scratch", result),
-                "tk_scores_quantized",
-                (*whole, result),
-            ),
-            Function(
-                name,
-                "void",
-                "quantize",
-                (raw, f"{name}_quantized_t *output"),
-                ("input", "output"),
-                "tk_quantize",
-                ("input", "(tk_quantized_t *)output"),
-            ),
-        ]
-    return found
-
-
-def _novelty_forms(
-    name: str, kind: str, parameters: tuple[str, ...], arguments: tuple[str, ...]
-) -> list[Function]:
-    """List what decides and tells novelty by prototypes, of inputs or of a stream."""
-    given = tuple("state->words" if name == "state" else name for name in arguments)
-    found = ("margin", "novelty")
-    return [
-        Function(
-            name,
-            "int",
-            f"{kind}decide_novelty",
-            (*parameters, "uint32_t *margin", "int32_t *novelty"),
-            (*arguments, *found),
-            f"tk_{kind}decide_novelty",
-            (*given, *found),
-        ),
-    ]
-
-
-def _forms(
-    name: str,
-    kind: str,
-    parameters: tuple[str, ...],
-    arguments: tuple[str, ...],
-    classifies: bool,
-    decides: bool,
-) -> list[Function]:
-    """List predict, scores and decide, of inputs or of a stream."""
-    given = tuple("state->words" if name == "state" else name for name in arguments)
-    result = "scores" if classifies else "values"
-    found = []
-    if classifies:
-        found.append(
-            Function(
-                name, "int", f"{kind}predict", parameters, arguments, f"tk_{kind}predict", given
-            )
-        )
-    called = f"{kind}{'scores' if classifies else 'predict'}"
-    found.append(
-        Function(
-            name,
-            "void",
-            called,
-            (*parameters, f"int32_t *{result}"),
-            (*arguments, result),
-            f"tk_{kind}scores",
-            (*given, result),
-        )
-    )
-    if decides:
-        found.append(
-            Function(
-                name,
-                "int",
-                f"{kind}decide",
-                (*parameters, "uint32_t *margin"),
-                (*arguments, "margin"),
-                f"tk_{kind}decide",
-                (*given, "margin"),
-            )
-        )
+            found.append(make("int", "predict_quantized", quantized, words))
+        called, out = f"{scores}_quantized", f"int32_t *{result}"
+        found.append(make("void", called, quantized, words, out, call="tk_scores_quantized"))
+        found.append(make("void", "quantize", raw, f"{name}_quantized_t *output"))
     return found

@@ -14,11 +14,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.pack.components import block_scales
 from tinykernel.codegen.pack.kernels import sort_kernels
-from tinykernel.codegen.packing import PackedModel, block_scales, pack
+from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
-from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.values import Values
+from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import most_steps
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
 
 # Array of a scaler: macro, table, the type that it is used as, and that it is stored as.
 _SCALER = (
@@ -34,15 +40,18 @@ def pack_as_data(model: IntegerModel) -> PackedModel:
     packed = pack(model)
     model = sort_kernels(model)
     names = {definition.name for definition in packed.definitions}
-    used = model.sign != 0
-    parts = [*_scaler(model.scaler, used), *_inputs(model), *_decision(model)]
-    if model.local is not None:
-        channels = np.ones(model.local.channels, dtype=bool)
-        parts += _scaler(model.local.scaler, channels, "levels_")
-    if "TK_SCALE(block)" in names:
-        parts += _scales(model)
-    if model.n_blocks and model.permutation.kind == "orbit":
-        parts += _orbit(model)
+    scale, components, levels = model.find(Scale), model.find(Components), model.find(Levels)
+    assert scale is not None
+    constant = scale.constant(model.n_features)
+    parts = [*_scaler(scale, ~constant), *_inputs(constant, components)]
+    parts += [] if model.decision is None else _decision(model.decision, model.n_classes)
+    if levels is not None:
+        channels = np.ones(levels.mix.shape[1], dtype=bool)
+        parts += _scaler(levels.scaler, channels, "levels_")
+    if components is not None and "TK_SCALE(block)" in names:
+        parts += _scales(components)
+    if components is not None and components.permutation.kind == "orbit":
+        parts += _orbit(components)
     return _with_parts(packed, parts)
 
 
@@ -81,15 +90,15 @@ def _scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
     return parts
 
 
-def _inputs(model: IntegerModel) -> Parts:
+def _inputs(constant: NDArray[np.bool_], components: Components | None) -> Parts:
     """Store signs and constant inputs, whether there are any or not."""
-    constant = pair_words(model.sign == 0, even_high=False)
+    ignored = pair_words(constant, even_high=False)
     parts: Parts = [
         flag("TK_CONSTANTS", True),
-        Table("tk_constants", "uint32_t", constant, "scaler", "Inputs that are ignored."),
+        Table("tk_constants", "uint32_t", ignored, "scaler", "Inputs that are ignored."),
     ]
-    if model.n_blocks:
-        negative = pair_words(model.sign < 0, even_high=False)
+    if components is not None:
+        negative = pair_words(components.sign < 0, even_high=False)
         parts += [
             flag("TK_SIGNS", True),
             Table("tk_signs", "uint32_t", negative, "scaler", "Inputs that change their sign (B)."),
@@ -97,37 +106,43 @@ def _inputs(model: IntegerModel) -> Parts:
     return parts
 
 
-def _scales(model: IntegerModel) -> Parts:
+def _scales(components: Components) -> Parts:
     """Store the scale of each block, shifted already."""
-    scales = block_scales(model)
+    scales = block_scales(components)
     assert scales is not None
-    shifted = (scales.astype(np.uint64) << np.uint64(model.phase_shift)) & np.uint64(0xFFFFFFFF)
+    shifted = (scales.astype(np.uint64) << np.uint64(components.phase_shift)) & np.uint64(
+        0xFFFFFFFF
+    )
     return [
         Definition("TK_PHASE_SHIFT", "0", "is done already"),
         Definition("TK_SCALE(block)", "tk_scales[block]"),
-        Table("tk_scales", "uint32_t", shifted, "windows", "Phase scale of each block, shifted."),
+        Table(
+            "tk_scales",
+            "uint32_t",
+            shifted & np.uint64(0xFFFFFFFF),
+            "windows",
+            "Phase scale of each block, shifted.",
+        ),
     ]
 
 
-def _orbit(model: IntegerModel) -> Parts:
-    numbers = np.array([model.permutation.multiplier, model.permutation.increment])
+def _orbit(components: Components) -> Parts:
+    permutation = components.permutation
+    numbers = np.array([permutation.multiplier, permutation.increment])
     return [
         Definition("TK_ORBIT_MULTIPLIER", "tk_orbit[0]"),
         Definition("TK_ORBIT_INCREMENT", "tk_orbit[1]"),
         Table(
             "tk_orbit",
             "uint32_t",
-            numbers & (model.dimension - 1),
+            numbers & (components.dimension - 1),
             "transform",
             "Multiplier and increment of the permutation P.",
         ),
     ]
 
 
-def _decision(model: IntegerModel) -> Parts:
-    decision = model.decision
-    if decision is None:
-        return []
+def _decision(decision: Decision, n_classes: int) -> Parts:
     parts: Parts = [
         Definition("TK_CONFIDENCE_SHIFT", "tk_confidence_shift[0]"),
         Table(
@@ -165,7 +180,7 @@ def _decision(model: IntegerModel) -> Parts:
             )
         )
     if decision.rejects:
-        margins = np.broadcast_to(decision.thresholds, (model.n_classes,))
+        margins = np.broadcast_to(decision.thresholds, (n_classes,))
         parts += [
             Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"),
             Table(
@@ -190,10 +205,10 @@ def shape_lines(model: IntegerModel, packed: PackedModel) -> list[str]:
     lines += [f"{t.name} {t.c_type} {t.values.size}" for t in tables_of(packed)]
     lines += [f"{s.name} {s.text}" for s in packed.structs]
     lines.append(f"raw {model.raw_dtype} {model.n_inputs}")
-    if model.local is not None:
-        lines.append(f"hop {model.local.hop}")
-    if model.values is not None:
-        lines.append(f"scale_shift {model.values.shift}")
+    if packed.structs:
+        lines.append(f"hop {model.hop}")
+    if isinstance(model.answers, Values):
+        lines.append(f"scale_shift {model.answers.shift}")
     return lines
 
 

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel.codegen.literals import integer_literal
+from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.tables import Definition, Parts, Table
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model.answers.decision import Decision
 from tinykernel.model.readouts.prototypes import most_steps
 
 
-def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
-    """Store levels of 4 bits, eight a word; a prototype begins with a word."""
-    number, n = prototypes.shape
-    padded = np.zeros((number, -(-n // 8) * 8), dtype=np.int64)
-    padded[:, :n] = prototypes.astype(np.int64) & 15
-    words = (padded.reshape(-1, 8) << (28 - 4 * np.arange(8))).sum(axis=1).astype(np.uint32)
-    return [
-        Definition("TK_PROTOTYPES", f"{number}u"),
-        Table(
-            "tk_prototypes",
-            "uint32_t",
-            words,
-            part,
-            "Known rows: 4 bits an input, the first one at the top.",
-        ),
-    ]
-
-
-def pack_decision(model: IntegerModel) -> Parts:
+def pack_decision(decision: Decision) -> Parts:
     """Store thresholds, one literal where all are equal, and the table of confidences."""
-    decision = model.decision
-    if decision is None:
-        return []
     parts: Parts = [
         Definition("TK_CONFIDENCE_SHIFT", str(decision.shift)),
         Table(

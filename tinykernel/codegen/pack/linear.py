@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.tables import WORD, Definition, Parts, Table
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.linear import Linear
 
 
 def weight_bits(linear: NDArray[np.int8]) -> int:
@@ -17,17 +17,14 @@ def weight_bits(linear: NDArray[np.int8]) -> int:
     return 2 if largest <= 1 else 4 if largest <= 7 else 8
 
 
-def pack_linear(model: IntegerModel) -> Parts:
-    """Store the linear part, if there is one; see ``tk_linear.h``."""
-    if model.linear is None or model.linear_multiplier is None:
-        return []
-    bits = weight_bits(model.linear)
-    codes = np.where(model.linear < 0, 1, 0) if bits == 1 else model.linear.astype(np.int64)
+def pack_linear(part: Linear) -> Parts:
+    """Store the weights and what a product is worth; see ``tk_linear.h``."""
+    n_outputs, n_features = part.weights.shape
+    bits = weight_bits(part.weights)
+    codes = np.where(part.weights < 0, 1, 0) if bits == 1 else part.weights.astype(np.int64)
     per_word = WORD // bits
-    padded = np.zeros(
-        (model.n_outputs, -(-model.n_features // per_word) * per_word), dtype=np.int64
-    )
-    padded[:, : model.n_features] = codes & ((1 << bits) - 1)
+    padded = np.zeros((n_outputs, -(-n_features // per_word) * per_word), dtype=np.int64)
+    padded[:, :n_features] = codes & ((1 << bits) - 1)
     shifts = WORD - bits * (1 + np.arange(per_word))
     words = (padded.reshape(-1, per_word) << shifts).sum(axis=1).astype(np.uint32)
     return [
@@ -42,7 +39,7 @@ def pack_linear(model: IntegerModel) -> Parts:
         Table(
             "tk_linear_gains",
             "int32_t",
-            model.linear_multiplier,
+            part.multiplier,
             "weights",
             "Score per unit of the linear part.",
         ),

@@ -1,6 +1,7 @@
-"""Storage of the input side of an `IntegerModel`: scaler, signs of B, constant inputs.
+"""Storage of the scale: its arrays, the inputs that are ignored, and the signs of B.
 
-The formats are described in `tinykernel.codegen.packing`.
+An array whose values are equal for all inputs that are not constant becomes one literal, others the
+smallest integer type that holds them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
-from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.scale import Scale
 
 
 def _scaler_array(
@@ -84,11 +86,13 @@ def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Par
     return parts
 
 
-def pack_signs(model: IntegerModel) -> Parts:
-    """Store which inputs change their sign and which are ignored."""
-    negative, constant = model.sign < 0, model.sign == 0
-    if not model.n_blocks:
-        negative = np.zeros_like(constant)  # of the transform only
+def pack_scale(stage: Scale, constant: NDArray[np.bool_], components: Components | None) -> Parts:
+    """Store the scaler, which inputs are ignored, and which change their sign, of a transform."""
+    negative = np.zeros_like(constant) if components is None else components.sign < 0
+    return [*pack_scaler(stage, ~constant), *_pack_signs(negative, constant)]
+
+
+def _pack_signs(negative: NDArray[np.bool_], constant: NDArray[np.bool_]) -> Parts:
     parts: Parts = [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
     if np.any(negative):
         parts.append(

@@ -1,0 +1,340 @@
+"""Storage of components, as ``tk_transform.h``, ``tk_diagonal.h`` and ``tk_windows.h`` read it.
+
+* **Components** are stored in words of 32, because z and the weights are bits of 32-bit words. Only
+  the components of a block up to its last kept row are stored; where rows in between are dropped
+  and that pays, a bitmap of the kept rows lets the firmware move them together first.
+* **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
+  with packed instructions work on four bytes at a time and others read single bytes. The order is
+  that of ``tk_windows.h``. What components share leaves the table: all scales where those of each
+  block are equal, the starts where they depend only on whether a place is even or odd, the widths
+  where all are equal. With nothing left there is no table.
+* **Places without a component** (padding, or a dropped row that is stored) must not count. They
+  have width 0, so that they are always outside their window, and a sign bit that never agrees with
+  that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
+  places and there is no mask, the firmware is told which bits of those to set.
+* **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.tables import (
+    WORD,
+    Definition,
+    Parts,
+    Table,
+    bit_words,
+    flag,
+    pair_words,
+    per_block,
+)
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
+
+# Code that moves kept rows together: what the bitmap must save to be worth it.
+_COMPACTION_CODE_BYTES = 96
+# Words of bits that are counted at a time, a multiple of the seven that tk_scores.h adds up at
+# once: more take less time and more RAM. A long block is counted by itself.
+_MOST_WAITING = 28
+_LONG_BLOCK = 16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the components of the model go.
+
+    `place[r]` is the position of component r among all stored places (32 a word), `n_words` the
+    words of each block, `blocks` the blocks that are stored, `kept` their rows if a bitmap is.
+    `scales`, `starts` and `width` are shared values, by block, even and odd place, and for all, and
+    None where the table of windows holds them. `tails` are the bits of the last word of each block
+    that the firmware has to set, None if there are no such places or something else is done.
+    """
+
+    place: NDArray[np.int64]
+    n_words: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    kept: NDArray[np.bool_] | None
+    scales: NDArray[np.uint8] | None
+    starts: tuple[int, int] | None
+    width: int | None
+    n_planes: int
+    tails: NDArray[np.uint32] | None
+
+    @property
+    def n_places(self) -> int:
+        """Places of all stored blocks."""
+        return int(self.n_words.sum()) * WORD
+
+    @property
+    def bit_words(self) -> int:
+        """Words of bits that wait to be counted; 0 where each block is counted by itself."""
+        alone = self.n_words.size == 1 or int(self.n_words.max()) >= _LONG_BLOCK
+        return 0 if alone else min(int(self.n_words.sum()), _MOST_WAITING)
+
+    def counted_together(self) -> list[int]:
+        """Return where the blocks end whose bits are counted together, as numbers of blocks."""
+        full = self.bit_words - int(self.n_words.max())
+        ends, waiting = [], 0
+        for block, count in enumerate(self.n_words.tolist()):
+            waiting += count
+            if waiting > full or block + 1 == self.n_words.size:
+                ends.append(block + 1)
+                waiting = 0
+        return ends
+
+    @property
+    def n_fields(self) -> int:
+        """Bytes of a component in the table of windows."""
+        return sum(shared is None for shared in (self.scales, self.starts, self.width))
+
+    def n_bytes(self, n_outputs: int) -> int:
+        """Flash by which layouts of one model differ."""
+        words = int(self.n_words.sum())
+        size = words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
+        if self.kept is not None:
+            size += self.kept.size // 8 + _COMPACTION_CODE_BYTES
+        return size + (0 if self.tails is None else 4 * self.tails.size)
+
+
+def pack_components(stage: Components, layout: Layout) -> Parts:
+    """Store everything that is there for the sake of components, but for their weights."""
+    return [
+        *_pack_schedules(stage, layout),
+        *_pack_permutation(stage),
+        *_pack_diagonal(stage, layout),
+        *_pack_rows(layout),
+        *_pack_windows(stage, layout),
+    ]
+
+
+def _pack_schedules(stage: Components, layout: Layout) -> Parts:
+    def schedule(halve: tuple[bool, ...]) -> str:
+        return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
+
+    return [
+        Definition(
+            "TK_LOG2_DIMENSION",
+            f"{stage.log2_dimension}u",
+            f"transforms of {stage.dimension} values",
+        ),
+        Definition("TK_BLOCKS", f"{layout.blocks.size}u", "transforms after the first one"),
+        Definition(
+            "TK_HALVE_FIRST",
+            schedule(stage.halve_first),
+            "stages of the first transform that halve",
+        ),
+        Definition(
+            "TK_HALVE_SECOND",
+            schedule(stage.halve_second),
+            "stages of the other transforms that halve",
+        ),
+        Definition("TK_PHASE_SHIFT", str(stage.phase_shift)),
+    ]
+
+
+def _pack_permutation(stage: Components) -> Parts:
+    permutation = stage.permutation
+    kind = {"identity": "0", "orbit": "1", "stored": "2"}[permutation.kind]
+    parts: Parts = [Definition("TK_PERMUTATION", kind)]
+    if permutation.kind == "orbit":
+        mask = stage.dimension - 1
+        parts.append(Definition("TK_ORBIT_MULTIPLIER", f"{permutation.multiplier & mask}u"))
+        parts.append(Definition("TK_ORBIT_INCREMENT", f"{permutation.increment & mask}u"))
+    if permutation.kind == "stored":
+        indices = permutation.indices(stage.dimension)
+        c_type = "uint8_t" if stage.dimension <= 256 else "uint16_t"
+        parts.append(
+            Table(
+                "tk_permutation",
+                c_type,
+                indices,
+                "transform",
+                "Between the transforms: value j of the result is this value of the first (P).",
+            )
+        )
+    return parts
+
+
+def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
+    diagonal = stage.diagonal[layout.blocks]
+    if stage.diagonal_kind == "sign":
+        bits, words = 1, pair_words((diagonal < 0).ravel(), even_high=True)
+        comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
+    elif stage.diagonal_kind == "int4":
+        bits, words = 4, _level_words(diagonal)
+        comment = "Factors of the rows of each block (G), times 8: 4 bits, even rows high, odd low."
+    else:
+        words = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
+        bits, comment = 8, "Factors of the rows of each block (G), times 128: int8, four a word."
+    return [
+        Definition("TK_DIAGONAL_BITS", str(bits)),
+        Table("tk_diagonal", "uint32_t", words.astype(np.uint32), "transform", comment),
+    ]
+
+
+def _level_words(diagonal: NDArray[np.int8]) -> NDArray[np.uint32]:
+    """Pack -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i."""
+    levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
+    shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
+    words: NDArray[np.uint32] = (levels << shifts).sum(axis=(1, 2)).astype(np.uint32)
+    return words
+
+
+def choose_layout(stage: Components, weights: Ternary) -> Layout:
+    """Return the smallest layout; a shared width may cost more elsewhere than its table."""
+    layouts = [
+        _layout(stage, weights, compacted, share_width)
+        for compacted in (False, True)
+        for share_width in (True, False)
+    ]
+    return min(layouts, key=lambda layout: layout.n_bytes(weights.multiplier.size))
+
+
+def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: bool) -> Layout:
+    """Return one layout: with a bitmap of the kept rows or not, with a table of widths or not."""
+    blocks = np.flatnonzero(stage.row_kept.any(axis=1))
+    kept = stage.row_kept[blocks]
+    row = np.cumsum(kept, axis=1) - 1 if compacted else np.arange(stage.dimension)[None, :]
+    ends = np.where(kept, row + 1, 0).max(axis=1)  # places up to the last component
+    n_words = (-(-ends // WORD)).astype(np.int64)
+    first = (np.cumsum(n_words) - n_words) * WORD
+    place = (first[:, None] + row)[kept]
+    width = int(stage.width[0]) if share_width and np.ptp(stage.width) == 0 else None
+    n_planes, tails = (2 if np.any(weights.weights == 0) else 1), None
+    if width is not None and n_planes == 1 and int(n_words.sum()) * WORD > place.size:
+        if np.array_equal(ends, kept.sum(axis=1)):
+            tails = _tail_words(n_words * WORD - ends)
+        else:
+            n_planes = 2
+    return Layout(
+        place,
+        n_words,
+        blocks,
+        kept if compacted else None,
+        block_scales(stage),
+        _parity_starts(stage, place),
+        width,
+        n_planes,
+        tails,
+    )
+
+
+def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return words with a 1 for each of the last `unused` places."""
+    places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
+    words: NDArray[np.uint32] = weight_words(places.reshape(1, -1))[0]
+    return words
+
+
+def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Return the start of even and of odd places, or None where they differ among those."""
+    parts = [stage.start[place % 2 == odd] for odd in (0, 1)]
+    if any(part.size and np.ptp(part) for part in parts):
+        return None
+    even, odd = (int(part[0]) if part.size else 0 for part in parts)
+    return even, odd
+
+
+def _pack_rows(layout: Layout) -> Parts:
+    parts: Parts = [flag("TK_KEPT", layout.kept is not None)]
+    if layout.kept is not None:
+        words = bit_words(layout.kept.ravel(), first_is_top=False)
+        parts.append(
+            Table(
+                "tk_kept",
+                "uint32_t",
+                words,
+                "windows",
+                "Rows that are components: one bit each, row 0 the bottom one.",
+            )
+        )
+    parts += per_block(
+        "TK_WORDS", "tk_words", layout.n_words, "windows", "words of 32 components in each block"
+    )
+    full = max(layout.bit_words - int(layout.n_words.max()), 0)
+    return [
+        *parts,
+        Definition("TK_BITS_WORDS", f"{layout.bit_words}u", "words of bits of several blocks"),
+        Definition("TK_BITS_FULL", f"{full}u", "they are counted when there are more"),
+    ]
+
+
+def block_scales(stage: Components) -> NDArray[np.uint8] | None:
+    """Return the scale of each stored block, or None where the rows of a block differ."""
+    block_of = np.nonzero(stage.row_kept)[0]
+    _, first, block = np.unique(block_of, return_index=True, return_inverse=True)
+    scales = stage.scale[first]
+    return scales if np.array_equal(scales[block], stage.scale) else None
+
+
+def spread_places(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
+    """Put values of the components (last axis) into all stored places."""
+    spread = np.full((*values.shape[:-1], layout.n_places), fill, dtype=values.dtype)
+    spread[..., layout.place] = values
+    return spread
+
+
+def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Reorder bytes of places to (word, group, byte) as in ``tk_windows.h``.
+
+    Place 2 i + h of a word is half h of word i of v. Byte k of group r belongs to half ``k // 2``
+    of word ``r + 8`` (k even) or r (k odd).
+    """
+    half_second_first = places.reshape(-1, 2, 8, 2)  # word, i // 8, i % 8 = r, half
+    return half_second_first[:, ::-1].transpose(0, 2, 3, 1).reshape(-1, 8, 4)
+
+
+def _pack_windows(stage: Components, layout: Layout) -> Parts:
+    parts: Parts = []
+    fields: dict[str, tuple[NDArray[np.uint8], int]] = {}
+    if layout.scales is None:
+        fields["scales"] = (stage.scale, 1)
+    else:
+        parts += per_block(
+            "TK_SCALE", "tk_scales", layout.scales, "windows", "phase scale of each block"
+        )
+    if layout.starts is None:
+        fields["starts"] = (stage.start, 0)
+    else:
+        for parity, start in zip(("even", "odd"), layout.starts, strict=True):
+            parts.append(
+                Definition(
+                    f"TK_{parity.upper()}_START",
+                    f"{start}u",
+                    f"start of {parity} rows in 1/256 turn",
+                )
+            )
+    if layout.width is None:
+        fields["widths"] = (stage.width, 0)
+    else:
+        parts.append(Definition("TK_WIDTH", f"{layout.width}u", "of all windows in 1/256 turn"))
+    if fields:
+        groups = [
+            _by_group(spread_places(layout, values, fill)) for values, fill in fields.values()
+        ]
+        interleaved = np.ascontiguousarray(np.stack(groups, axis=2))  # word, group, field, byte
+        words = interleaved.reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
+        parts.append(
+            Table(
+                "tk_windows",
+                "uint32_t",
+                words,
+                "windows",
+                f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte "
+                "each.",
+                per_row=6 if len(fields) == 3 else 8,
+            )
+        )
+    return parts
+
+
+def weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Pack bits of places (outputs, places) to words, in the bit order of the phase windows."""
+    grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
+    bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
+    return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])

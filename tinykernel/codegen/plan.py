@@ -1,0 +1,182 @@
+"""Lossless layout of an `IntegerModel`: its tables, and the memory that its chain needs.
+
+Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
+decides formats; ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels
+read them. Nothing of this changes a value of the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.pack.components import choose_layout, pack_components
+from tinykernel.codegen.pack.decision import pack_decision
+from tinykernel.codegen.pack.kernels import pack_kernels, sort_kernels
+from tinykernel.codegen.pack.levels import pack_levels
+from tinykernel.codegen.pack.linear import pack_linear
+from tinykernel.codegen.pack.prototypes import pack_prototypes
+from tinykernel.codegen.pack.scale import pack_scale
+from tinykernel.codegen.pack.stage import Packed, Place
+from tinykernel.codegen.pack.ternary import pack_ternary
+from tinykernel.codegen.tables import WORD, Definition, Parts, Struct, Table
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
+
+#: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
+#: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
+#: compile.
+FORMAT = 3
+#: How each stage before the machine is stored.
+_PACKERS: dict[type[Stage], Callable[[Any, Place], Packed]] = {
+    Levels: pack_levels,
+    Kernels: pack_kernels,
+}
+#: Chains of such stages that the templates put together.
+_FRONTS: tuple[tuple[type[Stage], ...], ...] = ((), (Levels, Kernels))
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """Everything of a model that the C source needs, in the order in which it is written.
+
+    Parameters
+    ----------
+    definitions : tuple of Definition
+    tables : tuple of Table
+    structs : tuple of Struct
+        Of the stages before the machine.
+    n_words : ndarray of int64, shape (n_stored_blocks,)
+        Words of 32 components of each stored block; none without components.
+    levels_place : int
+        Where the state of the levels begins in that of a stream.
+    scratch_words : int
+        RAM that the caller of the firmware owns, in words.
+    state_words : int
+        RAM of a stream; 0 for models without one.
+    stream_words : int
+        Scratch of the functions that decide from the state of a stream.
+    """
+
+    definitions: tuple[Definition, ...]
+    tables: tuple[Table, ...]
+    structs: tuple[Struct, ...]
+    n_words: NDArray[np.int64]
+    levels_place: int
+    scratch_words: int
+    state_words: int
+    stream_words: int
+
+    def table_bytes(self) -> dict[str, int]:
+        """Return the flash of the tables by part."""
+        sizes = dict.fromkeys(("weights", "windows", "transform", "scaler"), 0)
+        for table in self.tables:
+            sizes[table.part] = sizes.get(table.part, 0) + table.n_bytes
+        return sizes
+
+
+def pack(model: IntegerModel) -> PackedModel:
+    """Choose the formats of a model and fill its tables.
+
+    Parameters
+    ----------
+    model : IntegerModel
+
+    Returns
+    -------
+    PackedModel
+        Depends on the model only: equal models give equal tables.
+
+    Raises
+    ------
+    TinykernelError
+        If there is no C for a chain, or for a stage of such a shape.
+    """
+    model = sort_kernels(model)
+    components, weights = model.find(Components), model.find(Ternary)
+    scale, layout = model.find(Scale), None
+    assert scale is not None
+    constant = scale.constant(model.n_features)
+    groups = [_shape(model, scale), pack_scale(scale, constant, components)]
+    if components is not None and weights is not None:
+        layout = choose_layout(components, weights)
+        groups.append(pack_components(components, layout))
+        groups.append(pack_ternary(weights, model.readout.offset, layout))
+        machine = components.dimension + layout.bit_words
+    else:
+        groups.append(_offsets(model))
+        machine = -(-model.n_features * scale.bits // WORD)
+    linear = model.find(Linear)
+    groups.append([] if linear is None else pack_linear(linear))
+    groups.append([] if model.decision is None else pack_decision(model.decision))
+    front = _pack_front(model)
+    if front:
+        signal = model.input.is_signal
+        kind = Definition("TK_STAGES", *(("2", "signals") if signal else ("1", "images")))
+        groups += [[kind], *(stage.parts for stage in front)]
+    first = max([machine, *(stage.first_words for stage in front)])
+    groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
+    dots = model.n_outputs if layout is not None and linear is not None else 0
+    stream = first + dots + model.n_scores + sum(stage.words for stage in front)
+    state = sum(stage.state_words for stage in front)
+    return PackedModel(
+        tuple(d for group in groups for d in group if isinstance(d, Definition)),
+        tuple(t for group in groups for t in group if isinstance(t, Table)),
+        tuple(s for group in groups for s in group if isinstance(s, Struct)),
+        np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
+        state - front[0].state_words if front else 0,
+        stream + state,
+        state,
+        stream,
+    )
+
+
+def _pack_front(model: IntegerModel) -> list[Packed]:
+    """Pack the stages before the scale."""
+    kinds = tuple(type(stage) for stage in model.stages)
+    kinds = kinds[: kinds.index(Scale)]
+    if kinds not in _FRONTS:
+        words = ", ".join(kind.KIND for kind in kinds)
+        raise TinykernelError(f"no C for a chain of {words} before the scale")
+    window, found = model.input.rows, []
+    for number, kind in enumerate(kinds):
+        given = model.grids()[number]
+        samples = window // given.rows
+        place = Place(number, given, model.hop // samples or given.rows, samples)
+        found.append(_PACKERS[kind](model.stages[number], place))
+    return found
+
+
+def _shape(model: IntegerModel, scale: Scale) -> Parts:
+    return [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
+        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
+        Definition("TK_CLASSES", str(model.n_scores)),
+        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
+        Definition("TK_INPUT_BITS", str(scale.bits), "width of quantized inputs"),
+    ]
+
+
+def _offsets(model: IntegerModel) -> Parts:
+    """Store what is left of a machine without components."""
+    what, parts, prototypes = "Score of inputs that are all 0.", [], model.find(Prototypes)
+    if prototypes is not None:
+        what = "Score of an input that is a prototype."
+        parts = [Definition("TK_ONE_CLASS", "1"), *pack_prototypes(prototypes.levels, "weights")]
+    return [
+        Definition("TK_BLOCKS", "0", "no components"),
+        Table("tk_biases", "int32_t", model.readout.offset, "weights", what),
+        *parts,
+    ]
