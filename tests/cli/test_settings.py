@@ -13,6 +13,7 @@ from tests.cli.tools import failed, run
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
 from tinykernel.cli.settings.file import read_file, to_toml
+from tinykernel.cli.settings.gathering import complete_setting
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.forms import LAYOUT_NAMES
 from tinykernel.training.options.values import RegressorOptions
@@ -40,6 +41,11 @@ def test_options_lists_every_option_of_the_trainer() -> None:
     assert listed["noise"]["range"] == "0 to 10"
     assert tuple(LAYOUTS) == LAYOUT_NAMES
     assert run("options", "epochs").stdout.startswith("[train]\nepochs  int (1 or more).")
+
+
+def test_the_shell_completes_settings() -> None:
+    """Names that are learned once need not be typed."""
+    assert [name for name, _ in complete_setting("n_k")] == ["n_kernels="]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,20 @@ from tinykernel.cli.settings.table import SETTINGS, Setting
 from tinykernel.errors import TinykernelError
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def complete_setting(incomplete: str) -> list[tuple[str, str]]:
+    """Offer the names of settings to the shell."""
+    return [(f"{n}=", s.summary) for n, s in SETTINGS.items() if n.startswith(incomplete)]
+
+
 SetOption = Annotated[
     list[str],
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="anything else: 'tinykernel options' lists all"
+        "--set",
+        metavar="NAME=VALUE",
+        help="anything else: 'tinykernel options' lists all",
+        autocompletion=complete_setting,
     ),
 ]
 ConfigOption = Annotated[
