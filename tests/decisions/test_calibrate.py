@@ -145,7 +145,10 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
         ({"max_error": 0.0001}, "3000 rows are too few .* at least 29957"),
         ({"coverage": 0.9999}, "3000 rows are too few for a coverage of 99.99 %; at least 9999"),
         ({"per_class": True}, "goes with"),
-        ({"y": np.array(["a"] * 3000)}, "class 'b' has no row"),
+        (
+            {"y": np.array(["a"] * 3000), "max_error": 0.9, "per_class": True},
+            "class 'b' has no row",
+        ),
         ({"y": np.array(["z"] * 3000)}, "'z' is no class"),
     ],
 )
@@ -154,6 +157,14 @@ def test_what_rows_cannot_promise(rows, change: dict[str, Any], words: str) -> N
     model, X, y = rows
     with pytest.raises(TinykernelError, match=words):
         calibrate(model, X, **({"y": y} | change))
+
+
+def test_a_class_of_two_rows_made_calibration_impossible(rows) -> None:
+    """A class without a row among those kept aside is remarked upon, and the others calibrated."""
+    model, X, y = rows
+    found = calibrate(model, X[y != "c"], y[y != "c"], max_error=0.3)
+    assert found.remarks == ("class 'c' has no row: nothing is known of it",)
+    assert found.bound <= 0.3
 
 
 def test_alpha(rows) -> None:

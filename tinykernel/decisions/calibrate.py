@@ -140,7 +140,7 @@ def calibrate(
     X : array-like, shape (n, n_inputs)
         Rows that the model was not trained on. Nobody can check that here.
     y : array-like, shape (n,)
-        Their labels; every class of the model must be among them.
+        Their labels; with `per_class` every class of the model must be among them.
     max_error : float, optional
         Largest error among the answered rows, above 0 and below 1: the threshold is the lowest for
         which that can be promised.
@@ -209,6 +209,11 @@ def calibrate(
             "threshold"
         )
     rows = _rows(integer, X, y, groups)
+    lacking = [name for at, name in enumerate(rows.classes) if not (rows.labels == at).any()]
+    if lacking and per_class:
+        raise TinykernelError(
+            f"calibrate: class {lacking[0]!r} has no row; give rows of every class"
+        )
     wish = _Wish(max_error, coverage, per_class, 1 - confidence)
     independent = _independent(rows, confidence)
     choices = _choices(rows, wish, independent / len(rows.labels))
@@ -253,7 +258,10 @@ def calibrate(
         error_before=before,
         error_after=after,
         alarms=found,
-        remarks=() if fit is None or found is None else fit.remarks(found.threshold),
+        remarks=(
+            *(f"class {name!r} has no row: nothing is known of it" for name in lacking),
+            *(() if fit is None or found is None else fit.remarks(found.threshold)),
+        ),
     )
 
 
@@ -291,10 +299,6 @@ def _rows(model: IntegerModel, X: ArrayLike, y: ArrayLike, groups: ArrayLike | N
     if unknown is not None:
         raise TinykernelError(f"calibrate: {unknown!r} is no class of the model; leave it out")
     labels = np.array([index[label] for label in given.tolist()], dtype=np.intp)
-    counts = np.bincount(labels, minlength=model.n_classes)
-    if not counts.all():
-        lacking = model.classes[int(counts.argmin())]
-        raise TinykernelError(f"calibrate: class {lacking!r} has no row; give rows of every class")
     found = None if groups is None else np.asarray(groups)
     if found is not None and found.shape != given.shape:
         raise TinykernelError(f"calibrate: {found.shape} groups for {len(given)} rows")
