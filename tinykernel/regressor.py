@@ -15,7 +15,7 @@ from tinykernel.estimator import KernelEstimator, flat
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import documented
 from tinykernel.training.options.values import RegressorOptions
-from tinykernel.training.quantity import prepare_values
+from tinykernel.training.values.valueset import prepare_values
 
 
 @documented

@@ -43,8 +43,8 @@ from tinykernel.training.options import (
     parts_of,
 )
 from tinykernel.training.options.values import RegressorOptions
-from tinykernel.training.quantity import strata
 from tinykernel.training.trainer import check_width
+from tinykernel.training.values.valueset import strata
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.

@@ -13,7 +13,7 @@ from tinykernel.budget.untrained import untrained_integers
 from tinykernel.data.selection import smallest_type
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, some_rows
-from tinykernel.training.quantity import strata
+from tinykernel.training.values.valueset import strata
 
 # So many inputs that are not whole may stand in the way before nothing is said.
 _MOST_IN_THE_WAY = 3

@@ -9,7 +9,7 @@ from tinykernel.model.diagonals import BITS, LARGEST, SHIFTS
 _WORD = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """Which numbers of a component are learned and stored, and with how many bits.
 
@@ -39,10 +39,10 @@ class Layout:
 
     name: str
     diagonal_kind: str
-    learns_start: bool
-    learns_width: bool
-    scale_per_row: bool
-    ternary: bool
+    learns_start: bool = False
+    learns_width: bool = False
+    scale_per_row: bool = False
+    ternary: bool = False
     prunes: bool = False
 
     @property
@@ -90,10 +90,17 @@ class Layout:
 LAYOUTS = {
     layout.name: layout
     for layout in (
-        Layout("compact", "int4", False, False, False, False),
-        Layout("phases", "int8", True, False, False, False),
-        Layout("windows", "int8", True, True, True, True),
-        Layout("pruned", "int8", True, False, False, False, prunes=True),
+        Layout(name="compact", diagonal_kind="int4"),
+        Layout(name="phases", diagonal_kind="int8", learns_start=True),
+        Layout(
+            name="windows",
+            diagonal_kind="int8",
+            learns_start=True,
+            learns_width=True,
+            scale_per_row=True,
+            ternary=True,
+        ),
+        Layout(name="pruned", diagonal_kind="int8", learns_start=True, prunes=True),
     )
 }
 

@@ -14,15 +14,24 @@ from numpy.typing import NDArray
 
 from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
+from tinykernel.training.component_passes import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernel_alignment import aligned_blocks
-from tinykernel.training.kernels import LANES, OUTPUT_MULTIPLE
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.steps import adam, decide_rows, learn_slot, ternarise
+from tinykernel.training.steps import (
+    Gradients,
+    Noise,
+    Outputs,
+    Rows,
+    adam,
+    decide_rows,
+    learn_slot,
+    ternarise,
+)
 from tinykernel.training.windows import (
     Arithmetic,
     Parameters,
@@ -246,6 +255,18 @@ class Learner:
             windows = float_windows(given, self.layout, self.mean, self.quantized)
         return Forward(windows, self._weights, scale, self.offset)
 
+    def _outputs(self, forward: Forward) -> Outputs:
+        """Return how components and quantized inputs make decisions."""
+        levels, worth = self._rounded_linear()
+        return Outputs(
+            forward.weights,
+            forward.scale,
+            forward.offset,
+            levels * worth,
+            self._linear_mean,
+            self._linear_unit,
+        )
+
     def prove(self) -> None:
         """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
         if self._arithmetic_of is None:
@@ -266,31 +287,13 @@ class Learner:
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
         f = self.forward()
-        w = f.windows
-        levels, worth = self._rounded_linear()
-        linear, q = levels * worth, _NO_INPUTS if inputs is None else inputs
+        windows, outputs = f.windows.numbers(), self._outputs(f)
+        q = _NO_INPUTS if inputs is None else inputs
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
-            decide_rows(
-                mixed,
-                edges[i],
-                edges[i + 1],
-                w.diagonal,
-                w.rate,
-                w.centre,
-                w.level,
-                f.weights,
-                f.scale,
-                f.offset,
-                *w.arguments(),
-                q,
-                linear,
-                self._linear_mean,
-                self._linear_unit,
-                out,
-            )
+            decide_rows(mixed, q, edges[i], edges[i + 1], windows, outputs, out)
 
         list(self._executor.map(part, range(edges.size - 1)))
         return out
@@ -310,52 +313,40 @@ class Learner:
             mixed, targets, weight = batch, targets[rows], weight[rows]
             rows = np.arange(rows.size)
         f = self.forward()
-        w = f.windows
-        threshold = np.uint32(int(o.dropout * 2**32))
+        left_out = linear_dropout(self.inputs.shape[1])
+        batched = Rows(mixed, self.inputs, targets, weight, rows)
+        noise = Noise(
+            self._pool,
+            starts,
+            self._noise,
+            seeds,
+            np.uint32(int(o.dropout * 2**32)),
+            np.float32(1 / (1 - o.dropout)),
+            np.uint32(int(left_out * 2**32)),
+            np.float32(1 / (1 - left_out)),
+        )
+        windows, outputs, slope = f.windows.numbers(), self._outputs(f), np.float32(o.slope)
         gradients = self._gradients
-        levels, worth = self._rounded_linear()
-        linear, left_out = levels * worth, linear_dropout(self.inputs.shape[1])
 
         def part(slot: int) -> None:
+            own = (*gradients[:6], gradients[7], self._totals)
             learn_slot(
                 slot,
                 _SLOTS,
-                mixed,
-                targets,
-                weight,
+                batched,
+                noise,
+                windows,
+                outputs,
+                slope,
                 self._losses,
                 self.n_outputs,
-                rows,
-                starts,
-                seeds,
-                self._pool,
-                self._noise,
-                w.diagonal,
-                w.rate,
-                w.centre,
-                w.level,
-                f.weights,
-                f.scale,
-                f.offset,
-                threshold,
-                np.float32(1 / (1 - o.dropout)),
-                np.float32(o.slope),
-                *w.arguments(),
-                self.inputs,
-                linear,
-                self._linear_mean,
-                self._linear_unit,
-                np.uint32(int(left_out * 2**32)),
-                np.float32(1 / (1 - left_out)),
-                *(g[slot] for g in gradients[:6]),
-                gradients[7][slot],
-                self._totals[slot],
+                Gradients(*(g[slot] for g in own)),
             )
 
         list(self._executor.map(part, range(_SLOTS)))
         gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(o.n_components)
-        if w.are_stored:
-            self._from_stored(w)
+        if f.windows.are_stored:
+            self._from_stored(f.windows)
         self._update(step, np.float32(1.0 / rows.size))
         return float(self._totals[:, 0].sum() / rows.size)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.elementary import exp, exps, log, logs
 from tinykernel.model.arrays import chosen_labels
-from tinykernel.training.kernels import LANES, inlined
+from tinykernel.training.component_passes import LANES, inlined
 
 _ONE = np.float32(1.0)
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)

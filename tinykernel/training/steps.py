@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.training.kernels import (
+from tinykernel.training.component_passes import (
     LANES,
     backward_group,
     centre_group,
@@ -13,66 +16,150 @@ from tinykernel.training.kernels import (
     forward_group_stored,
     gather_group,
     hash_keep,
+    inlined,
     store_group,
 )
-from tinykernel.training.linear.kernels import gather_inputs, linear_backward, linear_forward
+from tinykernel.training.linear.linear_passes import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 _ONE = np.float32(1.0)
 
 
+class Rows(NamedTuple):
+    """Rows of a mini-batch.
+
+    Parameters
+    ----------
+    mixed : ndarray of float32, shape (n, d)
+    inputs : ndarray of integers, shape (n, n_features) or (0, 0)
+        Quantized inputs, for the linear part.
+    target : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+    chosen : ndarray of int64, shape (k,)
+        The rows that are in the batch.
+    """
+
+    mixed: NDArray[np.float32]
+    inputs: NDArray[Any]
+    target: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    chosen: NDArray[np.int64]
+
+
+class Noise(NamedTuple):
+    """What is drawn for the rows of a mini-batch, so that a model regularises.
+
+    Parameters
+    ----------
+    pool : ndarray of float32
+        Normal numbers; those of a row begin at `starts`, shape (k,), and are multiplied by `size`.
+    starts : ndarray of int64, shape (k,)
+    size : float32
+    seeds : ndarray of uint32, shape (k,)
+        Of what is left out of a row.
+    threshold, inverse : uint32, float32
+        Share of components left out, times 2**32, and one over the share of those that are kept.
+    threshold_q, inverse_q : uint32, float32
+        The same of the quantized inputs.
+    """
+
+    pool: NDArray[np.float32]
+    starts: NDArray[np.int64]
+    size: np.float32
+    seeds: NDArray[np.uint32]
+    threshold: np.uint32
+    inverse: np.float32
+    threshold_q: np.uint32
+    inverse_q: np.float32
+
+
+class Outputs(NamedTuple):
+    """How components and inputs make decisions: ``scale * (W z + V (q - centre) worth) + offset``.
+
+    Parameters
+    ----------
+    weights : ndarray of float32, shape (m * d, outputs)
+        W.
+    scale : float32
+    offset : ndarray of float32, shape (outputs,)
+    linear : ndarray of float32, shape (n_features, outputs) or (0, 0)
+        V.
+    centre_q : ndarray of float32, shape (n_features,)
+    worth_q : float32
+    """
+
+    weights: NDArray[np.float32]
+    scale: np.float32
+    offset: NDArray[np.float32]
+    linear: NDArray[np.float32]
+    centre_q: NDArray[np.float32]
+    worth_q: np.float32
+
+
+class Gradients(NamedTuple):
+    """Where a slot adds up its gradients, of the shapes of the parameters; totals (2,) float64."""
+
+    diagonal: NDArray[np.float32]
+    rate: NDArray[np.float32]
+    centre: NDArray[np.float32]
+    level: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    linear: NDArray[np.float32]
+    totals: NDArray[np.float64]
+
+
+@inlined
+def forward(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
+    """Fill y and sums by one group: in floats, or with factors in the integers of the firmware."""
+    w = windows
+    if w.factors.shape[0] > 0:
+        store_group(u, w.mean, w.unit)
+        forward_group_stored(
+            u,
+            w.diagonal,
+            w.product,
+            w.factors,
+            w.rate,
+            w.start,
+            w.width,
+            weights,
+            seeds,
+            threshold,
+            inverse,
+            y,
+            sums,
+        )
+    else:
+        forward_group(
+            u,
+            w.diagonal,
+            w.rate,
+            w.centre,
+            w.level,
+            weights,
+            seeds,
+            threshold,
+            inverse,
+            y,
+            sums,
+        )
+
+
 @njit(nogil=True, error_model="numpy")
-def learn_slot(  # type: ignore[no-untyped-def]
-    slot,
-    n_slots,
-    mixed,
-    target,
-    weight,
-    losses,
-    n_real,
-    rows,
-    starts,
-    seeds,
-    pool,
-    noise,
-    diagonal,
-    rate,
-    centre,
-    level,
-    weights,
-    scale,
-    offset,
-    threshold,
-    inverse,
-    slope,
-    product,
-    factors,
-    start,
-    width,
-    mean,
-    unit,
-    inputs,
-    linear,
-    centre_q,
-    worth_q,
-    threshold_q,
-    inverse_q,
-    d_diagonal,
-    d_rate,
-    d_centre,
-    d_level,
-    d_weights,
-    d_offset,
-    d_linear,
-    totals,
-):
+def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_real, gradients):  # type: ignore[no-untyped-def]
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
-    With factors (none before the inputs of the forward pass are integers) `diagonal` holds levels
-    and `rate` turns a unit of the integer projections; see `forward_group_stored`. linear
-    (n_features, outputs) or (0, 0) adds ``linear * (inputs - centre_q) * worth_q`` to the sums.
+    `windows` is a `WindowNumbers`; with factors (none before the inputs of the forward pass are
+    integers) its `diagonal` holds levels and `rate` turns a unit of the integer projections, see
+    `forward_group_stored`. `slope` is k of the surrogate derivative, `n_real` the number of outputs
+    without padding.
     """
-    m, d = diagonal.shape
+    w = windows
+    weights, linear = outputs.weights, outputs.linear
+    d_linear, d_offset, totals = gradients.linear, gradients.offset, gradients.totals
+    threshold, inverse = noise.threshold, noise.inverse
+    m, d = w.diagonal.shape
     n_outputs = weights.shape[1]
     u = np.empty(d * LANES, dtype=np.float32)
     y = np.empty((m, d * LANES), dtype=np.float32)
@@ -81,59 +168,41 @@ def learn_slot(  # type: ignore[no-untyped-def]
     q = np.empty((linear.shape[0], LANES), dtype=np.float32)
     dots = np.empty((n_real, LANES), dtype=np.float32)
     d_linear[:] = 0.0
-    d_diagonal[:] = 0.0
-    d_rate[:] = 0.0
-    d_centre[:] = 0.0
-    d_level[:] = 0.0
-    d_weights[:] = 0.0
+    gradients.diagonal[:] = 0.0
+    gradients.rate[:] = 0.0
+    gradients.centre[:] = 0.0
+    gradients.level[:] = 0.0
+    gradients.weights[:] = 0.0
     d_offset[:] = 0.0
     totals[:] = 0.0
-    for group in range(slot, rows.shape[0] // LANES, n_slots):
+    for group in range(slot, batch.chosen.shape[0] // LANES, n_slots):
         part = slice(group * LANES, (group + 1) * LANES)
-        gather_group(mixed, rows[part], pool, starts[part], noise, u)
-        if factors.shape[0] > 0:
-            store_group(u, mean, unit)
-            forward_group_stored(
-                u,
-                diagonal,
-                product,
-                factors,
-                rate,
-                start,
-                width,
-                weights,
-                seeds[part],
-                threshold,
-                inverse,
-                y,
-                sums,
-            )
-            centre_group(u, mean, unit)
-        else:
-            forward_group(
-                u,
-                diagonal,
-                rate,
-                centre,
-                level,
-                weights,
-                seeds[part],
-                threshold,
-                inverse,
-                y,
-                sums,
-            )
+        rows, seeds = batch.chosen[part], noise.seeds[part]
+        gather_group(batch.mixed, rows, noise.pool, noise.starts[part], noise.size, u)
+        forward(u, w, weights, seeds, threshold, inverse, y, sums)
+        if w.factors.shape[0] > 0:
+            centre_group(u, w.mean, w.unit)
         if linear.shape[0] > 0:
-            gather_inputs(inputs, rows[part], LANES, centre_q, worth_q, q)
-            if threshold_q > 0:
+            gather_inputs(batch.inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
+            if noise.threshold_q > 0:
                 # Other numbers than those of the components.
                 flat = q.reshape(-1)
                 for i in range(linear.shape[0]):
-                    hash_keep(flat, i * LANES, seeds[part], m * d + i, threshold_q, inverse_q)
+                    place = m * d + i
+                    hash_keep(flat, i * LANES, seeds, place, noise.threshold_q, noise.inverse_q)
             linear_forward(q, linear, dots)
             sums[:n_real] += dots
         loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, losses, rows[part], n_real, dsums, d_offset
+            sums,
+            outputs.scale,
+            outputs.offset,
+            batch.target,
+            batch.weight,
+            losses,
+            rows,
+            n_real,
+            dsums,
+            d_offset,
         )
         if linear.shape[0] > 0:
             linear_backward(q, dsums[:n_real], d_linear)
@@ -141,55 +210,33 @@ def learn_slot(  # type: ignore[no-untyped-def]
         totals[1] += d_scale
         backward_group(
             u,
-            diagonal,
-            rate,
-            centre,
-            level,
+            w.diagonal,
+            w.rate,
+            w.centre,
+            w.level,
             weights,
-            seeds[part],
+            seeds,
             threshold,
             inverse,
             slope,
             y,
             dsums,
-            d_diagonal,
-            d_rate,
-            d_centre,
-            d_level,
-            d_weights,
+            gradients.diagonal,
+            gradients.rate,
+            gradients.centre,
+            gradients.level,
+            gradients.weights,
         )
 
 
 @njit(nogil=True, error_model="numpy")
-def decide_rows(  # type: ignore[no-untyped-def]
-    mixed,
-    first,
-    last,
-    diagonal,
-    rate,
-    centre,
-    level,
-    weights,
-    scale,
-    offset,
-    product,
-    factors,
-    start,
-    width,
-    mean,
-    unit,
-    inputs,
-    linear,
-    centre_q,
-    worth_q,
-    decisions,
-):
+def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # type: ignore[no-untyped-def]
     """Fill decisions[first:last], shape (rows, outputs), without noise or dropout."""
-    m, d = diagonal.shape
-    n_outputs = weights.shape[1]
+    m, d = windows.diagonal.shape
+    weights, linear = outputs.weights, outputs.linear
     u = np.empty(d * LANES, dtype=np.float32)
     y = np.empty((m, d * LANES), dtype=np.float32)
-    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    sums = np.empty((weights.shape[1], LANES), dtype=np.float32)
     seeds = np.zeros(LANES, dtype=np.uint32)
     rows = np.empty(LANES, dtype=np.int64)
     pool = np.zeros(1, dtype=np.float32)
@@ -200,43 +247,14 @@ def decide_rows(  # type: ignore[no-untyped-def]
         for k in range(LANES):
             rows[k] = min(begin + k, last - 1)
         gather_group(mixed, rows, pool, none, np.float32(0.0), u)
-        if factors.shape[0] > 0:
-            store_group(u, mean, unit)
-            forward_group_stored(
-                u,
-                diagonal,
-                product,
-                factors,
-                rate,
-                start,
-                width,
-                weights,
-                seeds,
-                np.uint32(0),
-                np.float32(1.0),
-                y,
-                sums,
-            )
-        else:
-            forward_group(
-                u,
-                diagonal,
-                rate,
-                centre,
-                level,
-                weights,
-                seeds,
-                np.uint32(0),
-                np.float32(1.0),
-                y,
-                sums,
-            )
+        forward(u, windows, weights, seeds, np.uint32(0), np.float32(1.0), y, sums)
         if linear.shape[0] > 0:
-            gather_inputs(inputs, rows, LANES, centre_q, worth_q, q)
+            gather_inputs(inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
             linear_forward(q, linear, dots)
         for k in range(min(LANES, last - begin)):
             for o in range(decisions.shape[1]):
-                decisions[begin + k, o] = scale * (sums[o, k] + dots[o, k]) + offset[o]
+                total = outputs.scale * (sums[o, k] + dots[o, k])
+                decisions[begin + k, o] = total + outputs.offset[o]
 
 
 @njit(nogil=True, error_model="numpy")

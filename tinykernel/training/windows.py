@@ -14,7 +14,7 @@ through the roundings as if they were not there: ``v`` stands for the projection
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,21 @@ class Arithmetic:
     phase_shift: int | None = None
 
 
+class WindowNumbers(NamedTuple):
+    """What the compiled passes take of `Windows`, whose fields these are."""
+
+    diagonal: _Floats
+    rate: _Floats
+    centre: _Floats
+    level: _Floats
+    product: np.float32
+    factors: _Floats
+    start: _Floats
+    width: _Floats
+    mean: _Floats
+    unit: np.float32
+
+
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Arguments of the compiled forward pass, and what its projections are worth.
@@ -76,8 +91,7 @@ class Windows:
     diagonal, rate, centre, level : ndarray of float32
         As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
     product, factors, start, width, mean, unit
-        As in `tinykernel.training.kernels.forward_group_stored`; `factors` is empty without
-        an `Arithmetic`.
+        As in `component_passes.forward_group_stored`; `factors` is empty without an `Arithmetic`.
     level_worth : ndarray of float64, shape (m, 1)
         What one level of G is worth.
     worth : ndarray of float64, shape (m, 1)
@@ -105,9 +119,9 @@ class Windows:
         """Whether these are the integers of the firmware."""
         return self.factors.size > 0
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the last arguments of `learn_slot` and `decide_rows` before the results."""
-        return self.product, self.factors, self.start, self.width, self.mean, self.unit
+    def numbers(self) -> WindowNumbers:
+        """Return what the compiled passes take."""
+        return WindowNumbers(*(getattr(self, name) for name in WindowNumbers._fields))
 
 
 def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:

@@ -9,8 +9,8 @@ import pytest
 
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.options.values import RegressorOptions
-from tinykernel.training.quantity import prepare_values
 from tinykernel.training.values import smooth
+from tinykernel.training.values.valueset import prepare_values
 
 RECIPE = Recipe(losses=(0.0,))
 

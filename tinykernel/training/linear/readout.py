@@ -28,8 +28,8 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.model.values import ValueUnits, to_fixed_point
-from tinykernel.training.kernels import LANES
-from tinykernel.training.linear.kernels import (
+from tinykernel.training.component_passes import LANES
+from tinykernel.training.linear.linear_passes import (
     gather_inputs,
     leave_out,
     linear_backward,

@@ -22,7 +22,7 @@ from tinykernel.model.stages.scale import Scale
 from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves
 from tinykernel.training.local.counts import CountingStages, count_multiplier, scaled_counts
-from tinykernel.training.local.kernels import count_images, learn_images
+from tinykernel.training.local.image_passes import count_images, learn_images
 
 _CUT = 0.7
 _START_ROWS = 256
@@ -66,7 +66,7 @@ class ImagePlan:
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """Where things lie in the planes of one group, see `tinykernel.training.local.kernels`."""
+    """Where things lie in the planes of one group, see `tinykernel.training.local.image_passes`."""
 
     numbers: NDArray[np.int64]
     cell: NDArray[np.int64]

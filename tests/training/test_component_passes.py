@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from tinykernel.training.kernels import LANES, backward_group, forward_group, gather_group
+from tinykernel.training.component_passes import LANES, backward_group, forward_group, gather_group
 from tinykernel.training.loss import loss_group
 from tinykernel.training.steps import adam, ternarise
 

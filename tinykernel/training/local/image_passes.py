@@ -1,12 +1,12 @@
 """Compiled kernels of the trainer for images: responses, counts, and their gradients.
 
-As in `kernels`, images travel in groups of `LANES`, side by side in memory: the pixel outside, the
-image inside. A plane has `lead` zeros before the first row and the same number after each row, so
-that one gap serves the end of a row and the beginning of the next, and a tap is one offset for all
-positions. Positions in a gap fall into a cell of their own, which nobody reads.
+As in `component_passes`, images travel in groups of `LANES`, side by side in memory: the pixel
+outside, the image inside. A plane has `lead` zeros before the first row and the same number after
+each row, so that one gap serves the end of a row and the beginning of the next, and a tap is one
+offset for all positions. Positions in a gap fall into a cell of their own, which nobody reads.
 
-The derivative of a count with respect to a response is that of `kernels`, ``k / (1 + (k s)^2 /
-2)^2``, with s the distance to the threshold over the spread of the responses.
+The derivative of a count with respect to a response is that of `component_passes`, ``k / (1 + (k
+s)^2 / 2)^2``, with s the distance to the threshold over the spread of the responses.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from tinykernel.compiled import njit
 from tinykernel.training import eights
-from tinykernel.training.kernels import LANES, inlined, lane_sum
-from tinykernel.training.linear.kernels import leave_out, linear_backward, linear_forward
+from tinykernel.training.component_passes import LANES, inlined, lane_sum
+from tinykernel.training.linear.linear_passes import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
 
 _CHUNK = 2048

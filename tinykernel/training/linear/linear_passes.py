@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.training.kernels import LANES, inlined, lane_dot
+from tinykernel.training.component_passes import LANES, inlined, lane_dot
 
 
 @inlined
