@@ -129,9 +129,11 @@ def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
     import numpy as np
 
     from tinykernel.measure.report import report
+    from tinykernel.model.readouts.linear import Linear
 
     share = len(worth.spare) / len(worth.inputs)
-    flash = 0 if integer.linear is None else share * integer.linear.size
+    linear = integer.find(Linear)
+    flash = 0 if linear is None else share * linear.weights.size
     if not target.startswith("host"):
         flash += share * report(integer, target, compiler="none").flash_parts["scaler"]
     row = share * integer.n_inputs * np.dtype(integer.input.dtype).itemsize

@@ -273,8 +273,10 @@ def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
 
 
 def _values(integer: IntegerModel) -> str:
-    values = integer.values
-    if values is None:
+    from tinykernel.model.answers.values import Values
+
+    values = integer.answers
+    if not isinstance(values, Values):
         return ""
     return f"{', '.join(values.names)}; in C times 2^{values.shift}, a step is {values.unit:.3g}"
 

@@ -13,6 +13,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.baselines import equal_classes
 from tinykernel.evaluation.evaluation import LEVEL
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.answers.values import Values
 
 _MOST_ROWS = 2_000
 _REPEATS = 5
@@ -156,7 +157,7 @@ class _Trial:
         self, model: IntegerModel, rows: NDArray[Any], y: NDArray[Any], balanced: bool
     ) -> None:
         self.model, self.rows, self.true = model, rows, y
-        self.is_values = model.values is not None
+        self.is_values = isinstance(model.answers, Values)
         self.by = "balanced_accuracy" if balanced else "accuracy"
         if self.is_values:
             self.by, self.true = "rmse", y.astype(np.float64)
