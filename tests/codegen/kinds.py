@@ -43,6 +43,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "phases": {"diagonal_kind": "int4", "windows": "phases", "kept": "tail", "n_blocks": 3},
     "one width": {"n_features": 90, "windows": "one width", "zero_weights": False, "kept": "some"},
     "signs, two classes": {"n_features": 1, "diagonal_kind": "sign", "n_classes": 2},
+    "words by block": {"n_features": 300, "n_blocks": 12, "kept": "few"},
     "constant windows": {"n_features": 70, "windows": "constant", "raw_dtype": "uint16"},
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import itertools
 import json
 import subprocess
+import zlib
 from collections.abc import Callable
+from ctypes.util import find_library
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.codegen.kinds import EVERY
+from tests.fuzz.batch import Batch
+from tests.fuzz.forged import try_kind
 from tests.random_models import (
     local_model,
     random_model,
@@ -21,6 +27,7 @@ from tests.random_models import (
     random_stage,
     with_linear,
 )
+from tests.sessions import ROOT, blocks
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import (
     WARNING_FLAGS,
@@ -33,7 +40,7 @@ from tinykernel.build.program import (
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.audit import audit
 from tinykernel.codegen.blobs.blob import blob_bytes, render_blob
-from tinykernel.codegen.blobs.layout import difference
+from tinykernel.codegen.blobs.layout import difference, pack_as_data, tables_of
 from tinykernel.codegen.literals import table_rows
 from tinykernel.codegen.projects import export
 from tinykernel.codegen.sources import render_sources
@@ -333,6 +340,91 @@ def test_is_valid_cpp_without_warnings(tmp_path: Path, require_tool: Callable[[s
         )
 
 
+#: Tables that lead somewhere, and values that lead out of it.
+LEADING = {
+    "tk_pre_shifts": 32,
+    "tk_levels_pre_shifts": 255,
+    "tk_confidence_shift": 32,
+    "tk_permutation": 32767,
+    "tk_orbit": 2,
+    "tk_words": 255,
+    "tk_levels_0_mix": 63,
+    "tk_kernels_1_codes": 0xFFFF,
+    "tk_kernels_1_dilations": 200,
+    "tk_kernels_1_groups": 200,
+    "tk_kernels_1_order": 255,
+}
+
+
+def test_forged_tables_wrote_outside_of_memory(require_tool: Callable[[str], str]) -> None:
+    """With the right CRC: no entry of a table that leads somewhere can lead out of it."""
+    require_tool("gcc")
+    seen = set()
+    kinds = ("bitmap", "compact", "words by block", "calibrated: known")
+    local = ("signal, components only, many windows", "image, channels mixed")
+    for kind in (*(f"table, {kind}" for kind in kinds), *local):
+        model, blobs, at = EVERY[kind](), [], 24
+        for table in tables_of(pack_as_data(model)):
+            width = table.n_bytes // table.values.size
+            if table.name in LEADING:
+                data = bytearray(blob_bytes(model))
+                value = LEADING[table.name] % 2 ** (8 * width)
+                # Of a dilation the number of kernels leads somewhere, not the dilation.
+                place = at + width * (table.name == "tk_kernels_1_dilations")
+                data[place : place + width] = value.to_bytes(width, "little")
+                data[20:24] = zlib.crc32(bytes(data[:20] + data[24:])).to_bytes(4, "little")
+                blobs.append(bytes(data))
+                seen.add(table.name)
+            at += table.n_bytes
+        batch = Batch("forged", 0)
+        assert try_kind(batch, kind, "gcc", [blob_bytes(model)]) == 1, batch.notes
+        assert try_kind(batch, kind, "gcc", blobs) == 0, batch.notes
+    assert seen == set(LEADING)
+
+
+SIGNED = """
+#include <stdio.h>
+#include <string.h>
+{example}
+const void *EVP_sha256(void);
+unsigned char *HMAC(const void *, const void *, int, const void *, size_t, void *, unsigned *);
+int hmac_sha256(const uint8_t key[32], const void *bytes, size_t size, uint8_t code[32])
+{{
+    unsigned length = 32;
+    return HMAC(EVP_sha256(), key, 32, bytes, size, code, &length) == NULL;
+}}
+int main(void)
+{{
+    static uint32_t bytes[GESTURE_MODEL_BYTES / 4 + 8];
+    const gesture_model_t *model = NULL;
+    unsigned size = (unsigned)fread(bytes, 1, sizeof bytes, stdin);
+    return (int)open_update(&model, bytes, size);
+}}
+"""
+
+
+def test_a_model_that_is_not_signed_is_refused(
+    tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    """The example of the documentation, with the HMAC of OpenSSL, takes the code of Python's."""
+    library = find_library("crypto")
+    if library is None:
+        pytest.skip("no libcrypto on this machine")
+    model = compact(1)
+    (block,) = [b for b in blocks(ROOT / "docs/building/model-as-data.md") if "verify" in b.text]
+    folders = write_sources(tmp_path, render_sources(model, "gesture", as_data=True))
+    (tmp_path / "main.c").write_text(SIGNED.format(example=block.text))
+    sources = [str(tmp_path / "main.c"), str(tmp_path / "src" / "gesture.c")]
+    command = [require_tool("gcc"), "-std=c99", *(f"-I{folder}" for folder in folders), *sources]
+    program = str(tmp_path / "program")
+    subprocess.run([*command, f"-l:{library}", "-o", program], check=True)
+    data = blob_bytes(model)
+    code = hmac.digest(bytes(32), data, "sha256")
+    forged = data[:40] + bytes([data[40] ^ 1]) + data[41:]
+    for sent, status in ((data + code, 0), (data + code[::-1], 8), (forged + code, 8), (data, 2)):
+        assert subprocess.run([program], input=sent).returncode == status
+
+
 def test_the_difference_has_a_name() -> None:
     """Whoever retrained a model must see which property changed."""
     first = compact(1)
@@ -351,8 +443,8 @@ def test_an_export_as_data(tmp_path: Path) -> None:
         assert audit(tmp_path / folder, model).passes()
         assert audit(tmp_path / folder, compact(2)).generated
     for options, message in (
-        ({"as_data": True}, "leave --as-data out"),
-        ({"ci": "github"}, "leave --ci out"),
+        ({"as_data": True}, "leave as_data out"),
+        ({"ci": "github"}, "leave ci out"),
         ({"vectors": np.zeros((1, 40))}, "leave rows"),
     ):
         with pytest.raises(TinykernelError, match=message):

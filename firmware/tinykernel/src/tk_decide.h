@@ -101,7 +101,7 @@ TK_INLINE int32_t tk_novelty(TK_GIVEN int32_t distance, uint32_t margin)
 {
     const uint32_t steps = margin >> TK_NOVELTY_STEPS;
     const uint32_t counted = steps < TK_NOVELTY_TOP ? steps : TK_NOVELTY_TOP;
-    const int32_t lack = TK_NOVELTY_BIAS - (int32_t)(counted * TK_NOVELTY_GAIN);
+    const int32_t lack = (int32_t)((uint32_t)TK_NOVELTY_BIAS - counted * TK_NOVELTY_GAIN);
     return distance > lack ? distance : lack;
 }
 

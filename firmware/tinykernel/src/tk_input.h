@@ -22,7 +22,8 @@ TK_INLINE uint32_t tk_scaled_level(TK_GIVEN tk_raw_t raw, uint32_t i)
     uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
 #else
     /* With a literal offset the compiler may know that there is nothing to clamp. */
-    uint32_t above = tk_positive_part(value - offset, TK_IS_LITERAL(TK_OFFSET(i)));
+    uint32_t above = tk_positive_part((int32_t)((uint32_t)value - (uint32_t)offset),
+                                      TK_IS_LITERAL(TK_OFFSET(i)));
 #endif
     (void)i;
     if (above > TK_SPAN(i)) {

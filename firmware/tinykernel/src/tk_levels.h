@@ -38,7 +38,8 @@ TK_INLINE uint32_t tk_level(TK_GIVEN const TK_FLASH struct tk_levels *levels, tk
 #if TK_LEVELS_RAW_WIDE
     uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
 #else
-    uint32_t above = tk_positive_part(value - offset, TK_IS_LITERAL(TK_LEVELS_OFFSET(c)));
+    uint32_t above = tk_positive_part((int32_t)((uint32_t)value - (uint32_t)offset),
+                                      TK_IS_LITERAL(TK_LEVELS_OFFSET(c)));
 #endif
     (void)c;
     if (above > TK_LEVELS_SPAN(c)) {

@@ -18,15 +18,15 @@ TK_INLINE int32_t tk_linear_weight(uint32_t word)
 }
 
 /* A word of weights times as many inputs. */
-TK_INLINE int32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
+TK_INLINE uint32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
 {
-    int32_t dot = 0;
+    uint32_t dot = 0u;
     uint32_t left = TK_LINEAR_CODES;
     do {
-        dot += tk_linear_weight(word) * input[0];
-        dot += tk_linear_weight(word << TK_LINEAR_BITS) * input[1];
-        dot += tk_linear_weight(word << 2 * TK_LINEAR_BITS) * input[2];
-        dot += tk_linear_weight(word << 3 * TK_LINEAR_BITS) * input[3];
+        dot += (uint32_t)(tk_linear_weight(word) * input[0]);
+        dot += (uint32_t)(tk_linear_weight(word << TK_LINEAR_BITS) * input[1]);
+        dot += (uint32_t)(tk_linear_weight(word << 2 * TK_LINEAR_BITS) * input[2]);
+        dot += (uint32_t)(tk_linear_weight(word << 3 * TK_LINEAR_BITS) * input[3]);
         input += 4;
 #if TK_LINEAR_BITS != 8
         word <<= 4 * TK_LINEAR_BITS;
@@ -43,7 +43,7 @@ TK_SHARED void tk_dots(TK_GIVEN const tk_quantized_t *input, int32_t *dots)
     int32_t *const end = dots + TK_OUTPUTS;
     do {
         const tk_quantized_t *place = input;
-        int32_t dot = 0;
+        uint32_t dot = 0u;
 #if TK_FEATURES / TK_LINEAR_CODES != 0u
         const tk_quantized_t *const full = input + TK_FEATURES / TK_LINEAR_CODES * TK_LINEAR_CODES;
         do {
@@ -56,12 +56,12 @@ TK_SHARED void tk_dots(TK_GIVEN const tk_quantized_t *input, int32_t *dots)
             uint32_t word = *weights++;
             uint32_t left = TK_FEATURES % TK_LINEAR_CODES;
             do {
-                dot += tk_linear_weight(word) * *place++;
+                dot += (uint32_t)(tk_linear_weight(word) * *place++);
                 word <<= TK_LINEAR_BITS;
             } while (--left != 0u);
         }
 #endif
-        *dots++ = dot;
+        *dots++ = (int32_t)dot;
     } while (dots != end);
 }
 

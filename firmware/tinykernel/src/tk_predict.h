@@ -125,8 +125,8 @@ TK_SHARED void tk_run(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch, i
 {
 #if TK_ONE_CLASS
     (void)scratch;
-    scores[1] = tk_distance(TK_GIVE input) + tk_biases[0];
-    scores[0] = -scores[1];
+    scores[1] = (int32_t)((uint32_t)tk_distance(TK_GIVE input) + (uint32_t)tk_biases[0]);
+    scores[0] = (int32_t)(0u - (uint32_t)scores[1]);
 #elif TK_BLOCKS
     int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
     tk_dots(TK_GIVE input, dots);

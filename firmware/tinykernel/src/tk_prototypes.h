@@ -20,7 +20,7 @@ TK_SHARED int32_t tk_distance(TK_GIVEN const tk_quantized_t *input)
     int32_t least = INT32_MAX;
     uint32_t left = TK_PROTOTYPES;
     do {
-        int32_t distance = 0;
+        uint32_t distance = 0u;
         uint32_t word = 0u;
         uint32_t i = 0u;
         do {
@@ -30,11 +30,11 @@ TK_SHARED int32_t tk_distance(TK_GIVEN const tk_quantized_t *input)
             }
             /* 16 times the level at the top of the word, and 8 */
             apart = tk_coarse(TK_GIVE input, i) - (((int32_t)word >> 28) * 16 + 8);
-            distance += apart * apart;
+            distance += (uint32_t)(apart * apart);
             word <<= 4;
         } while (++i != TK_FEATURES);
-        if (distance < least) {
-            least = distance;
+        if ((int32_t)distance < least) {
+            least = (int32_t)distance;
         }
     } while (--left != 0u);
     return least;

@@ -193,7 +193,7 @@ TK_INLINE void tk_finish(TK_GIVEN int32_t *scores, const int32_t *dots)
     (void)dots;
 #if TK_CLASSES != TK_OUTPUTS
     scores[1] = scores[0];
-    scores[0] = -scores[1];
+    scores[0] = (int32_t)(0u - (uint32_t)scores[1]);
 #endif
 }
 

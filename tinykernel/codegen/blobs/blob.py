@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinykernel.codegen.blobs import soundness
 from tinykernel.codegen.blobs.interface import functions
 from tinykernel.codegen.blobs.layout import pack_as_data, shape_lines, shape_number, tables_of
 from tinykernel.codegen.literals import check_name, table_rows
@@ -75,6 +76,9 @@ def data_context(model: IntegerModel, packed: PackedModel, name: str) -> dict[st
         "members": members,
         "padding": -sum(table.n_bytes for table in packed.tables) % 4,
         "functions": functions(model, name),
+        "limits": soundness.limits(model, packed),
+        "parts": soundness.parts(model, packed),
+        "words": soundness.words(packed),
     }
 
 
