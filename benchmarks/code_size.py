@@ -5,9 +5,9 @@ Run it again whenever the runtime in firmware/ changes::
     python benchmarks/code_size.py
 
 It needs arm-none-eabi-gcc, riscv64-unknown-elf-gcc, xtensa-lx106-elf-gcc and avr-gcc, and takes a
-few minutes; ``--targets`` measures some targets and keeps the rows of the others, ``--one-class``
-models of one class alone, which share no property with others. Coefficients come from ridge
-regression, which spreads what the sample cannot tell apart.
+few minutes; ``--targets`` measures some targets and keeps the rows of the others; ``--one-class``
+and ``--trees`` measure such models alone: they share no property with others. Coefficients come
+from ridge regression, which spreads what the sample cannot tell apart.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.random_models import (
     random_model,
     random_signal_stage,
     random_stage,
+    tree_model,
     with_linear,
 )
 from tinykernel.build.toolchains import Toolchain, find_toolchain
@@ -39,13 +40,15 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, code_properties
+from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel, changed
 from tinykernel.model.answers.decision import Decision
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
+# Kinds that share no property with others, by the beginning of their properties.
+_ALONE = (ONE_CLASS, TREES)
 
 
 @functools.cache
@@ -158,6 +161,22 @@ def one_class_sample(index: int) -> IntegerModel:
     return one_class(model, index, int(rng.integers(1, 12)))
 
 
+@functools.cache
+def tree_sample(index: int) -> IntegerModel:
+    """Draw a model of trees, every third with a linear part; the same for the same index."""
+    rng = np.random.default_rng([3, index])
+    return tree_model(
+        index,
+        n_features=int(rng.choice([3, 20, 300])),
+        n_classes=int(rng.choice([2, 3, 10])),
+        raw_dtype=str(rng.choice(["float32", "uint8", "int8", "uint16", "int16", "int32"])),
+        bits=int(rng.choice([8, 16])),
+        leaf_bits=int(rng.choice([4, 8])),
+        shared_scaler=bool(rng.integers(2)),
+        linear=index % 3 == 2,
+    )
+
+
 def decided(model: IntegerModel, index: int) -> IntegerModel:
     """Give a model decisions: no margin, one, or one a class; half of them with novelty.
 
@@ -204,7 +223,7 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     kept = {
         name: round(float(x), 1)
         for name, x in zip(names, solved, strict=True)
-        if abs(x) > 0.05 or name == SMALL_CODE or name.startswith(ONE_CLASS)
+        if abs(x) > 0.05 or name == SMALL_CODE or name.startswith(tuple(_ALONE))
     }
     return kept, error
 
@@ -254,10 +273,11 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
 
 
 def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
-    """Put what was measured of models of one class beside what is known of others."""
+    """Put what was measured of one kind of models beside what is known of others."""
 
     def all_of(part: str) -> dict[str, float]:
-        others = {n: x for n, x in known[part].items() if not n.startswith(ONE_CLASS)}
+        kinds = tuple(kind for kind in _ALONE if any(n.startswith(kind) for n in one[part]))
+        others = {n: x for n, x in known[part].items() if not n.startswith(kinds)}
         return dict(sorted((others | one[part]).items()))
 
     return {
@@ -283,9 +303,12 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=160, help="models a target")
     parser.add_argument("--targets", nargs="*", choices=TARGETS, help="measure only these")
     parser.add_argument("--one-class", action="store_true", help="measure only models of one class")
+    parser.add_argument("--trees", action="store_true", help="measure only models of trees")
     arguments = parser.parse_args()
+    asked = {ONE_CLASS: arguments.one_class, TREES: arguments.trees}
+    kinds = [kind for kind in _ALONE if asked[kind] or not any(asked.values())]
     runtime, kept = runtime_digest(), json.loads(OUTPUT.read_text(encoding="utf-8"))
-    if arguments.targets or arguments.one_class:
+    if arguments.targets or any(asked.values()):
         runtime = kept["runtime"]  # that of what is kept
     # Each row is written at once: after a fault, --targets measures the others.
     targets: dict[str, Any] = kept["targets"] if runtime == kept["runtime"] else {}
@@ -299,12 +322,13 @@ def main() -> None:
         key = (*chain.command, *chain.flags)
         if key not in done:
             several = None
-            if not arguments.one_class:
+            if not any(asked.values()):
                 several = measure(name, chain, many(arguments.models))
-            alone = [one_class_sample(index) for index in range(arguments.models // 2)]
-            done[key] = several, measure(name, chain, alone)
-        several, one = done[key]
-        targets[name] = together(targets[name] if several is None else several, one)
+            draws = {ONE_CLASS: one_class_sample, TREES: tree_sample}
+            number = range(arguments.models // 2)
+            done[key] = several, [measure(name, chain, list(map(draws[k], number))) for k in kinds]
+        several, alone = done[key]
+        targets[name] = functools.reduce(together, alone, several or targets[name])
         write(runtime, targets)
 
 

@@ -266,6 +266,33 @@ def local(c):
     yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
 
 
+def leaves(c):
+    """Return the least and the largest sum of leaves of each output; refuse what is no tree."""
+    size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
+    test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
+    inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
+    need(len(inputs) == len(c.table["tk_thresholds"]) > max(test, default=0), "a test is none")
+    need(max(inputs) < c("FEATURES") and max(shift) < 16, "an input or a shift is none")
+    leaf = c.fields("tk_leaves", [0, 4], 4) if four else c.table["tk_leaves"]
+    need(len(leaf) >= size.sum() + len(size), "leaves are missing")
+    ends = []  # where the parts around a node end
+    for node, below in enumerate(left):
+        while ends and ends[-1] <= node:
+            ends.pop()
+        if not ends:
+            ends.append(node + size[np.searchsorted(np.cumsum(size), node, side="right")])
+        need(node + 1 + below <= ends[-1], "a node skips too many others")
+        ends.append(node + 1 + below)
+    counts = c.table["tk_tree_counts"].reshape(c("OUTPUTS"))
+    need(counts.sum() == len(size), "trees of no output")
+    sums = np.zeros((2, len(counts)), dtype=np.int64)
+    first = np.cumsum(size + 1) - size - 1
+    for row, best in enumerate((np.minimum, np.maximum)):
+        each = best.reduceat(leaf[: first[-1] + size[-1] + 1], first) << shift
+        np.add.at(sums[row], np.repeat(np.arange(len(counts)), counts), each)
+    return sums
+
+
 def outputs(c):
     """Yield name, lowest and highest of sums, dot products, distances and scores."""
     half, n, low = (
@@ -294,6 +321,12 @@ def outputs(c):
         low, high = low + ends[0], high + ends[1]
         yield "dot product", *dots
         yield "dot product times multiplier", *ends
+    if c("TREES"):
+        sums = leaves(c)
+        ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
+        low, high = low + ends[0], high + ends[1]
+        yield "sum of leaves", *sums
+        yield "sum of leaves times multiplier", *ends
     if n == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)
     yield "score", low, high

@@ -17,6 +17,8 @@ from tinykernel.model.former import changed, integer_model
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts.trees import Trees
 
 _LIMITS = {
     "uint8": (0, 255),
@@ -296,6 +298,58 @@ def local_model(
     scaler = Scale(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
     model = changed(model, scaler=scaler, local=stage)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
+
+
+def random_trees(
+    seed: int, n_features: int, n_outputs: int, bits: int = 16, leaf_bits: int = 4
+) -> Trees:
+    """Draw trees of 0 to 19 nodes, with thresholds and leaves of any size."""
+    rng = np.random.default_rng([seed, 7])
+    n_trees, n_thresholds = int(rng.integers(1, 12)), int(rng.integers(1, 40))
+
+    def left(m: int) -> list[int]:
+        below = int(rng.integers(0, m)) if m else 0
+        return [below, *left(below), *left(m - 1 - below)] if m else []
+
+    size = rng.integers(0, 20, n_trees)
+    size[0] += size.sum() == 0  # one node at least
+    nodes, top, most = int(size.sum()), 2 ** (bits - 1), 2 ** (leaf_bits - 1)
+    leaves = rng.integers(-most, most, nodes + n_trees)
+    leaves[0] = -most  # so that the width is known
+    return Trees(
+        rng.integers(0, n_features, n_thresholds).astype(np.uint16),
+        rng.integers(-top, top, n_thresholds).astype(np.int16),
+        size.astype(np.uint8),
+        np.sort(rng.integers(0, n_outputs, n_trees)).astype(np.uint8),
+        rng.integers(0, 9, n_trees).astype(np.uint8),
+        rng.integers(0, n_thresholds, nodes).astype(np.uint8),
+        np.array([below for m in size for below in left(int(m))], np.uint8),
+        leaves.astype(np.int8),
+        rng.integers(1, 50, n_outputs).astype(np.int32),
+    )
+
+
+def tree_model(
+    seed: int,
+    n_features: int = 5,
+    n_classes: int = 3,
+    *,
+    bits: int = 16,
+    leaf_bits: int = 4,
+    linear: bool = False,
+    **how: Any,
+) -> IntegerModel:
+    """Draw a model of trees, or of trees and a linear part; `how` are those of `random_model`."""
+    other = random_model(seed, n_features=n_features, n_classes=n_classes, bits=bits, **how)
+    other = with_linear(other, seed, 4, components=False)
+    trees = random_trees(seed, n_features, other.n_outputs, bits, leaf_bits)
+    constant = np.flatnonzero(other.scaler.constant(n_features))
+    if constant.size:
+        varies = np.setdiff1d(np.arange(n_features), constant)
+        feature = np.where(np.isin(trees.feature, constant), varies[0], trees.feature)
+        trees = replace(trees, feature=feature.astype(np.uint16))
+    parts = (*other.readout.parts, trees) if linear else (trees,)
+    return replace(other, readout=Readout(parts, other.readout.offset))
 
 
 def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerModel:

@@ -60,6 +60,8 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
                 options.pop(name, None)  # the machine has them
         self.trials_ = [asdict(trial) for trial in result.trials]
         self.search_ = {} if result.outcome is None else result.outcome.summary()
+        if result.contest is not None:
+            self.search_["contest"] = result.contest.in_words
         chosen = result.recipe if isinstance(result.recipe, Recipe) else None
         self.layout_ = None if chosen is None else chosen.layout
         self.n_components_ = 0 if chosen is None else chosen.n_components

@@ -16,16 +16,18 @@ import pytest
 
 from tests.cli.tools import run
 from tests.firmware.local_models import ALL
-from tests.random_models import make_model, one_class, random_model, with_linear
+from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save
 
-ONE_CLASS = {
+OTHERS = {
     "one class": lambda: one_class(random_model(3, n_features=70), 3),
     "one class of 16 bits": lambda: one_class(random_model(4, n_features=9, bits=16), 4, 1),
+    "trees": lambda: tree_model(3, n_features=30),
+    "trees beside a linear part": lambda: tree_model(4, n_classes=2, leaf_bits=8, linear=True),
     "one class of signals": lambda: one_class(ALL["signal, averaged"](), 5),
 }
 CHECKER = ROOT / "firmware" / "check_proof.py"
@@ -104,7 +106,7 @@ def test_checker_stands_alone(tmp_path, whole):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
 
 
-@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two", *ONE_CLASS])
+@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two", *OTHERS])
 def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     """Every layout of tables, local stages and linear parts."""
     more = {
@@ -127,8 +129,8 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     }
     if name in ALL:
         model = ALL[name]()
-    elif name in ONE_CLASS:
-        model = ONE_CLASS[name]()
+    elif name in OTHERS:
+        model = OTHERS[name]()
     elif name in more:
         model = random_model(3, n_features=100, **more[name])
     else:

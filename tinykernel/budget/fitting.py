@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from tinykernel import progress
 from tinykernel.budget.beside import share_used
-from tinykernel.budget.forms import check_size, input_shape, sizes_that_fit
+from tinykernel.budget.forms import (
+    check_size,
+    input_shape,
+    linear_may_compete,
+    sizes_that_fit,
+    tree_size,
+)
 from tinykernel.budget.untrained import OF_VALUES, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
@@ -25,6 +31,7 @@ from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantize import as_integer_model
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.values import BITS_BESIDE
@@ -190,7 +197,7 @@ def train(
     chosen_here = limits is not None and open_size
     if limits is not None and chosen_here:
         progress.report("finding what fits", 0, None)
-        given |= sizes_that_fit(X, y, method, given, limits, target, shape)
+        given |= _what_fits(X, y, method, given, limits, target, shape)
         if isinstance(given.get("n_components"), Mapping):
             given.pop("linear", None)  # the forms say it
     elif limit is not None:
@@ -218,6 +225,31 @@ def train(
         if not chosen_here or stopped or smaller is None:
             raise _too_much(words, stopped, chosen_here)
         given |= smaller
+
+
+def _what_fits(
+    X: ArrayLike,
+    y: ArrayLike,
+    method: str,
+    given: Mapping[str, Any],
+    limits: Limits,
+    target: str,
+    shape: tuple[int, ...] | None,
+) -> dict[str, Any]:
+    """Return the parameters of models that use up the budget: trees, and all others."""
+    found = tree_size(X, y, given, limits, target) if _may_have_trees(method, given, shape) else {}
+    if given.get("model") == "trees":
+        return found
+    return found | sizes_that_fit(X, y, method, given, limits, target, shape)
+
+
+def _may_have_trees(method: str, given: Mapping[str, Any], shape: tuple[int, ...] | None) -> bool:
+    """Whether trees may be chosen; one has to ask for them where nothing is compared."""
+    asked = given.get("model", "auto")
+    if asked != "auto" or method != "learned":
+        return bool(asked == "trees")
+    compared = given.get("effort") != "quick" and given.get("loss", "squared") == "squared"
+    return compared and shape is None and linear_may_compete(given)
 
 
 def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,6 +356,10 @@ def _smaller(
     What was found is kept, and the width of a linear part that was `asked` for.
     """
     p = classifier.n_components_
+    trees = model.find(Trees)
+    if trees is not None:
+        fewer = classifier.tree_bytes - over - _WORD
+        return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
     kernels = model.find(Kernels)
     if kernels is not None:
         n = kernels.n_kernels

@@ -15,8 +15,10 @@ from tinykernel.budget.untrained import (
     untrained,
     untrained_integers,
     untrained_paper,
+    untrained_trees,
 )
 from tinykernel.checks import check_choice
+from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.capacity import (
@@ -34,6 +36,7 @@ from tinykernel.measure.capacity import (
 )
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import (
     LINEAR_BITS,
@@ -52,6 +55,8 @@ SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 #: The same for values.
 _LAYOUTS_OF_VALUES = ("windows", "compact")
 _WORD = 32
+# Tables of the fewest trees that are chosen.
+_LEAST_TREE_BYTES = 64
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
 # With fewer components a linear part is better, where nothing is compared.
@@ -133,6 +138,38 @@ def sizes_that_fit(
     if not kept:
         raise _no_room(limits, target, words)
     return {**found, name: kept}
+
+
+def tree_size(
+    X: ArrayLike, y: ArrayLike, given: Mapping[str, Any], limits: Limits, target: str
+) -> dict[str, Any]:
+    """Return what a budget of flash leaves for the tables of trees.
+
+    The code is that of an untrained model of few trees. Without enough room there are none, which
+    is an error where they are asked for; the time of trees is not estimated, so that none compete
+    where it is limited.
+    """
+    asked = given.get("model") == "trees"
+    if limits.beside_flash and not asked:
+        return {}
+    assert limits.flash is not None
+    inputs = np.asarray(X)
+    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
+    try:
+        model = untrained_trees(rows, labels, given)
+        trees = model.find(Trees)
+        assert trees is not None
+        needed = needed_bytes(decisive_report(model, target))
+    except TinykernelError:
+        if asked:
+            raise
+        return {}
+    room = allowed_bytes(limits.flash) - needed + tree_bytes(trees)
+    if room >= _LEAST_TREE_BYTES:
+        return {"tree_bytes": room}
+    if asked:
+        raise _too_small(limits.flash, target, needed + _LEAST_TREE_BYTES, "of few trees")
+    return {}
 
 
 def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:

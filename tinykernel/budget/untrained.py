@@ -40,6 +40,15 @@ def untrained(
     return replace(machine, row_scale=machine.row_scale * factor)
 
 
+def untrained_trees(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> IntegerModel:
+    """Make a model of trees that has seen few rows, each four times."""
+    names = ("scaler_scope", "input_bits", "loss")
+    kept = {name: given[name] for name in names if name in given} | {"model": "trees"}
+    kept |= {"tree_bytes": 64, "random_state": 0, "n_jobs": 1, "effort": "quick"}
+    with progress.observing(None):
+        return as_integer_model(fitted("learned", kept, X, y))
+
+
 def untrained_integers(
     X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
 ) -> IntegerModel:

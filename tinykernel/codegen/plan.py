@@ -23,12 +23,14 @@ from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.pack.scale import pack_scale
 from tinykernel.codegen.pack.stage import Packed, Place
 from tinykernel.codegen.pack.ternary import pack_ternary
+from tinykernel.codegen.pack.trees import pack_trees
 from tinykernel.codegen.tables import WORD, Definition, Parts, Struct, Table
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
@@ -118,8 +120,9 @@ def pack(model: IntegerModel) -> PackedModel:
     else:
         groups.append(_offsets(model))
         machine = -(-model.n_features * scale.bits // WORD)
-    linear = model.find(Linear)
+    linear, trees = model.find(Linear), model.find(Trees)
     groups.append([] if linear is None else pack_linear(linear))
+    groups.append([] if trees is None else pack_trees(trees))
     groups.append([] if model.decision is None else pack_decision(model.decision))
     front = _pack_front(model)
     if front:
@@ -128,7 +131,8 @@ def pack(model: IntegerModel) -> PackedModel:
         groups += [[kind], *(stage.parts for stage in front)]
     first = max([machine, *(stage.first_words for stage in front)])
     groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
-    dots = model.n_outputs if layout is not None and linear is not None else 0
+    beside = layout is not None or trees is not None
+    dots = model.n_outputs if beside and linear is not None else 0
     stream = first + dots + model.n_scores + sum(stage.words for stage in front)
     state = sum(stage.state_words for stage in front)
     return PackedModel(

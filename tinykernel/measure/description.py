@@ -6,6 +6,7 @@ from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 
@@ -24,6 +25,8 @@ def consists_of(model: IntegerModel) -> str:
             pieces.append(f"{piece.n_components} components of {inputs}{code}")
         elif isinstance(piece, Prototypes):
             pieces.append(f"{len(piece.levels)} prototypes of {inputs}")
+        elif isinstance(piece, Trees):
+            pieces.append(f"{piece.size.size} trees of {piece.leaves.size} leaves, {inputs}")
         elif isinstance(piece, Linear):
             pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
     return ", ".join(pieces)

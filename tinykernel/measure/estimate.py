@@ -19,6 +19,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
@@ -27,6 +28,8 @@ from tinykernel.model.stages.levels import Levels
 SMALL_CODE = "small code"
 #: The beginning of all properties of models of one class.
 ONE_CLASS = "one class"
+#: The same of models with trees.
+TREES = "trees"
 # Beginnings of the properties of transforms and products, which take otherwise in small code.
 _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
 _MANY_INPUTS = 3
@@ -142,8 +145,12 @@ def _other_properties(
             f"{kind}, wide counts": model.scaler.raw_dtype == "uint16",
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
+    trees = model.find(Trees)
     if model.is_one_class:
         properties = _one_class_properties(model, value, tables, properties)
+    elif trees is not None:
+        properties = _tree_properties(model, trees, value, tables) | properties
+        properties = {f"{TREES}, {name}": number for name, number in properties.items()}
     else:
         properties |= {
             f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
@@ -151,6 +158,25 @@ def _other_properties(
             "two classes": model.n_outputs < model.n_scores,
         }
     return {name: float(number) for name, number in properties.items() if number}
+
+
+def _tree_properties(
+    model: IntegerModel, trees: Trees, value: dict[str, str], tables: set[str]
+) -> dict[str, float]:
+    """List what is beside the properties of a table, of a model with trees."""
+    kind = "float" if model.scaler.is_float else "integer"
+    found: dict[str, float] = {
+        "linear part beside": model.find(Linear) is not None,
+        f"leaves of {trees.bits} bits": 1,
+        "more than 256 inputs": bool(trees.feature.max() > 255),
+        "two classes": model.n_outputs < model.n_scores,
+        "constant inputs": value["TK_CONSTANTS"] == "1",
+        f"few inputs, {kind}": model.n_features < _MANY_INPUTS,
+        "one tree": trees.size.size == 1,
+    }
+    for name in ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts"):
+        found[f"table {name} {kind}"] = name in tables
+    return found
 
 
 def _one_class_properties(

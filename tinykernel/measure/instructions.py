@@ -24,6 +24,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
@@ -165,6 +166,8 @@ _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},
     Linear: _linear,
     Prototypes: _prototypes,
+    # What a step takes was not counted yet: trees have no estimate of time.
+    Trees: lambda part, given, packed: {"scores": part.work(given)},
 }
 
 

@@ -29,6 +29,7 @@ _STAGE_OF_FILE = {
     "tk_windows_portable.h": "windows",
     "tk_linear.h": "scores",
     "tk_prototypes.h": "scores",
+    "tk_trees.h": "scores",
     "tk_scores.h": "scores",
     "tk_predict.h": "other",
 }

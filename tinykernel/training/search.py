@@ -280,7 +280,7 @@ def _train_fold(
 ) -> tuple[float, float]:
     """Return log loss and accuracy on the rows held out."""
     if not recipe.n_components:
-        return _train_linear(data, fold, recipe)
+        return train_linear(data, fold, recipe)
     mixed, held_out = data.mixed[fold.inside], data.mixed[fold.outside]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if LAYOUTS[recipe.layout].learns_start:
@@ -301,7 +301,7 @@ def _train_fold(
     return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
 
 
-def _train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
+def train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
     """Do the same for a linear part alone."""
     assert recipe.linear_bits is not None
     learner = LinearLearner(

@@ -32,6 +32,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules, schedules_fit
+from tinykernel.model.quantization.inputs import quantize_scaler
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.folds import keep_aside, trial_folds
@@ -45,7 +46,16 @@ from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
-from tinykernel.training.search import STAGE, Outcome, Trial, TrialData, choose_recipe
+from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead
+from tinykernel.training.readouts.trees import Found, TreeRecipe
+from tinykernel.training.search import (
+    STAGE,
+    Outcome,
+    Trial,
+    TrialData,
+    choose_recipe,
+    train_linear,
+)
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import smoothed
 from tinykernel.training.windows import Arithmetic
@@ -63,7 +73,7 @@ class TrainingResult:
     ----------
     machine : KernelMachine, or IntegerModel
         The latter without components.
-    recipe : Recipe, or LinearRecipe, ImagePlan or SignalPlan
+    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan or SignalPlan
         Given and chosen.
     sigma : float
         Kernel width at the start of training, in scaled inputs.
@@ -71,6 +81,8 @@ class TrainingResult:
         The short trainings by which the recipe was chosen.
     outcome : Outcome or None
         Of the search, where there was one.
+    contest : Contest or None
+        Of trees with the rest, where there was one.
     history : list of dict
         Loss, seconds and, with validation rows, accuracy of each epoch.
     interrupted : bool
@@ -78,12 +90,13 @@ class TrainingResult:
     """
 
     machine: KernelMachine | IntegerModel
-    recipe: Recipe | LinearRecipe | ImagePlan | SignalPlan
+    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | SignalPlan
     sigma: float
     trials: list[Trial]
     history: list[dict[str, float]]
     interrupted: bool
     outcome: Outcome | None = None
+    contest: Contest | None = None
 
 
 def fit(
@@ -123,8 +136,12 @@ def fit(
     options.check()
     options.check_for(shape)
     check_rows(data, options)
-    if shape is not None or not any(options.capacity().values()):
+    if options.model == "trees":
+        return _trees_alone(data, options, shape, given)
+    if shape is not None:
         return _without_components(data, options, shape, held=given.get("held_stages"))
+    if not any(options.capacity().values()):
+        return _linear_or_trees(data, options, given)
     first = recipe_for(options, data.codes.size, data.usual() | given)
     usual, (data, first) = first, smoothed(data, options, first, frozenset(given))
     # The rows of a smooth fit come without noise, and need none on their inputs.
@@ -136,10 +153,15 @@ def fit(
     folds = trial_folds(data.codes, data.groups, first.seed)
     trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
     recipe, outcome = _choose(trial_data, options, first, fixed)
+    contest = None
+    if usual is first and outcome is not None:  # a smooth fit has other targets
+        contest, trees = trees_ahead(data, options, folds, _judged(outcome))
+        if trees is not None:
+            return replace(_of_trees(*trees), trials=outcome.trials, contest=contest)
     trials = [] if outcome is None else outcome.trials
     if not recipe.n_components:
         result = _without_components(data, options, None, recipe.linear_bits)
-        return replace(result, trials=trials, outcome=outcome)
+        return replace(result, trials=trials, outcome=outcome, contest=contest)
     rows, held = data.X, _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
@@ -155,8 +177,69 @@ def fit(
     machine = _machine(learner, transform, data)
     machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(
-        machine, recipe, learner.sigma, trials, history.epochs, history.interrupted, outcome
+        machine,
+        recipe,
+        learner.sigma,
+        trials,
+        history.epochs,
+        history.interrupted,
+        outcome,
+        contest,
     )
+
+
+def _trees_alone(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None, given: dict[str, Any]
+) -> TrainingResult:
+    """Train trees, without a comparison."""
+    if shape is not None:
+        raise TinykernelError('model="trees": only for tables, not for signals and images')
+    if any(data.losses):
+        raise TinykernelError('model="trees": only for loss="squared"')
+    seed = recipe_for(options, data.codes.size, data.usual() | given).seed
+    return _of_trees(*found_trees(data, options, trial_folds(data.codes, data.groups, seed)))
+
+
+def _linear_or_trees(
+    data: TrainSet, options: TrainerOptions, given: dict[str, Any]
+) -> TrainingResult:
+    """Train a linear part alone, or trees where they are ahead of it."""
+    recipe = recipe_for(options, data.codes.size, data.usual() | given)
+    folds = trial_folds(data.codes, data.groups, recipe.seed)
+    contest = None
+    if options.tree_bytes and folds and options.effort != "quick":
+        bits, scaling = choose_scaling(
+            data.X, data.raw_dtype, options.width(), options.scaler_scope
+        )
+        inputs = quantize_scaler(scaling, data.raw_dtype, bits).scaler.quantize(data.X)
+        weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
+        targets = data.targets(options.teacher_share)
+        none = np.empty((len(inputs), 0), np.float32)
+        rows = TrialData(none, targets, weight, data.truth, folds, inputs)
+        judged = np.mean([train_linear(rows, fold, recipe) for fold in folds], axis=0)
+        contest, trees = trees_ahead(data, options, folds, (recipe.form, *judged.tolist()))
+        if trees is not None:
+            return replace(_of_trees(*trees), contest=contest)
+    return replace(_without_components(data, options, None), contest=contest)
+
+
+def _judged(outcome: Outcome) -> tuple[str, float, float]:
+    """Return form, log loss and accuracy of what a search chose, by its longest trial."""
+    recipe = outcome.recipe
+    same = [
+        trial
+        for trial in outcome.trials
+        if (trial.layout, trial.linear_bits) == (recipe.layout, recipe.linear_bits)
+        and bool(trial.n_components) == bool(recipe.n_components)
+    ]
+    most = max(trial.n_components for trial in same)
+    best = min((t for t in same if t.n_components == most), key=lambda trial: trial.log_loss)
+    return recipe.form, best.log_loss, best.accuracy
+
+
+def _of_trees(model: IntegerModel, found: Found) -> TrainingResult:
+    history = [{"loss": found.log_loss}]  # on rows left out
+    return TrainingResult(model, found.recipe, 0.0, [], history, False)
 
 
 def _without_components(

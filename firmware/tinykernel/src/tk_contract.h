@@ -64,6 +64,16 @@
  *   tk_linear[]            for each output its weights, the first one at the top of a word; rows
  *                          begin with a word
  *   tk_linear_gains[]      int32_t: score per unit of the dot product with the quantized inputs
+ * Trees, if there are some; then there are no components
+ *   TK_TREES               1 or more; of output o tk_tree_counts[o], those of output 0 first
+ *   TK_LEAF_BITS           4 or 8: width of a leaf; two in a byte, the first one in its low half
+ *   tk_trees[]             for each its number of nodes, 0..255, and the shift of its leaf, 0..15
+ *   tk_nodes[]             for each node the number of its threshold, and how many of the nodes
+ *                          after it are below it where its test is false
+ *   tk_leaves[]            of all trees, one more of a tree than nodes
+ *   tk_tree_inputs[], tk_thresholds[]
+ *                          of each threshold the input that is above it where the test is true
+ *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
  * Prototypes, of a model of one class, and of one that tells by them what is new
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0],
  *                          and there is neither a component nor a linear part
@@ -107,6 +117,9 @@
 #endif
 #ifndef TK_LINEAR_BITS
 #define TK_LINEAR_BITS 0
+#endif
+#ifndef TK_TREES
+#define TK_TREES 0
 #endif
 #ifndef TK_ONE_CLASS
 #define TK_ONE_CLASS 0

@@ -6,7 +6,7 @@
  *   TK_FIRST_WORDS  first the packed image, where there is one. Then two vectors of d int16 values,
  *                   u and v (d/2 words each), and TK_BITS_WORDS words of bits; without components
  *                   the quantized inputs
- *   TK_DOT_WORDS    products of the linear part, beside components
+ *   TK_DOT_WORDS    products of the linear part, beside components or trees
  *   TK_CLASSES      words that only tk_predict uses
  *   and the counts of an image, or the state of a stream that is as long as a window.
  */
@@ -33,11 +33,14 @@
 #if TK_LINEAR_BITS
 #include "tk_linear.h"
 #endif
+#if TK_TREES
+#include "tk_trees.h"
+#endif
 #if TK_ONE_CLASS
 #include "tk_prototypes.h"
 #endif
 
-#if TK_BLOCKS && TK_LINEAR_BITS
+#if (TK_BLOCKS || TK_TREES) && TK_LINEAR_BITS
 #define TK_DOT_WORDS TK_OUTPUTS
 #else
 #define TK_DOT_WORDS 0u
@@ -118,7 +121,7 @@ TK_INLINE void tk_components(TK_GIVEN uint32_t *scratch, int32_t *counts)
 
 #endif
 
-#if TK_LINEAR_BITS || TK_ONE_CLASS
+#if TK_LINEAR_BITS || TK_TREES || TK_ONE_CLASS
 
 /* scores[TK_CLASSES] from quantized inputs, which both parts read. */
 TK_SHARED void tk_run(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
@@ -132,6 +135,13 @@ TK_SHARED void tk_run(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch, i
     tk_dots(TK_GIVE input, dots);
     tk_load(TK_GIVE input, tk_loaded(scratch), 0);
     tk_components(TK_GIVE scratch, scores);
+    tk_finish(TK_GIVE scores, dots);
+#elif TK_TREES
+    int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
+#if TK_LINEAR_BITS
+    tk_dots(TK_GIVE input, dots);
+#endif
+    tk_sum_trees(TK_GIVE input, scores);
     tk_finish(TK_GIVE scores, dots);
 #else
     (void)scratch;

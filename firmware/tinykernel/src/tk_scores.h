@@ -175,7 +175,7 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
 
 #endif
 
-/* Counts become scores[TK_CLASSES], in place; proved to fit int32. With a linear part `dots` are
+/* Counts, or sums of leaves, become scores[TK_CLASSES], in place; proved to fit int32. With a linear part `dots` are
  * its products; without components they are where the scores will be. */
 TK_INLINE void tk_finish(TK_GIVEN int32_t *scores, const int32_t *dots)
 {
@@ -187,6 +187,8 @@ TK_INLINE void tk_finish(TK_GIVEN int32_t *scores, const int32_t *dots)
 #endif
 #if TK_BLOCKS
         score += (uint32_t)tk_gains[output] * (uint32_t)scores[output];
+#elif TK_TREES
+        score += (uint32_t)tk_tree_gains[output] * (uint32_t)scores[output];
 #endif
         scores[output] = (int32_t)score;
     }

@@ -70,6 +70,9 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
 
 def compared(classifier: Any) -> str:
     """Say how the kinds of models did among which the trainer chose, in short trainings."""
+    contest = classifier.search_.get("contest")
+    if contest:
+        return str(contest)
     from tinykernel.training.options import form_of
 
     best: dict[str, float] = {}

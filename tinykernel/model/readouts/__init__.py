@@ -5,7 +5,8 @@ from __future__ import annotations
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Part
 
 #: All that there are.
-PARTS: tuple[type[Part], ...] = (Ternary, Linear, Prototypes)
+PARTS: tuple[type[Part], ...] = (Ternary, Linear, Trees, Prototypes)

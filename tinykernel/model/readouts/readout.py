@@ -43,6 +43,8 @@ class Readout(Record):
             raise self.refuse("a read-out has one part or more, each of another kind")
         if "prototypes" in kinds and len(kinds) > 1:
             raise self.refuse("prototypes go with no components and no linear part")
+        if "trees" in kinds and "ternary" in kinds:
+            raise self.refuse("trees go with a linear part, and with no components")
 
     def check_given(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
         """Refuse the grids of a chain, by kind of stage, that do not fit."""

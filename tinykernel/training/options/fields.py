@@ -281,6 +281,20 @@ class TrainerOptions:
         'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
         "bits on counts, in 8 on inputs.",
     )
+    model: str = option(
+        "auto",
+        _one_of("auto", "kernels", "trees"),
+        '{"auto", "kernels", "trees"}',
+        'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
+        "of the inputs, boosted. `train` compares both on rows left out; without its budget "
+        '"auto" is "kernels".',
+    )
+    tree_bytes: int | None = option(
+        None,
+        _unless_none(_at_least(16)),
+        "int or None",
+        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
+    )
     code: str = option(
         "auto",
         _one_of("auto", "fast", "small"),

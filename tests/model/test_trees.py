@@ -1,0 +1,96 @@
+"""The part trees: leaves that thresholds choose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinykernel
+from tests.random_models import random_raw, random_trees, tree_model
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.readouts.trees import Trees
+
+
+def slow_leaf(trees, tree, row):
+    """Follow one tree by recursion over slices of its nodes and leaves."""
+    first = int(trees.size[:tree].astype(int).sum())
+    nodes = list(range(first, first + int(trees.size[tree])))
+    leaves = trees.leaves[first + tree : first + tree + len(nodes) + 1]
+
+    def descend(nodes, leaves):
+        if not nodes:
+            return int(leaves[0])
+        node, below = nodes[0], int(trees.left[nodes[0]])
+        k = trees.test[node]
+        if row[trees.feature[k]] > trees.threshold[k]:
+            return descend(nodes[1 + below :], leaves[below + 1 :])
+        return descend(nodes[1 : 1 + below], leaves[: below + 1])
+
+    return descend(nodes, leaves)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([8, 16]), st.sampled_from([4, 8]))
+def test_totals_are_those_of_the_trees_followed_one_by_one(seed, bits, leaf_bits):
+    """Every row reaches the leaf that its thresholds choose, and no total leaves its proof."""
+    trees = random_trees(seed, 3, 2, bits, leaf_bits)
+    top = 2 ** (bits - 1)
+    rows = np.random.default_rng(seed).integers(-top, top, (4, 3)).astype(f"int{bits}")
+    expected = np.zeros((4, 2), np.int64)
+    for tree, (output, shift) in enumerate(zip(trees.output, trees.shift, strict=True)):
+        for i, row in enumerate(rows):
+            expected[i, output] += slow_leaf(trees, tree, row) << int(shift)
+    expected *= trees.multiplier
+    assert trees.totals(rows).tolist() == expected.tolist()
+    low, high = trees.reach(Grid.table(f"int{bits}", 3))
+    assert np.all(low <= expected)
+    assert np.all(expected <= high)
+    assert trees.bits == leaf_bits
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left": [1, 1]}, "skips more nodes"),
+        ({"test": [0, 9]}, "a threshold too many"),
+        ({"shift": [16]}, "a shift is above 15"),
+        ({"size": [1]}, "another number of nodes"),
+        ({"leaves": [1, 2]}, "leaves has shape"),
+    ],
+)
+def test_what_is_no_tree_is_refused(change, message):
+    """A damaged model could make the firmware read beside its tables."""
+    whole = Trees([0, 1], [3, -5], [2], [0], [1], [0, 1], [1, 0], [-7, 1, 4], [10])
+    types = {"leaves": np.int8}
+    changed = {name: np.array(v, types.get(name, np.uint8)) for name, v in change.items()}
+    with pytest.raises(TinykernelError, match=message):
+        replace(whole, **changed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_c_of_trees_equals_python(seed):
+    """Trees alone and beside a linear part, with leaves of 4 and 8 bits, two and more classes."""
+    model = tree_model(
+        seed,
+        n_classes=2 + seed % 2,
+        bits=(8, 16)[seed % 2],
+        leaf_bits=(8, 4)[seed // 2],
+        raw_dtype=("int16", "float32", "uint8", "int32")[seed],
+        linear=seed >= 2,
+    )
+    assert tinykernel.verify(model, random_raw(model, seed, 60)).differences == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "esp32c3", "atmega328p"])
+def test_c_of_trees_on_boards(target, require_tool):
+    """The same on emulated cores, of 8 bits too."""
+    require_tool("qemu-system-arm")
+    for seed in (5, 6):
+        model = tree_model(seed, bits=16, linear=seed == 6)
+        assert tinykernel.verify(model, random_raw(model, seed, 40), target=target).differences == 0

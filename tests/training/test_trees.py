@@ -1,0 +1,91 @@
+"""Training of trees: the same on every machine, within its bytes, and only where it is ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
+from tinykernel.budget import train
+from tinykernel.codegen.pack.trees import tree_bytes
+from tinykernel.errors import TinykernelError
+from tinykernel.model.readouts.trees import Trees
+from tinykernel.training.readouts.growth import Bins, Growth, grow
+
+
+def corners(n=400, seed=0):
+    """Rows whose class is a box: sharp thresholds, which a linear part cannot have."""
+    X = np.random.default_rng(seed).integers(0, 200, (n, 4)).astype(np.int16)
+    return X, ((X[:, 0] > 60) & (X[:, 1] < 120)).astype(int)
+
+
+def test_first_split_is_the_best_of_all():
+    """The threshold that grows first is that of the largest gain, found by trying each."""
+    rng = np.random.default_rng(3)
+    Q = rng.integers(-20, 20, (60, 3)).astype(np.int8)
+    slope, bend = rng.normal(size=60), rng.uniform(0.1, 1, 60)
+    bins = Bins.of(Q, 64)
+    tree = grow(
+        bins.sort(Q),
+        bins.first,
+        slope,
+        bend,
+        np.zeros(bins.first[-1], bool),
+        Growth(2, 1.0, 0.0, 1.0),
+    )
+    best = (-np.inf, 0, 0)
+    for f in range(3):
+        for c, border in enumerate(bins.borders[f]):
+            parts = (Q[:, f] <= border, Q[:, f] > border)
+            gain = sum(slope[p].sum() ** 2 / (bend[p].sum() + 1) for p in parts)
+            best = max(best, (gain, f, c))
+    assert (tree.input[0], tree.cut[0]) == best[1:]
+
+
+def test_model_keeps_to_its_bytes_and_knows_sharp_thresholds():
+    """A box takes four thresholds, not a thousand components."""
+    X, y = corners()
+    model = TernaryKernelClassifier(model="trees", tree_bytes=200, random_state=0).fit(X, y)
+    found = model.quantize()
+    assert tree_bytes(found.find(Trees)) <= 200
+    other, truth = corners(300, 1)
+    assert (found.predict(other) == truth).mean() > 0.98
+
+
+def test_training_depends_on_the_rows_alone():
+    """Neither the order of rows nor a weight of 2 in place of a repeated row changes anything."""
+    X, y = corners(200)
+    options = {"model": "trees", "tree_bytes": 300, "effort": "quick", "random_state": 0}
+    model = TernaryKernelClassifier(**options).fit(X, y).quantize()
+    order = np.random.default_rng(0).permutation(200)
+    assert TernaryKernelClassifier(**options).fit(X[order], y[order]).quantize() == model
+    twice = TernaryKernelClassifier(**options).fit(np.r_[X, X[:9]], np.r_[y, y[:9]]).quantize()
+    weight = np.where(np.arange(200) < 9, 2.0, 1.0)
+    assert TernaryKernelClassifier(**options).fit(X, y, weight).quantize() == twice
+
+
+def test_values_of_trees():
+    """A regressor of trees predicts values in fixed point."""
+    X = np.random.default_rng(0).uniform(-1, 1, (500, 3)).astype(np.float32)
+    y = 100 * np.where(X[:, 0] > 0.2, 3.0, X[:, 1])
+    model = TernaryKernelRegressor(model="trees", tree_bytes=2000, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.98
+
+
+@pytest.mark.slow
+def test_trees_win_where_they_are_better():
+    """Trees compete in a budget: they take sharp thresholds, and leave a plane to a linear part."""
+    X, y = corners(1500)
+    found = train(X, y, budget="2KB", random_state=0, link=False)
+    assert found.model.find(Trees) is not None
+    assert found.classifier.search_["contest"].startswith("trees won over ")
+    plane = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
+    other = train(plane, plane.sum(axis=1) > 0, budget="2KB", random_state=0, link=False)
+    assert other.model.find(Trees) is None
+
+
+def test_trees_of_a_loss_that_they_have_not():
+    """Quantiles are for components; who asks for trees is told so."""
+    X, y = corners(60)
+    with pytest.raises(TinykernelError, match="only for loss"):
+        TernaryKernelRegressor(model="trees", loss="absolute").fit(X, y)

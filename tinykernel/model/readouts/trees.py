@@ -1,0 +1,240 @@
+"""Trees: sums of leaves that thresholds of the quantized values choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.compiled import njit
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Part
+
+#: Most thresholds of a model, and most nodes of a tree: the number of one fits a byte.
+MOST_THRESHOLDS = 256
+MOST_NODES = 255
+_MOST_SHIFT = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Trees(Part):
+    """The part *trees*: of each tree one leaf, chosen by thresholds of the quantized values.
+
+    It reads the values q of the stage `Scale`. All trees share one list of thresholds k: the test
+    k is true where ``q[feature_k] > threshold_k``. The nodes of all trees stand in one list and
+    their leaves in another, each tree after the one before it. The nodes of a tree of ``size``
+    nodes stand in preorder: a node, the ``left`` nodes of the part below it where its test is
+    false, then those of the part where it is true. A part of m nodes has m + 1 leaves, in the same
+    order. So a leaf is found without any further table, in at most ``size`` steps::
+
+        node, leaf, m = first node and leaf of the tree, size of the tree
+        while m > 0:
+            skipped = left[node] + 1
+            if q[feature[test[node]]] > threshold[test[node]]:
+                node, leaf, m = node + skipped, leaf + skipped, m - skipped
+            else:
+                node, m = node + 1, left[node]
+
+    To the output o it adds, in int32, proved not to overflow::
+
+        multiplier_o * sum over the trees t with output_t = o of (leaves[leaf_t] << shift_t)
+
+    Parameters
+    ----------
+    feature : ndarray of uint16, shape (n_thresholds,), 1 to 256 thresholds
+    threshold : ndarray of int16, shape (n_thresholds,)
+    size, output, shift : ndarray of uint8, shape (n_trees,)
+        Nodes of each tree, 0 to 255; the output it adds to, not decreasing; 0 to 15.
+    test, left : ndarray of uint8, shape (n_nodes,)
+    leaves : ndarray of int8, shape (n_nodes + n_trees,)
+        Where all are -8..7, the firmware stores them in 4 bits.
+    multiplier : ndarray of int32, shape (n_outputs,)
+
+    Raises
+    ------
+    TinykernelError
+        If a number is out of range, or nodes and leaves make no trees.
+
+    Notes
+    -----
+    Boosted trees are those of Friedman, Annals of Statistics 29, 2001. A threshold takes as much
+    flash as a node and a half, so trees share them.
+
+    Examples
+    --------
+    One tree of two nodes: q_0 > 3, and below it where that is true q_1 > -5.
+
+    >>> trees = Trees([0, 1], [3, -5], [2], [0], [1], [0, 1], [0, 0], [-7, 1, 4], [10])
+    >>> trees.totals(np.array([[3, 0], [4, -5], [4, 0]], dtype=np.int8)).tolist()
+    [[-140], [20], [80]]
+    """
+
+    KIND = "trees"
+    READS = "scale"
+    FIELDS = (
+        Field("feature", "uint16", 1),
+        Field("threshold", "int16", 1),
+        Field("size", "uint8", 1),
+        Field("output", "uint8", 1),
+        Field("shift", "uint8", 1),
+        Field("test", "uint8", 1),
+        Field("left", "uint8", 1),
+        Field("leaves", "int8", 1),
+        Field("multiplier", "int32", 1),
+    )
+
+    feature: NDArray[np.uint16]
+    threshold: NDArray[np.int16]
+    size: NDArray[np.uint8]
+    output: NDArray[np.uint8]
+    shift: NDArray[np.uint8]
+    test: NDArray[np.uint8]
+    left: NDArray[np.uint8]
+    leaves: NDArray[np.int8]
+    multiplier: NDArray[np.int32]
+
+    def check(self) -> None:
+        """Check the lengths, and that the nodes of each tree are a tree."""
+        n, trees, nodes = self.feature.size, self.size.size, self.test.size
+        if not 1 <= n <= MOST_THRESHOLDS or not trees:
+            raise self.refuse(f"trees have 1 to {MOST_THRESHOLDS} thresholds, and one tree or more")
+        self.require_shape("threshold", (n,))
+        self.require_shape("output", (trees,))
+        self.require_shape("shift", (trees,))
+        self.require_shape("left", (nodes,))
+        self.require_shape("leaves", (nodes + trees,))
+        if int(self.size.sum()) != nodes or np.any(self.test >= n):
+            raise self.refuse("trees hold another number of nodes, or name a threshold too many")
+        if np.any(np.diff(self.output.astype(np.int64)) < 0) or np.any(self.shift > _MOST_SHIFT):
+            raise self.refuse("trees are not sorted by output, or a shift is above 15")
+        if not _are_trees(self.size.astype(np.int64), self.left.astype(np.int64)):
+            raise self.refuse("a node of a tree skips more nodes than there are below it")
+
+    def check_given(self, given: Grid, n_outputs: int) -> None:
+        """Refuse thresholds of inputs, and outputs, that are not there."""
+        self.require_shape("multiplier", (n_outputs,))
+        if np.any(self.feature >= given.size) or np.any(self.output >= n_outputs):
+            raise self.refuse("trees name an input or an output that is not there")
+        if given.constant and np.isin(self.feature, sorted(given.constant)).any():
+            raise self.refuse("trees have a threshold of a constant feature")
+
+    @property
+    def bits(self) -> int:
+        """Bits of a leaf in flash: 4 or 8."""
+        return 4 if np.all((self.leaves >= -8) & (self.leaves <= 7)) else 8
+
+    def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Return what it adds to each output; see `Part`."""
+        sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
+        _sum_rows(
+            np.ascontiguousarray(values),
+            self.feature,
+            self.threshold,
+            self.size,
+            self.output,
+            self.shift,
+            self.test,
+            self.left,
+            self.leaves,
+            sums,
+        )
+        return np.asarray(sums * self.multiplier, dtype=np.int32)
+
+    def extremes(self) -> NDArray[np.int64]:
+        """Return the least and the largest sum of leaves of each output, shape (2, n_outputs)."""
+        ends = np.cumsum(self.size.astype(np.int64) + 1)
+        leaves, shift = self.leaves.astype(np.int64), self.shift.astype(np.int64)
+        starts = ends - self.size.astype(np.int64) - 1
+        found = np.zeros((2, self.multiplier.size), dtype=np.int64)
+        for row, extreme in enumerate((np.minimum, np.maximum)):
+            np.add.at(found[row], self.output, extreme.reduceat(leaves, starts) << shift)
+        return found
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of the sums of leaves, and of these times the multipliers."""
+        sums, (low, high) = self.extremes(), self.reach(given)
+        return (
+            range_of("sum of leaves", sums[0], sums[1]),
+            range_of("sum of leaves times multiplier", low, high),
+        )
+
+    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the most of ``multiplier * sum``."""
+        found = self.extremes() * self.multiplier.astype(np.int64)
+        return found.min(axis=0), found.max(axis=0)
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return the steps to a leaf, the mean over all leaves, and the number of trees."""
+        return {"tree step": float(_mean_steps(self.size, self.left)), "tree": self.size.size}
+
+
+@njit(nogil=True)
+def _are_trees(size, left):  # type: ignore[no-untyped-def]
+    """Whether every part of every tree ends where the part around it lets it."""
+    ends = np.empty(257, np.int64)
+    node = 0
+    for tree in range(size.size):
+        depth = 1
+        ends[0] = node + size[tree]
+        # A node's false part ends `left` nodes on, its true part where the node's own part ends.
+        while node < ends[0]:
+            while ends[depth - 1] <= node:
+                depth -= 1
+            end = node + 1 + left[node]
+            if end > ends[depth - 1]:
+                return False
+            node += 1
+            if end > node:
+                ends[depth] = end
+                depth += 1
+    return True
+
+
+@njit(nogil=True)
+def _sum_rows(  # type: ignore[no-untyped-def]
+    values, feature, threshold, size, output, shift, test, left, leaves, sums
+):
+    """Add up the leaves of rows, tree by tree."""
+    first = 0
+    for tree in range(size.size):
+        for row in range(values.shape[0]):
+            node, leaf, m = np.int64(first), np.int64(first + tree), np.int64(size[tree])
+            while m > 0:
+                k = test[node]
+                below = np.int64(left[node])
+                if values[row, feature[k]] > threshold[k]:
+                    node += below + 1
+                    leaf += below + 1
+                    m -= below + 1
+                else:
+                    node += 1
+                    m = below
+            sums[row, output[tree]] += np.int32(leaves[leaf]) << np.int32(shift[tree])
+        first += int(size[tree])
+
+
+@njit(nogil=True)
+def _mean_steps(size, left):  # type: ignore[no-untyped-def]
+    """Return the mean number of steps to the leaves of each tree, added up over the trees."""
+    total = 0.0
+    ends = np.empty(257, np.int64)
+    node = 0
+    for tree in range(size.size):
+        depth, steps, end = 1, 0, node + size[tree]
+        ends[0] = end
+        # A node is passed on the way to each leaf below it: one more than nodes there.
+        while node < end:
+            while ends[depth - 1] <= node:
+                depth -= 1
+            steps += ends[depth - 1] - node + 1
+            below = node + 1 + left[node]
+            node += 1
+            if below > node:
+                ends[depth] = below
+                depth += 1
+        total += steps / (size[tree] + 1)
+    return total

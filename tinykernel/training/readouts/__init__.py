@@ -1,0 +1,1 @@
+"""Training of the parts of a read-out, one file each."""

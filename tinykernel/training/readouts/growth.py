@@ -1,0 +1,302 @@
+"""One tree: the leaf that gains most is split, until there are as many leaves as wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.compiled import njit
+from tinykernel.model.readouts.trees import MOST_THRESHOLDS
+
+_Floats = NDArray[np.float64]
+# Sums of gradients are integers, so that their order does not matter.
+_LARGEST_SUM = 2.0**30
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Levels of inputs in bins, whose borders are the thresholds that trees may have.
+
+    Parameters
+    ----------
+    borders : tuple of ndarray of int16
+        Of each input, increasing. Bin b holds the levels above b of the borders.
+    first : ndarray of int64, shape (n_inputs + 1,)
+        Where the bins of each input begin among all bins.
+    """
+
+    borders: tuple[NDArray[np.int16], ...]
+    first: NDArray[np.int64]
+
+    @staticmethod
+    def of(Q: NDArray[Any], most: int) -> Bins:
+        """Choose at most `most` bins an input, by how many rows they hold."""
+        borders = tuple(_borders(column, most) for column in Q.T)
+        sizes = [len(found) + 1 for found in borders]
+        return Bins(borders, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def sort(self, Q: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the bin of every level, shape (n, n_inputs)."""
+        found = np.empty(Q.shape, np.uint8)
+        for i, borders in enumerate(self.borders):
+            found[:, i] = np.searchsorted(borders, Q[:, i], side="left")
+        return found
+
+
+def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
+    """Return borders midway between levels, between all of them if they are few."""
+    found, count = np.unique(levels.astype(np.int64), return_counts=True)
+    middle = (found[1:] + found[:-1]) >> 1
+    if len(found) > most:
+        # Bins of about as many rows each; a level of more rows has one of its own.
+        share = np.cumsum(count)[:-1] * most // len(levels)
+        middle = middle[np.flatnonzero(np.diff(share, prepend=0) > 0)]
+    return middle.astype(np.int16)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A grown tree. Node k asks ``bin[input] > cut``; its children are `child` and `child` + 1.
+
+    Parameters
+    ----------
+    input, cut, child : ndarray of int32, shape (n,)
+        `input` is -1 of leaves.
+    leaf : ndarray of int32, shape (n,)
+        The number of a leaf among the leaves in preorder; 0 of nodes.
+    """
+
+    input: NDArray[np.int32]
+    cut: NDArray[np.int32]
+    child: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.input < 0))
+
+    def reached(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the leaf that each row reaches."""
+        out = np.empty(len(bins), np.uint8)
+        _reach(bins, self.input, self.cut, self.child, self.leaf, out)
+        return out
+
+    def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return its nodes in preorder, and how many stand in the false part of each."""
+        nodes: list[int] = []
+        below: list[int] = []
+        pending = [0]
+        while pending:
+            k = pending.pop()
+            if self.input[k] < 0:
+                continue
+            nodes.append(k)
+            below.append(self._count(int(self.child[k])))
+            pending += [int(self.child[k]) + 1, int(self.child[k])]
+        return np.array(nodes, np.int64), np.array(below, np.int64)
+
+    def _count(self, k: int) -> int:
+        count, pending = 0, [k]
+        while pending:
+            k = pending.pop()
+            if self.input[k] >= 0:
+                count += 1
+                pending += [int(self.child[k]), int(self.child[k]) + 1]
+        return count
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a tree grows.
+
+    Parameters
+    ----------
+    leaves : int
+        Most leaves, 2 to 256.
+    l2 : float
+        Added to the curvature of every leaf, in rows of weight 1.
+    least : float
+        Least curvature of a leaf.
+    known : float
+        What the gain of a threshold that no tree has yet is multiplied by: its bytes count, too.
+    """
+
+    leaves: int
+    l2: float
+    least: float
+    known: float
+
+
+def grow(
+    bins: NDArray[np.uint8],
+    first: NDArray[np.int64],
+    slope: _Floats,
+    bend: _Floats,
+    used: NDArray[np.bool_],
+    growth: Growth,
+) -> Tree | None:
+    """Grow one tree to the gradient of a loss (Friedman 2001; Chen & Guestrin 2016, formula 7).
+
+    The gain of a split is ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G^2 / (H + l2)``, with G the
+    sum of `slope` and H that of `bend` over the rows. The leaf of the largest gain is split next.
+
+    Parameters
+    ----------
+    bins : ndarray of uint8, shape (n, n_inputs)
+    first : ndarray of int64, shape (n_inputs + 1,)
+        Of `Bins`.
+    slope, bend : ndarray of float64, shape (n,)
+        First and second derivatives of the loss, each times the weight of the row.
+    used : ndarray of bool, shape (n_bins,)
+        Which thresholds the model has; those of this tree are marked, too.
+    growth : Growth
+
+    Returns
+    -------
+    Tree or None
+        None where no split gains anything.
+    """
+    total, bent = float(np.abs(slope).sum()), float(bend.sum())
+    if total <= 0 or bent <= 0:
+        return None
+    per = np.array([_LARGEST_SUM / total, _LARGEST_SUM / bent])
+    both = (np.rint(slope * per[0]).astype(np.int64) << 32) + np.rint(bend * per[1]).astype(
+        np.int64
+    )
+    nodes = np.full((3, 2 * growth.leaves), -1, np.int32)
+    settings = np.array([growth.l2, growth.least, growth.known, 1 / per[0], 1 / per[1]])
+    n = _grow(bins, both, first, used, MOST_THRESHOLDS, growth.leaves, settings, nodes)
+    if n < 3:
+        return None
+    feature, cut, child = nodes[:, :n].copy()
+    return Tree(feature, cut, child, _leaf_numbers(feature, child))
+
+
+def _leaf_numbers(feature: NDArray[np.int32], child: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the number of each leaf in preorder."""
+    numbers, count, pending = np.zeros(len(feature), np.int32), 0, [0]
+    while pending:
+        k = pending.pop()
+        if feature[k] < 0:
+            numbers[k] = count
+            count += 1
+        else:
+            pending += [int(child[k]) + 1, int(child[k])]
+    return numbers
+
+
+@njit(nogil=True)
+def _reach(bins, feature, cut, child, leaf, out):  # type: ignore[no-untyped-def]
+    for row in range(bins.shape[0]):
+        k = 0
+        while feature[k] >= 0:
+            k = child[k] + (1 if bins[row, feature[k]] > cut[k] else 0)
+        out[row] = leaf[k]
+
+
+@njit(nogil=True)
+def _add_up(bins, rows, both, first, sums):  # type: ignore[no-untyped-def]
+    """Add up the derivatives of rows in the bins of every input."""
+    sums[:] = 0
+    for i in range(rows.size):
+        row = rows[i]
+        value = both[row]
+        for f in range(bins.shape[1]):
+            sums[first[f] + bins[row, f]] += value
+
+
+@njit(nogil=True)
+def _best_split(sums, first, used, is_full, settings):  # type: ignore[no-untyped-def]
+    """Return gain, input and cut of the best split of the rows whose sums are given."""
+    l2, least, known, unit, bend_unit = settings
+    whole = np.int64(0)
+    for b in range(first[0], first[1]):
+        whole += sums[b]
+    total = (whole >> 32) * unit
+    bent = (whole & 0xFFFFFFFF) * bend_unit
+    base = total * total / (bent + l2)
+    best, feature, cut = 1e-12 * (base + 1e-12), -1, -1
+    for f in range(first.size - 1):
+        part = np.int64(0)
+        for b in range(first[f], first[f + 1] - 1):
+            part += sums[b]
+            if is_full and not used[b]:
+                continue
+            below = (part & 0xFFFFFFFF) * bend_unit
+            above = bent - below
+            if below < least or above < least:
+                continue
+            slope = (part >> 32) * unit
+            other = total - slope
+            gain = slope * slope / (below + l2) + other * other / (above + l2) - base
+            if not used[b]:
+                gain *= known
+            if gain > best:
+                best, feature, cut = gain, f, b - first[f]
+    return best, feature, cut
+
+
+@njit(nogil=True)
+def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type: ignore[no-untyped-def]
+    n_bins = first[-1]
+    sums = np.zeros((leaves, n_bins), np.int64)
+    rows = np.arange(bins.shape[0]).astype(np.int32)
+    kept = np.empty_like(rows)
+    begin = np.zeros(2 * leaves, np.int64)
+    end = np.zeros(2 * leaves, np.int64)
+    place = np.zeros(2 * leaves, np.int64)
+    gain = np.zeros(2 * leaves)
+    split = np.full((2, 2 * leaves), -1)
+    n_used = 0
+    for b in range(n_bins):
+        n_used += used[b]
+    end[0] = rows.size
+    _add_up(bins, rows, both, first, sums[0])
+    gain[0], split[0, 0], split[1, 0] = _best_split(
+        sums[0], first, used, n_used >= most_used, settings
+    )
+    n, n_leaves = 1, 1
+    while n_leaves < leaves:
+        k, most = -1, 0.0
+        for j in range(n):
+            if nodes[0, j] < 0 and split[0, j] >= 0 and gain[j] > most:
+                k, most = j, gain[j]
+        if k < 0:
+            break
+        f, c = split[0, k], split[1, k]
+        if not used[first[f] + c]:
+            if n_used >= most_used:
+                found = _best_split(sums[place[k]], first, used, True, settings)
+                gain[k], split[0, k], split[1, k] = found
+                continue
+            used[first[f] + c] = True
+            n_used += 1
+        nodes[0, k], nodes[1, k], nodes[2, k] = f, c, n
+        middle, m = begin[k], 0
+        for i in range(begin[k], end[k]):
+            row = rows[i]
+            if bins[row, f] <= c:
+                rows[middle] = row
+                middle += 1
+            else:
+                kept[m] = row
+                m += 1
+        rows[middle : end[k]] = kept[:m]
+        begin[n], end[n], begin[n + 1], end[n + 1] = begin[k], middle, middle, end[k]
+        # Only the rows of the smaller child are added up; the other has the rest.
+        small = n if middle - begin[k] <= end[k] - middle else n + 1
+        large = 2 * n + 1 - small
+        place[large], place[small] = place[k], n_leaves
+        _add_up(bins, rows[begin[small] : end[small]], both, first, sums[n_leaves])
+        for b in range(n_bins):
+            sums[place[large], b] -= sums[n_leaves, b]
+        for j in range(n, n + 2):
+            found = _best_split(sums[place[j]], first, used, n_used >= most_used, settings)
+            gain[j], split[0, j], split[1, j] = found
+        n += 2
+        n_leaves += 1
+    return n
