@@ -24,6 +24,8 @@ TABLE = (
 )
 STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\};\s*"
 MEMBERS = {
+    "tk_spectrum": "length hop channels bands left right amplitude_bits log_bits floor cosines "
+    "edges",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
@@ -32,11 +34,13 @@ MEMBERS = {
 }
 FILE = (
     r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'
-    r'\s*#endif\s*)?#include "tk_config\.h"\s*(?:typedef NAME_input_t tk_(?:sensor|raw)_t;\s*)'
+    r'\s*#endif\s*)?#include "tk_config\.h"\s*typedef NAME_input_t tk_(?:raw_t;\s*|'
+    r"sample_t;\s*typedef (?P<sensor>uint8_t|tk_sample_t) tk_sensor_t;\s*)"
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
     r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
-    r'(?:#include "tk_levels\.h"\s*#include "tk_kernels_(?:image|signal)\.h"\s*'
+    r'(?:(?:#include "tk_spectrum\.h"\s*)?#include "tk_levels\.h"\s*'
+    r'#include "tk_kernels_(?:image|signal)\.h"\s*'
     rf"(?:{STRUCT})+[^#]*)?"
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
@@ -98,6 +102,8 @@ class Source:
         lines = re.findall(r"^.*#.*$", header, re.M)
         need(all(re.fullmatch(own, line) for line in lines), "the header has other macros")
         need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
+        raw = re.search(rf"typedef (u?int\d+)_t {path.stem}_input_t;", header)
+        self.raw = np.iinfo(raw[1]) if raw else None
         found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(found, f"{path} has lines that are in no exported C")
         macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
@@ -105,6 +111,7 @@ class Source:
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)
         need(found["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
+        self.sensor = found["sensor"]
         self.most_count = np.iinfo(found["raw"] or "uint8").max
         self.seen, self.table, self.struct, self.kind = dict(self.text), {}, {}, {}
         for kind, name, body in structs:
@@ -234,9 +241,42 @@ def witnessed(c, said):
     need(not said, "a witness of no stage")
 
 
+def spectrum(c):
+    """Yield name, lowest, highest and limits of a spectrum, if there is one."""
+    need((c.sensor == "uint8_t") == ("tk_spectrum_0" in c.struct), "levels of another type")
+    if "tk_spectrum_0" not in c.struct:
+        return
+    s = c.struct["tk_spectrum_0"]
+    n, edges, cosines = s["length"], c.table[s["edges"]], c.table[s["cosines"]]
+    need(n in (64, 128, 256, 512) and 0 < s["hop"] <= n, "frames of another length")
+    need(len(edges) == s["bands"] + 1 and edges[0] >= 2 and edges[-1] <= n // 2, "other bands")
+    need((np.diff(edges) > 0).all() and 1 <= s["log_bits"] <= 3, "bands or levels do not rise")
+    exact = 32768 * np.cos(2 * np.pi * np.arange(n // 4 + 1) / n)
+    need((abs(cosines - exact) < 0.5001).all(), "the table is no cosine")
+    bits = max(-c.raw.min - 1, c.raw.max).bit_length()
+    need(s["left"] - s["right"] == 26 - bits and 0 in (s["left"], s["right"]), "other shifts")
+    root, widest, most = 2**0.5, int(np.diff(edges).max()), 1 << s["amplitude_bits"]
+    pair = root * 2.0**26
+    last = 4 * pair
+    for _ in range(n.bit_length() - 4):
+        last = last * (1 + 2.0**-16) + 4 * root
+    a_bin = last * (1 + 2.0**-16) + 4 * root
+    for name, end in (
+        ("pair of samples", pair),
+        ("transform", last),
+        ("sum of two bins", 2 * last),
+        ("bin", a_bin),
+        ("windowed bin", 4 * a_bin),
+    ):
+        yield name, -int(end) - 1, int(end) + 1, INT32
+    yield "amplitude", -most, most - 1, (-32768, 32767)
+    yield "power of a band", 0, widest * 2 * most**2, (0, (1 << 32) - 1)
+    yield "logarithm", 0, (32 + 2 * (31 - s["amplitude_bits"]) << s["log_bits"]) - 1, (0, 1023)
+
+
 def local(c):
     """Yield name, lowest, highest and limits of levels and kernels."""
-    need({*c.struct} == {"tk_levels_0", "tk_kernels_1"}, "stages are missing")
+    need({*c.struct} - {"tk_spectrum_0"} == {"tk_levels_0", "tk_kernels_1"}, "stages are missing")
     levels, k = c.struct["tk_levels_0"], c.struct["tk_kernels_1"]
     need(k.get("lanes", 2) in (2, 4), "other lanes")
     bits, top, kernels = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
@@ -344,7 +384,7 @@ def check(proof_path, path):
         need(proof["source"].get(name) == c.seen.get(name), f"{name} is not that of the proof")
     d, half = 1 << min(c("LOG2_DIMENSION"), 20), 1 << c("INPUT_BITS") - 1
     need(c("INPUT_BITS") in (8, 16) and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
-    found = [*local(c)] if c("STAGES") else []
+    found = [*spectrum(c), *local(c)] if c("STAGES") else []
     found.append(("quantized input", -half, half - 1, (-half, half - 1)))
     found += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
     found += [(*bound, INT32) for bound in outputs(c)]

@@ -369,10 +369,10 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
     """Return raw inputs: mostly inside the ranges, also far outside and at the ends."""
     if model.local is not None:
-        stage = model.local
-        samples = n_rows * stage.height * stage.width
-        raw = _random_values(stage.scaler, seed, (samples, stage.channels))
-        return raw.reshape(n_rows, stage.n_inputs)
+        given = model.input
+        samples = n_rows * given.rows * given.columns
+        raw = _random_values(model.raw_scaler, seed, (samples, given.channels))
+        return raw.reshape(n_rows, given.size)
     return _random_values(model.scaler, seed, (n_rows, model.n_features))
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.random_models import local_model, random_signal_stage
+from tinykernel.model import IntegerModel
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
 
@@ -39,3 +43,31 @@ def hard_frames(stage: Spectrum, dtype: str, seed: int) -> NDArray[Any]:
         middle + rng.integers(-3, 4, n),
     ]
     return np.clip(np.array(rows), low, high).astype(dtype)
+
+
+def spectral_model(
+    seed: int,
+    *,
+    length: int = 64,
+    frames: int = 20,
+    channels: int = 1,
+    dtype: str = "int16",
+    **changes: Any,
+) -> IntegerModel:
+    """Return a model of windows of frames and a rest, whose stream decides every 6 frames."""
+    bands, hop = 5, 3 * length // 8
+    edges = np.linspace(2, length // 2, bands + 1).astype(int)
+    spectrum = Spectrum(length, hop, edges, 2, 70)
+    grid = Grid.raw(dtype, length + (frames - 1) * hop + hop // 2, 1, channels)
+    fields: dict[str, Any] = {
+        "height": spectrum.gives(grid).rows,
+        "channels": bands * channels,
+        "raw_dtype": "uint8",
+        "bits": 8,
+        "level_bits": 8,
+        "average": 1,
+        "cells": (2, 1),
+        "hop": 6,
+    }
+    model = local_model(random_signal_stage(seed, **fields | changes), seed)
+    return replace(model, input=grid, stages=(spectrum, *model.stages), hop=model.hop * hop)

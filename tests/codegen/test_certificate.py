@@ -58,9 +58,13 @@ def _proof_of(model: IntegerModel) -> tuple[dict[str, Any], str]:
     return json.loads(certificate(model)), text
 
 
-def _check(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> None:
+def _check(
+    checker: ModuleType, folder: Path, proof: dict[str, Any], text: str, header: bytes = b""
+) -> None:
     (folder / "proof.json").write_text(json.dumps(proof))
     _write(folder, text)
+    if header:
+        (folder / "m.h").write_bytes(header)
     checker.main(str(folder / "proof.json"), str(folder / "m.c"))
 
 
@@ -136,7 +140,8 @@ def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
     else:
         model = make_model(int(name), bits=8 if int(name) % 2 else 16)
     proof, text = _proof_of(model)
-    _check(checker, tmp_path, proof, text)
+    header = render_sources(model, "m")["include/m.h"] if "spectrum" in str(name) else b""
+    _check(checker, tmp_path, proof, text, header)
     assert capsys.readouterr().out.startswith("proved: ")
     single = render_single(render_sources(model, "m"), "m")["single/m.c"].decode("ascii")
     assert "a single source" in _refused(checker, tmp_path, proof, single)

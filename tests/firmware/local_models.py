@@ -11,6 +11,7 @@ from tests.random_models import (
     random_stage,
     with_linear,
 )
+from tests.spectra import spectral_model
 from tinykernel.model.integer import IntegerModel
 
 LINEAR: dict[str, Callable[[], IntegerModel]] = {
@@ -84,8 +85,15 @@ SIGNALS: dict[str, Callable[[], IntegerModel]] = {
         random_signal_stage(8, channels=1, terms=0, hop=2, height=34, raw_dtype="int32"), 8
     ),
 }
+SPECTRA: dict[str, Callable[[], IntegerModel]] = {
+    "int16": lambda: spectral_model(1),
+    "2 channels of int8": lambda: spectral_model(2, channels=2, dtype="int8", cells=(1, 1)),
+    "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
+    "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
+}
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
     | {f"image, {name}": make for name, make in IMAGES.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
+    | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
 )

@@ -22,7 +22,7 @@ typedef {sample} tk_sample_t;
 #include "tk_spectrum.h"
 static const uint16_t cosines[] = {{{cosines}}};
 static const uint16_t edges[] = {{{edges}}};
-static const struct tk_spectrum spectrum = {{{length}u, 1u, 0u, 1u, {bands}u, {left}u, {right}u,
+static const struct tk_spectrum spectrum = {{{length}u, 1u, 1u, {bands}u, {left}u, {right}u,
                                             {amplitude}u, {log_bits}u, {floor}, cosines, edges}};
 int main(void)
 {{

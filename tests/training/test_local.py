@@ -19,6 +19,7 @@ from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
+from tinykernel.training.options import TrainerOptions
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,8 @@ def test_the_counts_in_training_are_those_of_the_stage(shape, size, average, cel
     np.testing.assert_array_equal(learner.quantized_counts(learner.inputs), counted)
 
 
-def test_the_counts_of_a_pool_are_those_of_the_stage(waves):
+@pytest.mark.parametrize("cells", [1, 3])
+def test_the_counts_of_a_pool_are_those_of_the_stage(waves, cells):
     """Protects the same for signals, for every kind of kernel and after some are chosen."""
     X, y = waves
     rows = X.reshape(len(X), -1)
@@ -90,13 +92,58 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves):
         scaler,
         targets_of(y, 3, None, 0),
         np.ones(len(y), np.float32),
-        SignalPlan(n_kernels=20, n_pool=90, linear=LinearRecipe(epochs=3)),
+        SignalPlan(n_kernels=20, n_pool=90, cells=cells, linear=LinearRecipe(epochs=3)),
         Augmentation(),
     )
     np.testing.assert_array_equal(pool.counts(rows), counts(pool.stages, rows))
     kept, stages = pool.reduced(pool.choose())
     assert kept.size == 20
-    np.testing.assert_array_equal(pool.counts(rows)[:, kept], counts(stages, rows))
+    columns = pool.columns(kept)
+    np.testing.assert_array_equal(pool.counts(rows)[:, columns], counts(stages, rows))
+
+
+def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return tones that rise or fall, at any loudness and phase, in noise; 0.2 s at 8 kHz."""
+    rng = np.random.default_rng(seed)
+    y, t = np.arange(n) % 2, np.arange(1600) / 8000
+    slope = np.where(y, 1, -1) * 6000
+    start = 1600 - 0.1 * slope + rng.uniform(-200, 200, n)
+    phase = 2 * np.pi * (start[:, None] * t + slope[:, None] * t**2 / 2)
+    tones = np.sin(phase + rng.uniform(0, 7, (n, 1))) * 10 ** rng.uniform(2.5, 4, (n, 1))
+    return np.rint(tones + 30 * rng.standard_normal((n, 1600))).astype(np.int16)[:, :, None], y
+
+
+def test_sounds_end_to_end(tmp_path):
+    """Protects spectra in training: accuracy at any loudness, the file, what cannot be."""
+    X, y = chirps(160, 0)
+    options = {"rate": 8000.0, "spectrum": "128/64/10", "hop": 640, "n_kernels": 20}
+    model = TernaryKernelClassifier(**options, random_state=0).fit(X, y)
+    assert model.score(*chirps(100, 1)) > 0.9
+    integer = model.quantize()
+    assert [stage.KIND for stage in integer.stages] == ["spectrum", "levels", "kernels", "scale"]
+    assert (integer.input.shape, integer.hop) == ((1600, 1), 640)
+    tinykernel.save(integer, tmp_path / "m.tkm")
+    assert tinykernel.load(tmp_path / "m.tkm") == integer
+    for change, said in (
+        ({"hop": 100}, "no multiple of that of frames"),
+        ({"rate": None}, "give the rate"),
+        ({"spectrum": "100/50/5"}, "frames have"),
+        ({"spectrum": "512/320/5"}, "too few frames"),
+        ({"augment": {"noise": 0.1}}, "not with a spectrum"),
+    ):
+        with pytest.raises(TinykernelError, match=said):
+            TernaryKernelClassifier(**options | change).fit(X, y)
+
+
+def test_a_spectrum_is_chosen_for_fast_signals_only():
+    """Protects slow signals, short windows and floats, which keep their kernels on samples."""
+    auto = TrainerOptions(rate=8000.0)
+    assert auto.has_spectrum((8000, 1), "int16")
+    assert not auto.has_spectrum((500, 1), "int16")
+    assert not auto.has_spectrum((8000, 1), "float32")
+    assert not TrainerOptions(rate=50.0).has_spectrum((8000, 1), "int16")
+    assert not TrainerOptions().has_spectrum((8000, 1), "int16")
+    assert not TrainerOptions(rate=8000.0, spectrum="off").has_spectrum((8000, 1), "int16")
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

@@ -19,6 +19,7 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
 
@@ -93,7 +94,11 @@ def _like_local(old: IntegerModel) -> dict[str, Any]:
     if stage.is_signal:
         # Which kernels a pool gives is chance: take these, with new thresholds.
         given["held_stages"] = (old.find(Levels), old.find(Kernels))
-        return given | {"window_shape": stage.shape, "hop": stage.hop or None}
+        spectrum, asked = old.find(Spectrum), "off"
+        if spectrum is not None:
+            asked = f"{spectrum.length}/{spectrum.hop}/{spectrum.n_bands}"
+        given |= {"window_shape": old.input.shape, "spectrum": asked}
+        return given | {"hop": old.hop or None}
     return given | {"image_shape": stage.shape}
 
 

@@ -60,6 +60,8 @@ def untrained_integers(
         "image_shape",
         "local",
         "hop",
+        "rate",
+        "spectrum",
         "n_kernels",
         "linear",
         *OF_VALUES,

@@ -21,6 +21,7 @@ from tinykernel.codegen.pack.levels import pack_levels
 from tinykernel.codegen.pack.linear import pack_linear
 from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.pack.scale import pack_scale
+from tinykernel.codegen.pack.spectrum import pack_spectrum
 from tinykernel.codegen.pack.stage import Packed, Place
 from tinykernel.codegen.pack.ternary import pack_ternary
 from tinykernel.codegen.pack.trees import pack_trees
@@ -36,6 +37,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -47,7 +49,11 @@ _PACKERS: dict[type[Stage], Callable[[Any, Place], Packed]] = {
     Kernels: pack_kernels,
 }
 #: Chains of such stages that the templates put together.
-_FRONTS: tuple[tuple[type[Stage], ...], ...] = ((), (Levels, Kernels))
+_FRONTS: tuple[tuple[type[Stage], ...], ...] = (
+    (),
+    (Levels, Kernels),
+    (Spectrum, Levels, Kernels),
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,8 @@ class PackedModel:
         Of the stages before the machine.
     n_words : ndarray of int64, shape (n_stored_blocks,)
         Words of 32 components of each stored block; none without components.
-    levels_place : int
-        Where the state of the levels begins in that of a stream.
+    levels_place, spectrum_place : int
+        Where the states of the levels and of the spectrum begin in that of a stream.
     scratch_words : int
         RAM that the caller of the firmware owns, in words.
     state_words : int
@@ -77,6 +83,7 @@ class PackedModel:
     structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
     levels_place: int
+    spectrum_place: int
     scratch_words: int
     state_words: int
     stream_words: int
@@ -140,7 +147,8 @@ def pack(model: IntegerModel) -> PackedModel:
         tuple(t for group in groups for t in group if isinstance(t, Table)),
         tuple(s for group in groups for s in group if isinstance(s, Struct)),
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
-        state - front[0].state_words if front else 0,
+        sum(stage.state_words for stage in front[-1:]),
+        sum(stage.state_words for stage in front[-2:]),
         stream + state,
         state,
         stream,
@@ -154,12 +162,16 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     if kinds not in _FRONTS:
         words = ", ".join(kind.KIND for kind in kinds)
         raise TinykernelError(f"no C for a chain of {words} before the scale")
-    window, found = model.input.rows, []
-    for number, kind in enumerate(kinds):
-        given = model.grids()[number]
-        samples = window // given.rows
-        place = Place(number, given, model.hop // samples or given.rows, samples)
-        found.append(_PACKERS[kind](model.stages[number], place))
+    first, hop, found = model.input, model.hop, []
+    spectrum = model.find(Spectrum)
+    if spectrum is not None:
+        found.append(pack_spectrum(spectrum, Place(0, first, hop or first.rows, 1)))
+        first, hop = model.grids()[1], hop // spectrum.hop
+    chain = list(zip(kinds, model.stages, model.grids(), strict=False))
+    for number, (kind, stage, given) in enumerate(chain[len(found) :]):
+        samples = first.rows // given.rows
+        place = Place(number, given, hop // samples or given.rows, samples)
+        found.append(_PACKERS[kind](stage, place))
     return found
 
 

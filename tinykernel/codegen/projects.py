@@ -31,8 +31,6 @@ from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
 from tinykernel.text import in_code_span
 
 #: Options of an export that its manifest names, so that an audit can repeat it.
@@ -82,9 +80,7 @@ def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any
         The first row is the lowest value of every feature and the second row the highest; the
         others are uniform in between.
     """
-    levels = model.find(Levels)
-    scaler = model.find(Scale) if levels is None else levels.scaler
-    assert scaler is not None
+    scaler = model.raw_scaler
     per_row = model.input.channels
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
     place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))

@@ -32,6 +32,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.resources import folder
 
 _C_TYPES = {
@@ -286,6 +287,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "n_inputs": model.n_inputs,
         "input": model.input,
         "hop": model.hop,
+        "spectrum": model.find(Spectrum),
         "kind": "" if not packed.structs else "signal" if model.input.is_signal else "image",
         "decision": model.decision,
         "statement": _statement_comment(model),
@@ -318,6 +320,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "structs": packed.structs,
         "kernels": packed.structs[-1].members if packed.structs else {},
         "levels_place": packed.levels_place,
+        "spectrum_place": packed.spectrum_place,
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
@@ -344,7 +347,7 @@ def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
     levels = model.find(Levels)
     if levels is None:
         return {"range_lines": [], "range_size": 1, "range_top": 0}
-    scaler, channels = levels.scaler, model.input.channels
+    scaler, channels = model.raw_scaler, model.input.channels
     names = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
     if scaler.span is not None:
         span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)

@@ -47,7 +47,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     """
     raw = model.as_raw(X)
     scaler = model.raw_scaler
-    if scaler is not None and not model.input.is_table:
+    if not model.input.is_table:
         raw = raw.reshape(-1, model.input.channels)
         if scaler.is_float:
             level = scaler._float_level(raw)

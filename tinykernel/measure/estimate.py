@@ -23,6 +23,7 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.spectrum import Spectrum
 
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
@@ -140,6 +141,7 @@ def _other_properties(
     levels = model.find(Levels)
     if levels is not None:
         properties |= {
+            f"{kind}, spectrum": model.find(Spectrum) is not None,
             f"{kind}, averaged": levels.average == 2,
             f"{kind}, {members['terms'].rstrip('u')} terms": 1,
             f"{kind}, wide counts": model.scaler.raw_dtype == "uint16",

@@ -29,6 +29,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 _LEAST_MARGIN = 0.2
@@ -157,6 +158,9 @@ def _prototypes(part: Prototypes, given: Grid, packed: _Packed) -> _Work:
 
 # Work by the class of a stage; the ternary weights are counted with the components.
 _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
+    Spectrum: lambda stage, given, packed: {
+        "local": {"signal, frames": stage.work(given)["frame"]}
+    },
     Scale: _scale,
     Components: _components,
     Levels: _levels,

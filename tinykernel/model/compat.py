@@ -25,6 +25,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import LANE_BITS, WIDEST_CELL, Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,8 +223,12 @@ class FormerFields:
             for field in stage.FIELDS
             if field.name != "output"
         }
-        own |= {"height": self.input.rows, "width": self.input.columns, "hop": self.hop}
-        return LocalStage(channels=self.input.channels, **own)
+        spectrum, grid = self.find(Spectrum), self.input
+        hop = self.hop
+        if spectrum is not None:  # it looks at rows of levels
+            grid, hop = spectrum.gives(grid), hop // spectrum.hop
+        own |= {"height": grid.rows, "width": grid.columns, "hop": hop}
+        return LocalStage(channels=grid.channels, **own)
 
     @property
     def values(self) -> Values | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.spectrum import Spectrum
 
 
 def integer_model(**old: Any) -> IntegerModel:
@@ -82,7 +84,11 @@ def former_fields(model: IntegerModel) -> dict[str, Any]:
 
 def changed(model: IntegerModel, **fields: Any) -> IntegerModel:
     """Return a model with other former fields: in place of `dataclasses.replace`."""
-    return integer_model(**(former_fields(model) | fields))
+    made = integer_model(**(former_fields(model) | fields))
+    spectrum = model.find(Spectrum)
+    if spectrum is None:
+        return made
+    return replace(made, input=model.input, stages=(spectrum, *made.stages), hop=model.hop)
 
 
 def former_digest(model: IntegerModel) -> str:

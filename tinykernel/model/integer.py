@@ -25,6 +25,7 @@ from tinykernel.model.record import Field, Record, contents
 from tinykernel.model.stage import Part, Stage, proved
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
@@ -45,7 +46,8 @@ class IntegerModel(FormerFields, Predictions, Record):
     nothing overflows. The chains are, with the class that specifies each step:
 
     * a table: ``Scale``, and ``Components`` where there are any;
-    * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table.
+    * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
+    * a sound or a vibration: ``Spectrum``, then the same as for a signal.
 
     There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry
     of the firmware takes them directly, with any value of their type, and those that are constant
@@ -149,12 +151,14 @@ class IntegerModel(FormerFields, Predictions, Record):
 
     def _check_hop(self) -> None:
         """Check that windows of a stream begin where averaged samples do."""
-        levels, window = self.find(Levels), self.input.rows
+        levels, spectrum, window = self.find(Levels), self.find(Spectrum), self.input.rows
         if self.hop and (not self.input.is_signal or not 0 < self.hop <= window):
             raise self.refuse("hop is for signals, and at most a window")
         average = 1 if levels is None else levels.average
-        if self.hop and (self.hop % average or window % average):
+        if spectrum is None and self.hop and (self.hop % average or window % average):
             raise self.refuse("hop and window are no multiples of the averaging")
+        if spectrum is not None and self.hop % (spectrum.hop * average):
+            raise self.refuse("hop is no multiple of that of the frames")
 
     def _check_decision(self) -> None:
         """Check that the thresholds are those of the classes."""
@@ -272,11 +276,15 @@ class IntegerModel(FormerFields, Predictions, Record):
         """Whether it tells what is known from what is not, by prototypes alone."""
         return any(part.KIND == "prototypes" for part in self.readout.parts)
 
-    @property
-    def raw_scaler(self) -> Scale | None:
-        """The scaler of the raw values; None where the chain begins otherwise."""
+    @cached_property
+    def raw_scaler(self) -> Scale:
+        """The scaler of the raw values; before a spectrum one for all that their type can hold."""
         first = self.stages[0]
-        return first if isinstance(first, Scale) else getattr(first, "scaler", None)
+        if isinstance(first, Scale | Levels):
+            return first if isinstance(first, Scale) else first.scaler
+        low, span = self.input.low, self.input.high - self.input.low
+        shift = max(span.bit_length() - 16, 0)
+        return Scale(self.input.dtype, 8, *np.array([[low], [1], [span], [shift]]))
 
     # -- identity -----------------------------------------------------------------------------
 

@@ -75,8 +75,6 @@ def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
     """Return the range of each input, or of each channel; unnamed equal ones stand together."""
     scaler = model.raw_scaler
-    if scaler is None:
-        return ()
     n, shaped = model.input.channels, not model.input.is_table
     offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
     slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)

@@ -43,7 +43,7 @@ from tinykernel.training.learner import Learner, Validation
 from tinykernel.training.linear.readout import LinearRecipe
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
-from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals
+from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals, fit_spectrum
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead
@@ -253,7 +253,8 @@ def _without_components(
     if shape is None:
         result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
     elif len(shape) == 2:
-        result = fit_signals(data, options, shape, held)
+        fit_windows = fit_spectrum if options.has_spectrum(shape, data.raw_dtype) else fit_signals
+        result = fit_windows(data, options, shape, held)
     else:
         result = fit_images(data, options, shape)
     history = result.history

@@ -85,7 +85,8 @@
  * their structures are in the generated source, and the functions tk_counts, and of signals
  * tk_stream_init, tk_stream_push, tk_stream_counts, which call them
  *   TK_STAGES              1: images; 2: signals
- *   tk_sensor_t            type of raw values
+ *   tk_sample_t            type of raw values
+ *   tk_sensor_t            type of what the levels take: raw values, or uint8_t after a spectrum
  *   TK_LEVELS_RAW_FLOAT, TK_LEVELS_RAW_WIDE, TK_LEVELS_OFFSET(c), TK_LEVELS_MULTIPLIER(c),
  *   TK_LEVELS_SPAN(c), TK_LEVELS_PRE_SHIFT(c)
  *                          scaler of channel c, as above

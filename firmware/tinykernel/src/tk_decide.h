@@ -89,7 +89,7 @@ TK_INLINE int tk_is_novel(TK_GIVEN const int32_t *scores)
 #endif
 
 #if TK_STAGES
-typedef tk_sensor_t tk_given_t;
+typedef tk_sample_t tk_given_t;
 #else
 typedef tk_raw_t tk_given_t;
 #endif

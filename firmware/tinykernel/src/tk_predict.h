@@ -209,13 +209,13 @@ TK_INLINE uint32_t *tk_stage_words(uint32_t *scratch)
     return scratch + TK_FIRST_WORDS + TK_DOT_WORDS + TK_CLASSES;
 }
 
-TK_INLINE void tk_scores(TK_GIVEN const tk_sensor_t *input, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_scores(TK_GIVEN const tk_sample_t *input, uint32_t *scratch, int32_t *scores)
 {
     tk_scores_raw(TK_GIVE tk_counts(TK_GIVE input, scratch, tk_stage_words(scratch)), scratch,
                   scores);
 }
 
-TK_INLINE int tk_predict(TK_GIVEN const tk_sensor_t *input, uint32_t *scratch)
+TK_INLINE int tk_predict(TK_GIVEN const tk_sample_t *input, uint32_t *scratch)
 {
     tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
     return tk_largest(tk_score_words(scratch));

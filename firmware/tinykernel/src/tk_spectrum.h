@@ -11,19 +11,21 @@
 
 /* What a model says of its spectrum; a constant, so that the compiler sees every number. */
 struct tk_spectrum {
-    unsigned length;         /* samples of a frame: 64, 128, 256 or 512 */
-    unsigned hop;            /* 1..length: samples from one frame to the next */
-    unsigned first;          /* 0..hop - 1: samples of a window before its first frame */
-    unsigned channels;       /* of the input, 1..64 */
-    unsigned bands;          /* 1..64 */
-    unsigned left;           /* 0..26: samples are shifted to the left, ... */
-    unsigned right;          /* 0..5: ... or to the right; one of them is 0 */
-    unsigned amplitude_bits; /* 1..15: magnitude of the parts of a bin before they are squared */
-    unsigned log_bits;       /* 1..3: 2^log_bits levels an octave of power */
-    int16_t floor;           /* 0..511: the level that becomes 0 */
+    uint32_t length;         /* samples of a frame: 64, 128, 256 or 512 */
+    uint32_t hop;            /* 1..length: samples from one frame to the next */
+    uint32_t channels;       /* of the input, 1..64 */
+    uint32_t bands;          /* 1..64 */
+    uint32_t left;           /* 0..26: samples are shifted to the left, ... */
+    uint32_t right;          /* 0..5: ... or to the right; one of them is 0 */
+    uint32_t amplitude_bits; /* 1..15: magnitude of the parts of a bin before they are squared */
+    uint32_t log_bits;       /* 1..3: 2^log_bits levels an octave of power */
+    uint32_t floor;          /* 0..511: the level that becomes 0 */
     const TK_FLASH uint16_t *cosines; /* length / 4 + 1: round(32768 cos(2 pi i / length)) */
     const TK_FLASH uint16_t *edges; /* bands + 1, rising: the first bin of a band, 2..length / 2 */
 };
+
+/* A sample, in memory of words, too. */
+typedef tk_sample_t TK_ALIAS tk_kept_t;
 
 /* Words of memory that a frame needs. */
 #define TK_SPECTRUM_WORDS(length) ((length) + 2u)
@@ -52,20 +54,20 @@ TK_INLINE void tk_spectrum_butterfly(int32_t *a, int32_t *b, int32_t real, int32
 
 /* Pairs of samples in bit-reversed order, and the first two stages of their transform. Sample i of
  * the frame is samples[((start + i) % length) * stride]. */
-TK_INLINE void tk_spectrum_load(const struct tk_spectrum *given, int32_t *z,
-                                const tk_sample_t *samples, unsigned start, unsigned stride)
+TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_t *z,
+                                const tk_kept_t *samples, uint32_t start, uint32_t stride)
 {
-    const unsigned quarter = given->length / 4u;
+    const uint32_t quarter = given->length / 4u;
     const int32_t *const end = z + given->length;
-    unsigned reversed = 0u;
+    uint32_t reversed = 0u;
     while (z != end) {
         int32_t part[8];
-        unsigned at = start + 2u * reversed;
-        unsigned bit = quarter / 4u;
-        unsigned i;
+        uint32_t at = start + 2u * reversed;
+        uint32_t bit = quarter / 4u;
+        uint32_t i;
         for (i = 0u; i < 8u; ++i) {
             /* The four pairs of a butterfly are a quarter of a frame apart. */
-            const unsigned place = (at + (i >> 1) * quarter + (i & 1u)) & (given->length - 1u);
+            const uint32_t place = (at + (i >> 1) * quarter + (i & 1u)) & (given->length - 1u);
             part[i] = (int32_t)((uint32_t)(samples[place * stride] >> given->right) << given->left);
         }
         for (i = 0u; i < 2u; ++i) {
@@ -88,11 +90,11 @@ TK_INLINE void tk_spectrum_load(const struct tk_spectrum *given, int32_t *z,
 }
 
 /* The other stages. */
-TK_INLINE void tk_spectrum_transform(const struct tk_spectrum *given, int32_t *z)
+TK_INLINE void tk_spectrum_transform(const TK_FLASH struct tk_spectrum *given, int32_t *z)
 {
     const int32_t *const end = z + given->length;
-    unsigned half; /* of a butterfly, in words: two a value */
-    unsigned step = given->length / 8u;
+    uint32_t half; /* of a butterfly, in words: two a value */
+    uint32_t step = given->length / 8u;
     for (half = 8u; half < given->length; half <<= 1) {
         const TK_FLASH uint16_t *cosine = given->cosines;
         const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
@@ -129,7 +131,7 @@ TK_INLINE void tk_spectrum_transform(const struct tk_spectrum *given, int32_t *z
 }
 
 /* Bins of the real samples, from the transform of their pairs: length / 2 + 1 of them. */
-TK_INLINE void tk_spectrum_split(const struct tk_spectrum *given, int32_t *z)
+TK_INLINE void tk_spectrum_split(const TK_FLASH struct tk_spectrum *given, int32_t *z)
 {
     const TK_FLASH uint16_t *cosine = given->cosines;
     const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
@@ -160,7 +162,7 @@ TK_INLINE void tk_spectrum_split(const struct tk_spectrum *given, int32_t *z)
 }
 
 /* The Hann window, on bins edges[0] to edges[bands] - 1; returns an OR of their magnitudes. */
-TK_INLINE uint32_t tk_spectrum_window(const struct tk_spectrum *given, int32_t *z)
+TK_INLINE uint32_t tk_spectrum_window(const TK_FLASH struct tk_spectrum *given, int32_t *z)
 {
     int32_t *bin = z + 2u * given->edges[0];
     const int32_t *const end = z + 2u * given->edges[given->bands];
@@ -183,11 +185,11 @@ TK_INLINE uint32_t tk_spectrum_window(const struct tk_spectrum *given, int32_t *
 }
 
 /* floor(2^log_bits log2(power 4^exponent)) - floor, held within 0..255; 0 of 0. */
-TK_INLINE uint8_t tk_spectrum_level(const struct tk_spectrum *given, uint32_t power,
-                                    unsigned exponent)
+TK_INLINE uint8_t tk_spectrum_level(const TK_FLASH struct tk_spectrum *given, uint32_t power,
+                                    uint32_t exponent)
 {
     int32_t level = (int32_t)(31u + 2u * exponent);
-    unsigned shift;
+    uint32_t shift;
     if (power == 0u) {
         return 0u;
     }
@@ -207,17 +209,17 @@ TK_INLINE uint8_t tk_spectrum_level(const struct tk_spectrum *given, uint32_t po
             power <<= 1;
         }
     }
-    level -= given->floor;
+    level -= (int32_t)given->floor;
     return level < 0 ? 0u : level > 255 ? 255u : (uint8_t)level;
 }
 
 /* Levels of the bands, from windowed bins. */
-TK_INLINE void tk_spectrum_bands(const struct tk_spectrum *given, const int32_t *z,
+TK_INLINE void tk_spectrum_bands(const TK_FLASH struct tk_spectrum *given, const int32_t *z,
                                  uint32_t magnitudes, uint8_t *levels)
 {
     const int32_t *bin = z + 2u * given->edges[0];
-    unsigned exponent = 0u;
-    unsigned band;
+    uint32_t exponent = 0u;
+    uint32_t band;
     while (magnitudes >> given->amplitude_bits != 0u) {
         magnitudes >>= 1;
         ++exponent;
@@ -240,37 +242,37 @@ TK_INLINE void tk_spectrum_bands(const struct tk_spectrum *given, const int32_t 
 enum { TK_SPECTRUM_WAIT, TK_SPECTRUM_AT, TK_SPECTRUM_RING };
 
 /* Words of the ring. */
-TK_INLINE unsigned tk_spectrum_ring_words(const struct tk_spectrum *given)
+TK_INLINE uint32_t tk_spectrum_ring_words(const TK_FLASH struct tk_spectrum *given)
 {
-    return (given->length * given->channels * (unsigned)sizeof(tk_sample_t) + 3u) / 4u;
+    return (given->length * given->channels * (uint32_t)sizeof(tk_sample_t) + 3u) / 4u;
 }
 
 /* Memory for a frame. */
-TK_INLINE int32_t *tk_spectrum_work(const struct tk_spectrum *given, uint32_t *state)
+TK_INLINE int32_t *tk_spectrum_work(const TK_FLASH struct tk_spectrum *given, uint32_t *state)
 {
     return (int32_t *)(state + TK_SPECTRUM_RING + tk_spectrum_ring_words(given));
 }
 
 /* The newest row: for each channel a level a band. */
-TK_INLINE uint8_t *tk_spectrum_row(const struct tk_spectrum *given, uint32_t *state)
+TK_INLINE uint8_t *tk_spectrum_row(const TK_FLASH struct tk_spectrum *given, uint32_t *state)
 {
     return (uint8_t *)(tk_spectrum_work(given, state) + TK_SPECTRUM_WORDS(given->length));
 }
 
-/* An empty stream. */
-TK_INLINE void tk_spectrum_init(const struct tk_spectrum *given, uint32_t *state)
+/* An empty stream, whose first frame ends after so many samples. */
+TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *state)
 {
-    state[TK_SPECTRUM_WAIT] = given->first + given->length;
+    state[TK_SPECTRUM_WAIT] = samples;
     state[TK_SPECTRUM_AT] = 0u;
 }
 
 /* Keep a sample of each channel; 1: a frame ends with it, and begins at TK_SPECTRUM_AT. */
-TK_INLINE int tk_spectrum_keep(const struct tk_spectrum *given, uint32_t *state,
+TK_INLINE int tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_t *state,
                                const tk_sample_t *sample)
 {
-    tk_sample_t *const place =
-        (tk_sample_t *)(state + TK_SPECTRUM_RING) + state[TK_SPECTRUM_AT] * given->channels;
-    unsigned i;
+    tk_kept_t *const place =
+        (tk_kept_t *)(state + TK_SPECTRUM_RING) + state[TK_SPECTRUM_AT] * given->channels;
+    uint32_t i;
     for (i = 0u; i < given->channels; ++i) {
         place[i] = sample[i];
     }
@@ -284,8 +286,8 @@ TK_INLINE int tk_spectrum_keep(const struct tk_spectrum *given, uint32_t *state,
 
 /* Levels of a frame of one channel, whose sample i is samples[((start + i) % length) * stride];
  * z has TK_SPECTRUM_WORDS(length) words. */
-TK_INLINE void tk_spectrum_frame(const struct tk_spectrum *given, const tk_sample_t *samples,
-                                 unsigned start, unsigned stride, int32_t *z, uint8_t *levels)
+TK_INLINE void tk_spectrum_frame(const TK_FLASH struct tk_spectrum *given, const tk_kept_t *samples,
+                                 uint32_t start, uint32_t stride, int32_t *z, uint8_t *levels)
 {
     tk_spectrum_load(given, z, samples, start, stride);
     tk_spectrum_transform(given, z);

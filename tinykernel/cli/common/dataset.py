@@ -42,6 +42,8 @@ def is_cut(options: Mapping[str, Any]) -> bool:
     if options["window"] is not None or is_recording(options["data"]):
         return True
     for name in ("rate", "time", "mixed", "name", "short"):
+        if name == "rate" and options["window_shape"] is not None:
+            continue  # for a spectrum
         if options[name] != SETTINGS[name].default:
             hint = SETTINGS[name].hint
             raise typer.BadParameter("for recordings: give --window", param_hint=hint)
@@ -83,8 +85,10 @@ def dataset_for(
                 param_hint="--task",
             )
         dataset, cut, kept = load_recordings(data, **cutting_of(options), **split)
-        parameters["hop"] = cut.hop
+        parameters |= {"hop": cut.hop, "rate": cut.rate}
         return dataset, cut, kept
+    if options["window_shape"] is not None:
+        parameters["rate"] = options["rate"]
     if options["hop"] is not None:
         parameters["hop"] = _hop_of_rows(options)
     selection = selection_of(options)

@@ -233,6 +233,7 @@ class Spectrum(Stage):
         pairs = self.length // 2
         bins = int(self.edges[-1]) - int(self.edges[0])
         return {
+            "frame": frames,
             "butterfly": frames * pairs // 2 * int(np.log2(pairs)),
             "split": frames * pairs // 2,
             "bin": frames * bins,

@@ -70,6 +70,8 @@ class SignalPlan:
     level_bits : int
     average : {1, 2}
     dilations : tuple of int
+    cells : int
+        Parts of a window, each with counts of its own: more than 1 where the order matters.
     hop : int
         Samples between windows of a stream, 0 for none.
     copies : int
@@ -84,6 +86,7 @@ class SignalPlan:
     level_bits: int = 10
     average: int = 2
     dilations: tuple[int, ...] = (1, 2, 4)
+    cells: int = 1
     hop: int = 0
     copies: int = 1
     linear: LinearRecipe = field(default_factory=LinearRecipe)
@@ -119,7 +122,7 @@ def _draw_pool(
     """Draw a pool of kernels; thresholds are 0."""
     samples, channels = shape
     mix = _draw_mixes(channels, plan.n_mixes, rng)
-    fitting = [d for d in plan.dilations if samples // plan.average > 8 * d]
+    fitting = [d for d in plan.dilations if samples // plan.average >= 8 * d + plan.cells]
     dilation = np.array(fitting)[np.arange(plan.n_pool) // len(_TRIPLES) % len(fitting)]
     levels = Levels(scaler, scaler.bits - plan.level_bits, plan.average, mix)
     kernels = Kernels(
@@ -127,7 +130,7 @@ def _draw_pool(
         dilation=dilation.astype(np.uint8),
         channel=rng.integers(0, len(mix), plan.n_pool).astype(np.uint8),
         threshold=np.zeros(plan.n_pool, dtype=np.int32),
-        cells=(1, 1),
+        cells=(plan.cells, 1),
     )
     return CountingStages(Grid.raw(scaler.raw_dtype, samples, 1, channels), levels, kernels)
 
@@ -186,7 +189,7 @@ class SignalPool:
         self, kept: NDArray[np.int64], group: NDArray[Any] | None
     ) -> tuple[Fit, NDArray[np.float64]]:
         """Return ridge regression on the counts of some kernels, and the deviations of these."""
-        inputs = self.inputs[:, kept]
+        inputs = self.inputs[:, self.columns(kept)]
         return fit_standardised(inputs, 2.0 * self.targets - 1.0, self.weight, group)
 
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
@@ -206,7 +209,7 @@ class SignalPool:
     def counts(self, rows: NDArray[Any]) -> NDArray[np.int16]:
         """Compute what the linear part sees, plus 128, of raw windows."""
         kernels = self.stages.kernels
-        out = np.empty((len(rows), kernels.n_kernels), dtype=np.int32)
+        out = np.empty((len(rows), kernels.n_counts), dtype=np.int32)
         for first in range(0, len(rows), 1024):
             levels = _by_channel(self.stages, rows[first : first + 1024])
             run_on_rows(
@@ -218,13 +221,19 @@ class SignalPool:
                 kernels.dilation.astype(np.int64),
                 kernels.channel.astype(np.int64),
                 kernels.threshold,
+                kernels.cells[0],
                 out[first : first + 1024],
             )
         return scaled_counts(out, self.stages.largest_count)
 
+    def columns(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where the counts of some kernels stand among all."""
+        cells = self.stages.kernels.cells[0]
+        return (kept[:, np.newaxis] * cells + np.arange(cells)).ravel()
+
     def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
         """Return a linear part on the counts of some kernels."""
-        inputs = np.ascontiguousarray(self.inputs[:, kept])
+        inputs = np.ascontiguousarray(self.inputs[:, self.columns(kept)])
         return LinearLearner(inputs, self.targets, self.weight, recipe)
 
     def choose(self) -> NDArray[np.int64]:
@@ -236,7 +245,8 @@ class SignalPool:
                 continue
             learner = self.learner(kept, replace(self.plan.linear, bits=8, epochs=epochs))
             run_epochs(learner, epochs, None, None, f"choosing {n} kernels", chooses=True)
-            size = np.sqrt(np.square(learner.linear).sum(axis=1)) * learner.spread
+            power = np.square(learner.linear).sum(axis=1) * np.square(learner.spread)
+            size = np.sqrt(power.reshape(kept.size, -1).sum(axis=1))
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)
 
@@ -305,9 +315,9 @@ def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def count_windows(  # type: ignore[no-untyped-def]
-    begin, end, levels, kinds, dilations, channels, thresholds, out
+    begin, end, levels, kinds, dilations, channels, thresholds, cells, out
 ):
-    """Fill out[begin:end], shape (n, kernels); levels (n, n_mixed, rows) int32."""
+    """Fill out[begin:end], shape (n, kernels * cells); levels (n, n_mixed, rows) int32."""
     rows = levels.shape[2]
     responses = np.empty((1, rows), dtype=np.int32)
     for n in range(begin, end):
@@ -315,6 +325,8 @@ def count_windows(  # type: ignore[no-untyped-def]
             n_positions = rows - 8 * dilations[k]
             r = responses[:, :n_positions]
             window_responses(levels[n : n + 1, channels[k]], kinds[k], dilations[k], r)
-            out[n, k] = 0
-            for t in range(n_positions):
-                out[n, k] += np.int32(r[0, t] > thresholds[k])
+            for cell in range(cells):
+                count, first = np.int32(0), -(-cell * n_positions // cells)
+                for t in range(first, -(-(cell + 1) * n_positions // cells)):
+                    count += np.int32(r[0, t] > thresholds[k])
+                out[n, k * cells + cell] = count

@@ -35,6 +35,7 @@ from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
+from tinykernel.training.local.spectrum import spectrum_for
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
@@ -46,6 +47,14 @@ _FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
+# Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
+_MIXES = 60
+_ON_LEVELS: dict[str, Any] = {
+    "level_share": 0.1,
+    "level_bits": 8,
+    "dilations": (1, 2, 3, 4, 5),
+    "cells": 2,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,13 +257,58 @@ def fit_signals(
     held: tuple[Levels, Kernels] | None = None,
 ) -> LocalResult:
     """Choose kernels for windows of (samples, channels), or take those of another model."""
-    bits = options.linear_bits(shape)
-    assert bits is not None
-    plan = signal_plan(options, shape, len(data.X), bits, data.losses)
-    rows = _split(data, options, plan.linear.seed)
-    scaler = _signal_scaler(rows.rows.reshape(-1, shape[1]), data.raw_dtype)
+    plan = signal_plan(options, shape, len(data.X), _bits(options, shape), data.losses)
+    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
     _check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    return _fit_pool(data, options, shape, plan, scaler, held)
+
+
+def fit_spectrum(
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    held: tuple[Levels, Kernels] | None = None,
+) -> LocalResult:
+    """Choose kernels on the levels of frequency bands of windows of (samples, channels)."""
+    if options.augment:
+        raise TinykernelError("augment: not with a spectrum; leave it out, or give spectrum=off")
+    assert options.rate is not None
+    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
+    made = stage.gives(grid)
+    progress.report("spectra", 0, None)
+    levels = replace(data, X=stage.run(data.X, grid), raw_dtype="uint8")
+    if data.validation is not None:
+        rows, truth = data.validation
+        levels = replace(levels, validation=(stage.run(rows, grid), truth))
+    frames = (made.rows, made.channels)
+    plain = replace(options, hop=0)
+    plan = signal_plan(plain, frames, len(data.X), _bits(options, shape), data.losses)
+    plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, made.channels), average=1)
+    # Kernels look at the levels as they are.
+    whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
+    found = _fit_pool(levels, options, frames, plan, whole, held)
+    model = replace(found.model, input=grid, stages=(stage, *found.model.stages), hop=options.hop)
+    return replace(found, model=model)
+
+
+def _bits(options: TrainerOptions, shape: tuple[int, ...]) -> int:
+    bits = options.linear_bits(shape)
+    assert bits is not None
+    return bits
+
+
+def _fit_pool(
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    plan: SignalPlan,
+    scaler: Scale,
+    held: tuple[Levels, Kernels] | None,
+) -> LocalResult:
+    """Draw kernels, choose among them, and train the linear part on their counts."""
+    rows = _split(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
     if held is None and rows.held is None and _in_closed_form(data, options, augmentation):
         return _fit_few(data, plan, shape, scaler, rows)
@@ -271,7 +325,8 @@ def fit_signals(
     kept, stages = pool.reduced(pool.choose())
     learner = pool.learner(kept, plan.linear)
     if rows.held is not None:
-        rows = replace(rows, held=(pool.counts(rows.held[0])[:, kept], *rows.held[1:]))
+        columns = pool.columns(kept)
+        rows = replace(rows, held=(pool.counts(rows.held[0])[:, columns], *rows.held[1:]))
     history = _run(learner, lambda counts: counts, rows, options)
     model = _counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
     return LocalResult(replace(model, hop=plan.hop), plan, history)
@@ -306,13 +361,14 @@ def _fit_few(
         fit, deviation = pool.ridge(np.arange(one.n_pool), data.groups)
         error = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
         if best is None or error < best[0]:
-            size = np.sqrt(np.square(fit.weights).sum(axis=1)) * deviation
+            power = np.square(fit.weights).sum(axis=1) * np.square(deviation)
+            size = np.sqrt(power.reshape(one.n_pool, -1).sum(axis=1))
             best = error, pool, np.sort(np.argsort(-size, kind="stable")[: plan.n_kernels])
     assert best is not None
     _, pool, kept = best
     kept, stages = pool.reduced(kept)
     fit, _ = pool.ridge(kept, data.groups)
-    stored = round_fit(fit, pool.inputs[:, kept], plan.linear.bits)
+    stored = round_fit(fit, pool.inputs[:, pool.columns(kept)], plan.linear.bits)
     model = _counting_model(stages, pool.stages.largest_count, data.meaning, stored)
     model = replace(model, hop=plan.hop)
     progress.report("choosing kernels", len(averages), len(averages))

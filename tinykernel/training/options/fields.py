@@ -9,6 +9,7 @@ the untrained models that it measures. The command line reads this module before
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -34,6 +35,8 @@ _DEFAULT_COMPONENTS = 2048
 SIGNAL_AUGMENTATIONS = ("shift", "scale", "noise", "rotate")
 IMAGE_AUGMENTATIONS = ("shift", "affine")
 AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
+#: By itself a spectrum is taken of windows of so many samples, of so many a second.
+LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 EFFORTS = ("quick", "normal", "thorough")
 
 if TYPE_CHECKING:
@@ -119,6 +122,14 @@ def _shape(what: str, *lengths: int) -> _Check:
             check_count(name, side)
 
     return _Check(check)
+
+
+def _spectrum(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
+        raise TinykernelError(
+            f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
+            f"{value!r}"
+        )
 
 
 def _class_weight(name: str, value: Any) -> None:
@@ -338,6 +349,20 @@ class TrainerOptions:
         "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
     )
+    spectrum: str = option(
+        "auto",
+        _Check(_spectrum),
+        '{"auto", "off", "on"} or str',
+        "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
+        'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
+        'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
+    )
+    rate: float | None = option(
+        None,
+        _unless_none(_Check(check_positive, "above 0")),
+        "float or None",
+        "Signals: samples a second, by which the frames and bands of a spectrum are chosen.",
+    )
     augment: Mapping[str, float] | None = option(
         None,
         _unless_none(_Check(_augmentation, "0 to 10")),
@@ -397,6 +422,17 @@ class TrainerOptions:
                 f"augment: a shift of {self.augment_shift()} pixels moves images of {height} x "
                 f"{width} out of sight; give at most {max(height, width) // 2}"
             )
+
+    def has_spectrum(self, shape: tuple[int, ...], raw_dtype: str) -> bool:
+        """Whether windows of (samples, channels) go through a spectrum."""
+        if self.spectrum == "off" or len(shape) != 2:
+            return False
+        if self.spectrum != "auto":
+            if self.rate is None:
+                raise TinykernelError("spectrum: give the rate, in samples a second")
+            return True
+        known = self.rate is not None and self.rate >= LEAST_RATE and not self.augment
+        return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
 
     def input_shape(self, given: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
         """Return the shape for a local stage, or None: (samples, channels), or three numbers.

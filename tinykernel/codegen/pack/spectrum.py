@@ -1,0 +1,40 @@
+"""Storage of the spectrum: a quarter of a cosine, edges of bands, the rest as a structure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinykernel.codegen.pack.stage import Packed, Place
+from tinykernel.codegen.tables import Struct, Table
+from tinykernel.model.stages.spectrum import Spectrum
+
+
+def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
+    """Store what makes levels of samples; the formats are those of ``tk_spectrum.h``."""
+    name, given = f"tk_spectrum_{place.number}", place.given
+    shift, turn = stage.shift(given), "A quarter of a cosine, 1 as 32768."
+    ring = -(-stage.length * given.channels * np.dtype(given.dtype).itemsize // 4)
+    edges = "First bins of the bands, and the end."
+    return Packed(
+        [
+            Table(f"{name}_cosines", "uint16_t", stage.cosines(), "transform", turn),
+            Table(f"{name}_edges", "uint16_t", stage.edges, "transform", edges),
+            Struct.of(
+                name,
+                "tk_spectrum",
+                length=stage.length,
+                hop=stage.hop,
+                channels=given.channels,
+                bands=stage.n_bands,
+                left=max(shift, 0),
+                right=max(-shift, 0),
+                amplitude_bits=stage.amplitude_bits,
+                log_bits=stage.log_bits,
+                floor=stage.floor,
+                cosines=f"{name}_cosines",
+                edges=f"{name}_edges",
+            ),
+        ],
+        # Two numbers, the ring, memory for a frame, a row of levels.
+        state_words=2 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
+    )

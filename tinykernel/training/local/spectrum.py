@@ -1,0 +1,116 @@
+"""Which spectrum suits a signal: the frames, their hop, and the bands."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+
+#: From this rate on a signal is taken for sound, and has bands of mel; below, all bands are alike.
+SOUND_HZ = 4000.0
+_FRAME_SECONDS, _BANDS = 0.032, 12
+_LOWEST_HZ, _HIGHEST = 100.0, 0.975
+#: 0.75 dB a level; what is taken off is the noise of 16-bit samples.
+_LOG_BITS, _FLOOR = 2, 80
+_ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
+
+
+def mel_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
+    """Return the first bin of each band, and the end of the last: equal steps of mel.
+
+    Mel is ``1127 ln(1 + f / 700)`` (O'Shaughnessy, Speech Communication, 1987). From 100 Hz to
+    nearly half of the rate; a band has at least one bin.
+
+    >>> mel_edges(16000, 512, 12).tolist()
+    [3, 8, 14, 21, 29, 39, 51, 66, 84, 106, 134, 167, 250]
+    """
+    top = _HIGHEST * rate / 2
+    mel = np.linspace(np.log1p(_LOWEST_HZ / 700), np.log1p(top / 700), bands + 1)
+    edges = np.rint(700 * np.expm1(mel) * length / rate).astype(np.int64)
+    return _rising(edges, length)
+
+
+def even_edges(length: int, bands: int) -> NDArray[np.int64]:
+    """Return the same for bands that are all as wide, from bin 2 to half of the rate.
+
+    >>> even_edges(64, 5).tolist()
+    [2, 8, 14, 20, 26, 32]
+    """
+    return _rising(np.rint(np.linspace(2, length // 2, bands + 1)).astype(np.int64), length)
+
+
+def _rising(edges: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Give each band a bin at least, from bin 2 on."""
+    bands = len(edges) - 1
+    if bands > length // 2 - 2:
+        raise TinykernelError(
+            f"spectrum: {bands} bands of a frame of {length} samples are too many"
+        )
+    steps = np.arange(bands + 1)
+    up = np.maximum.accumulate(np.maximum(edges, 2) - steps) + steps
+    return np.minimum(up, length // 2 - steps[::-1])
+
+
+def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
+    """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
+
+    Parameters
+    ----------
+    asked : str
+        "on", "auto", or "LENGTH/HOP/BANDS" of the frames.
+    rate : float
+        Samples a second.
+    samples, hop : int
+
+    Raises
+    ------
+    TinykernelError
+        If frames of a stream would not fall on those of its windows, or are too few.
+    """
+    given = _ASKED.fullmatch(asked)
+    if given:
+        length, step, bands = map(int, given.groups())
+        if length not in LENGTHS:
+            raise TinykernelError(f"spectrum: frames have {LENGTHS} samples, not {length}")
+    else:
+        bands = _BANDS
+        wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
+        length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
+        if rate < SOUND_HZ:
+            length = 256 if samples >= 2048 else 128
+        step = frame_hop(length, hop)
+    if hop and hop % step:
+        raise TinykernelError(
+            f"spectrum: the hop of windows, {hop} samples, is no multiple of that of frames, {step}"
+        )
+    is_sound = rate >= SOUND_HZ
+    edges = mel_edges(rate, length, bands) if is_sound else even_edges(length, bands)
+    stage = Spectrum(length, step, edges.astype(np.uint16), _LOG_BITS, _FLOOR)
+    if samples < length or stage.frames(samples) < 9:
+        raise TinykernelError(
+            f"spectrum: a window of {samples} samples has too few frames of {length}; give a "
+            "longer --window, or --spectrum LENGTH/HOP/BANDS with shorter frames"
+        )
+    return stage
+
+
+def frame_hop(length: int, hop: int) -> int:
+    """Return the hop of frames: about 5/8 of a frame, a divisor of the hop of windows.
+
+    >>> frame_hop(512, 8000), frame_hop(256, 4000), frame_hop(512, 0)
+    (320, 160, 320)
+    """
+    wanted = length * 5 // 8
+    if not hop:
+        return wanted
+    divisors = [n for n in range(length // 4, length + 1) if hop % n == 0]
+    if not divisors:
+        raise TinykernelError(
+            f"spectrum: a hop of {hop} samples has no divisor of {length // 4} to {length}; give "
+            "another --hop"
+        )
+    return min(divisors, key=lambda n: abs(np.log2(n / wanted)))
