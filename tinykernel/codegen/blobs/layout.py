@@ -18,10 +18,12 @@ from tinykernel.codegen.pack.components import block_scales
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
+from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import most_steps
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -37,6 +39,9 @@ _SCALER = (
 
 def pack_as_data(model: IntegerModel) -> PackedModel:
     """Pack a model so that its macros say what shape it has, and nothing of what it learned."""
+    if model.find(Trees) is not None:
+        # No code checks yet that loaded nodes stay inside their tables.
+        raise TinykernelError("a model of trees cannot be data; export it as code")
     packed = pack(model)
     model = sort_kernels(model)
     names = {definition.name for definition in packed.definitions}
