@@ -96,6 +96,6 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    chosen = "speech:8KB,spoken_digits:8KB,spoken_digits without:8KB,motors:2KB,motors:4KB"
+    chosen = "speech:8KB,spoken_digits:8KB,spoken_digits without:8KB,motors:4KB"
     given = page_arguments(__doc__, chosen).parse_args()
     print_page(page(given), given.write)
