@@ -28,7 +28,7 @@ MEMBERS = {
     "edges",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
-    "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
+    "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells shift top pool codes",
     "tk_signal": "rows channels kernels cells hop windows kept distances split kinds ring running "
     "counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
 }

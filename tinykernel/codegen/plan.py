@@ -52,6 +52,7 @@ _PACKERS: dict[type[Stage], Callable[[Any, Place], Packed]] = {
 _FRONTS: tuple[tuple[type[Stage], ...], ...] = (
     (),
     (Levels, Kernels),
+    (Levels, Kernels, Kernels),
     (Spectrum, Levels, Kernels),
 )
 
@@ -68,6 +69,8 @@ class PackedModel:
         Of the stages before the machine.
     n_words : ndarray of int64, shape (n_stored_blocks,)
         Words of 32 components of each stored block; none without components.
+    planes : int
+        Words of scratch for the levels that the last kernels look at.
     levels_place, spectrum_place : int
         Where the states of the levels and of the spectrum begin in that of a stream.
     scratch_words : int
@@ -82,6 +85,7 @@ class PackedModel:
     tables: tuple[Table, ...]
     structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
+    planes: int
     levels_place: int
     spectrum_place: int
     scratch_words: int
@@ -136,7 +140,7 @@ def pack(model: IntegerModel) -> PackedModel:
         signal = model.input.is_signal
         kind = Definition("TK_STAGES", *(("2", "signals") if signal else ("1", "images")))
         groups += [[kind], *(stage.parts for stage in front)]
-    first = max([machine, *(stage.first_words for stage in front)])
+    first = max(machine, sum(stage.first_words for stage in front))
     groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
     beside = layout is not None or trees is not None
     dots = model.n_outputs if beside and linear is not None else 0
@@ -147,6 +151,7 @@ def pack(model: IntegerModel) -> PackedModel:
         tuple(t for group in groups for t in group if isinstance(t, Table)),
         tuple(s for group in groups for s in group if isinstance(s, Struct)),
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
+        sum(stage.first_words for stage in front[-1:]),
         sum(stage.state_words for stage in front[-1:]),
         sum(stage.state_words for stage in front[-2:]),
         stream + state,
@@ -167,10 +172,10 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     if spectrum is not None:
         found.append(pack_spectrum(spectrum, Place(0, first, hop or first.rows, 1)))
         first, hop = model.grids()[1], hop // spectrum.hop
-    chain = list(zip(kinds, model.stages, model.grids(), strict=False))
-    for number, (kind, stage, given) in enumerate(chain[len(found) :]):
-        samples = first.rows // given.rows
-        place = Place(number, given, hop // samples or given.rows, samples)
+    chain = list(zip(kinds, model.stages, model.grids(), model.stages[1:], strict=False))
+    for number, (kind, stage, given, following) in enumerate(chain[len(found) :]):
+        samples = max(first.rows // given.rows, 1)
+        place = Place(number, given, hop // samples or given.rows, samples, following)
         found.append(_PACKERS[kind](stage, place))
     return found
 

@@ -319,6 +319,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "small_code": components is not None and components.small_code,
         "structs": packed.structs,
         "kernels": packed.structs[-1].members if packed.structs else {},
+        "planes": packed.planes,
         "levels_place": packed.levels_place,
         "spectrum_place": packed.spectrum_place,
         "definitions": _aligned(packed.definitions),

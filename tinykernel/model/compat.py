@@ -60,7 +60,7 @@ class LocalStage:
         """Make both stages, which check everything, and keep what they keep."""
         for stage in (self.levels_stage, self.kernels_stage):
             for field in stage.FIELDS:
-                if field.name != "output":
+                if field.name != "output" and field.since < 4:
                     object.__setattr__(self, field.name, getattr(stage, field.name))
         given = self.levels_stage.gives(self.grid)
         if self.is_signal != self.kernels_stage.is_signal:
@@ -221,7 +221,7 @@ class FormerFields:
             field.name: getattr(stage, field.name)
             for stage in (levels, kernels)
             for field in stage.FIELDS
-            if field.name != "output"
+            if field.name != "output" and field.since < 4
         }
         spectrum, grid = self.find(Spectrum), self.input
         hop = self.hop

@@ -25,7 +25,7 @@ from tinykernel.errors import TinykernelError
 
 FORMAT = "tinykernel-model"
 #: The newest format that is read. The caller says which one its content needs.
-VERSION = 3
+VERSION = 4
 #: Longest container, in bytes. A model of 65,536 inputs and as many components takes 5 MB.
 LARGEST = 64 << 20
 _LARGEST_HEADER = 8 << 20

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tinykernel.codegen.tables import Parts
 from tinykernel.model.grid import Grid
+from tinykernel.model.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,15 @@ class Place:
         Rows of these from window to window of a stream.
     samples : int
         Samples of the raw input that make one of these rows.
+    following : Stage, optional
+        The next stage.
     """
 
     number: int
     given: Grid
     hop: int
     samples: int
+    following: Stage | None = None
 
 
 @dataclass(frozen=True)
