@@ -399,9 +399,9 @@ def check(proof_path, path):
 
 def main(*paths):
     """Check two files; whatever else goes wrong is a refusal, too."""
-    np.seterr(all="raise")
     try:
-        check(*map(pathlib.Path, paths))
+        with np.errstate(all="raise"):
+            check(*map(pathlib.Path, paths))
     except Exception as error:
         need(False, f"what the files say does not fit: {type(error).__name__}: {error}")
 
