@@ -25,6 +25,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import most_steps
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 
@@ -42,6 +43,9 @@ def pack_as_data(model: IntegerModel) -> PackedModel:
     if model.find(Trees) is not None:
         # No code checks yet that loaded nodes stay inside their tables.
         raise TinykernelError("a model of trees cannot be data; export it as code")
+    if sum(isinstance(stage, Kernels) for stage in model.stages) > 1:
+        # Nor that a second stage of kernels looks at channels that there are.
+        raise TinykernelError("a model of two stages of kernels cannot be data; export it as code")
     packed = pack(model)
     model = sort_kernels(model)
     names = {definition.name for definition in packed.definitions}
