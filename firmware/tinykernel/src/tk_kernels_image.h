@@ -175,7 +175,7 @@ TK_INLINE void tk_image_halo(const TK_FLASH struct tk_image *k, uint32_t *row)
 /* Column x of a row of levels is in lane x / strip of word x % strip. */
 TK_INLINE void tk_image_load_row(TK_GIVEN const TK_FLASH struct tk_image *k,
                                  const TK_FLASH struct tk_levels *levels, const tk_sensor_t *pixel,
-                                 uint32_t m, uint32_t *row)
+                                 uint32_t codes, uint32_t *row)
 {
     uint8_t *const bytes = (uint8_t *)(row + k->halo);
     tk_u16 *const halves = (tk_u16 *)(row + k->halo);
@@ -183,7 +183,7 @@ TK_INLINE void tk_image_load_row(TK_GIVEN const TK_FLASH struct tk_image *k,
     uint32_t place = 0u;
     uint32_t column;
     for (column = 0u; column < k->columns; ++column) {
-        const uint32_t level = tk_levels_pixel(TK_GIVE levels, pixel, m);
+        const uint32_t level = tk_levels_pixel(TK_GIVE levels, pixel, codes);
         if (k->lanes == 4u) {
             bytes[place] = (uint8_t)level;
         } else {
@@ -207,11 +207,12 @@ TK_INLINE void tk_image_load(TK_GIVEN const TK_FLASH struct tk_image *k,
     uint32_t m;
     tk_clear(image, k->channels * tk_image_plane(k));
     for (m = 0u; m < k->channels; ++m) {
+        const uint32_t codes = tk_levels_codes(levels, m);
         const tk_sensor_t *pixel = input;
         uint32_t *row = image + m * tk_image_plane(k) + k->padding * tk_image_stride(k);
         uint32_t y;
         for (y = 0u; y < k->rows; ++y) {
-            tk_image_load_row(TK_GIVE k, levels, pixel, m, row);
+            tk_image_load_row(TK_GIVE k, levels, pixel, codes, row);
             pixel += levels->average * levels->width * levels->channels;
             row += tk_image_stride(k);
         }

@@ -72,24 +72,34 @@ TK_INLINE uint32_t tk_levels_term(const TK_FLASH struct tk_levels *levels, uint3
     return (code & 64u) != 0u ? levels->top - level : level;
 }
 
-/* Mixed channel m of an image. */
-TK_INLINE uint32_t tk_levels_pixel(TK_GIVEN const TK_FLASH struct tk_levels *levels,
-                                   const tk_sensor_t *pixel, uint32_t m)
+/* What mixed channel m is: its channel, or the bytes of its mix. Read once, before its pixels. */
+TK_INLINE uint32_t tk_levels_codes(const TK_FLASH struct tk_levels *levels, uint32_t m)
 {
-    const TK_FLASH uint8_t *code;
-    uint32_t first;
     if (levels->terms == 0u) {
-        return tk_levels_average(TK_GIVE levels, pixel, m);
+        return m;
     }
-    code = levels->mix + levels->terms * m;
-    first = tk_levels_average(TK_GIVE levels, pixel, code[0] & 63u);
-    first = tk_levels_term(levels, code[0], first);
+    if (levels->terms == 1u) {
+        return levels->mix[m];
+    }
+    return levels->mix[2u * m] | (uint32_t)levels->mix[2u * m + 1u] << 8;
+}
+
+/* A pixel of that mixed channel of an image. */
+TK_INLINE uint32_t tk_levels_pixel(TK_GIVEN const TK_FLASH struct tk_levels *levels,
+                                   const tk_sensor_t *pixel, uint32_t codes)
+{
+    uint32_t first;
+    uint32_t second;
+    if (levels->terms == 0u) {
+        return tk_levels_average(TK_GIVE levels, pixel, codes);
+    }
+    first = tk_levels_average(TK_GIVE levels, pixel, codes & 63u);
+    first = tk_levels_term(levels, codes, first);
     if (levels->terms == 1u) {
         return first;
     }
-    return (first + tk_levels_term(levels, code[1],
-                                   tk_levels_average(TK_GIVE levels, pixel, code[1] & 63u))) >>
-           1;
+    second = tk_levels_average(TK_GIVE levels, pixel, codes >> 8 & 63u);
+    return (first + tk_levels_term(levels, codes >> 8, second)) >> 1;
 }
 
 /* The next sample of a signal; 1: a row comes out. */
