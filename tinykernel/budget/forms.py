@@ -260,7 +260,8 @@ def _kernels(
     shape: tuple[int, ...],
 ) -> dict[str, Any]:
     """Return the number of kernels, and the bits of the linear part on their counts."""
-    most = MOST_KERNELS["signal" if len(shape) == 2 else "image"]
+    signal = "stream" if given.get("hop") else "signal"
+    most = MOST_KERNELS[signal if len(shape) == 2 else "image"]
     if len(shape) == 3:
         # Or a small model of large images would take long: 700,000 instructions at 8 KB.
         most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))

@@ -45,6 +45,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
         "kernels": None if kernels is None else kernels.n_kernels,
+        "hop": trained.model.hop,
         "local": None if given.is_table else "signal" if given.is_signal else "image",
         "sigma": classifier.sigma_,
         "regularization": None if learned else classifier.regularization_,
@@ -189,7 +190,8 @@ def _why_left(result: Mapping[str, Any]) -> str:
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
     if result["kernels"] is not None:
-        most, what, option = MOST_KERNELS[result["local"]], "kernels", "n_kernels"
+        local = "stream" if result["hop"] else result["local"]
+        most, what, option = MOST_KERNELS[local], "kernels", "n_kernels"
     else:
         most, what, option = MOST_CHOSEN, "components", "n_components"
     if result["size_given"] or (result["kernels"] or result["components"]) < most:
