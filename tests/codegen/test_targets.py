@@ -127,7 +127,7 @@ def test_a_board_that_only_platformio_knows(
 
 def test_a_board_that_is_in_no_platform() -> None:
     """It is sized and listed, but a project for it needs a platform that the user names."""
-    with pytest.raises(TinykernelError, match="give the one that you use with --platform"):
+    with pytest.raises(TinykernelError, match="give the one that you use with --set platform=NAME"):
         board_for(find_target("cortex-m33"), "rpipico2")
 
 
@@ -137,7 +137,7 @@ def test_platform_for_a_board_that_the_table_lacks() -> None:
     assert (board.name, board.platform, framework) == ("rpipico2", "raspberrypi", "arduino")
     with pytest.raises(TinykernelError, match="belongs to platform raspberrypi"):
         board_for(find_target("cortex-m0plus"), "pico", platform="ststm32")
-    with pytest.raises(TinykernelError, match="goes with --board"):
+    with pytest.raises(TinykernelError, match="goes with board"):
         board_for(find_target("cortex-m4"), platform="ststm32")
     with pytest.raises(TinykernelError, match="no name of PlatformIO"):
         board_for(find_target("cortex-m4"), "some", platform="x\n[env]")
