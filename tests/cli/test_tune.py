@@ -15,18 +15,8 @@ from tinykernel import load
 from tinykernel.modelfile import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
-OPTIONS = (
-    "--set",
-    "sizes=3KB,4KB",
-    "--set",
-    "folds=2",
-    "--set",
-    "epochs=2",
-    "--set",
-    "effort=quick",
-    "-t",
-    "cortex-m0plus",
-)
+SIZES = ("--set", "sizes=3KB,4KB", "--set", "effort=quick", "-t", "cortex-m0plus")
+OPTIONS = (*SIZES, "--set", "folds=2", "--set", "epochs=2")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +126,7 @@ def test_killed_and_started_again(work, tuned, tmp_path):
 def test_killed_on_a_dask_cluster_and_started_again(work, tmp_path, require_tool):
     """Two worker processes, SIGKILL in the middle, and the same bytes as threads without it."""
     distributed = require_tool("distributed")
-    options = ("tune", work / "data.npz", *OPTIONS, "--set", "folds=3", "--set", "epochs=40", "-q")
+    options = ("tune", work / "data.npz", *SIZES, "--set", "folds=3", "--set", "epochs=40", "-q")
     command = (*options, "-o", tmp_path / "best.tkm", "--set", f"csv={tmp_path / 'curve.csv'}")
     kept = tmp_path / "data.tune"
     with distributed.LocalCluster(
