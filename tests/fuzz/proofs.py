@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import IMAGES, LINEAR, SIGNALS
+from tests.firmware.local_models import IMAGES, LINEAR, SIGNALS, SPECTRA
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
-from tests.random_models import make_model, one_class, random_model, with_linear
+from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tinykernel.codegen.certificate import certificate
 from tinykernel.codegen.sources import render_sources
 from tinykernel.model import IntegerModel
@@ -49,10 +49,12 @@ _LINES = (
     "'\"'",
     "TK_TABLE static const TK_FLASH int32_t tk_biases[1] = {0};",
     "int tk_biases;",
+    "#define tk_levels_0_mix tk_biases",
+    "TK_TABLE static const TK_FLASH struct tk_levels tk_levels_0 = {0};",
 )
 
 
-def _checker() -> ModuleType:
+def load_checker() -> ModuleType:
     spec = importlib.util.spec_from_file_location("check_proof", ROOT / "firmware/check_proof.py")
     assert spec is not None
     assert spec.loader is not None
@@ -62,7 +64,7 @@ def _checker() -> ModuleType:
 
 
 def models() -> list[IntegerModel]:
-    """Return models whose C has, between them, every kind of table."""
+    """Return models whose C has, between them, every kind of table and structure."""
     return [
         with_linear(random_model(5, n_features=70, kept="some"), 5, 4),
         random_model(1, n_features=20, diagonal_kind="int4", permutation="orbit", windows="phases"),
@@ -70,6 +72,8 @@ def models() -> list[IntegerModel]:
         LINEAR["2 bits, 2 classes"](),
         IMAGES["components"](),
         SIGNALS["averaged"](),
+        SPECTRA["int16"](),
+        tree_model(3, n_features=30),
         one_class(random_model(3, n_features=12), 3),
     ]
 
@@ -100,7 +104,7 @@ def mutated_text(text: str, rng: np.random.Generator) -> str:
 
 
 def compiled(source: Path) -> dict[str, str] | None:
-    """Return macros and digests of tables as a compiler reads them; None where it refuses them."""
+    """Return macros, digests of tables and structures as a compiler reads them, if it does."""
     runtime = ROOT / "firmware" / "tinykernel" / "src"
     command = ["gcc", "-std=c99", "-E", "-P", "-dD", f"-I{runtime}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -111,13 +115,15 @@ def compiled(source: Path) -> dict[str, str] | None:
     tables = re.findall(r"static const \w+ (tk_\w+)\[\d+\] = \{([^}]*)\};", text)
     for name, body in tables:
         found[name] = hashlib.sha256(re.sub(r"\s", "", body).encode()).hexdigest()
+    structs = re.findall(r"static const struct \w+ (tk_\w+) = \{([^;]*)\};", text)
+    found |= {name: re.sub(r"\s", "", body).rstrip(",") for name, body in structs}
     undone = re.findall(r"^#undef (TK_\w+)", text, re.M)
     return {name: value for name, value in found.items() if name not in undone}
 
 
 def run(batch: Batch, size: int) -> None:
     """Damage `size` proofs or sources."""
-    checker = _checker()
+    checker = load_checker()
     seeds = [(json.loads(certificate(model)), render_sources(model, "m")) for model in models()]
     with tempfile.TemporaryDirectory() as folder:
         for index in range(size):

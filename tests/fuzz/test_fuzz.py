@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fuzz import guided
+from tests.fuzz import guided, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
@@ -64,6 +64,28 @@ def test_guided_fuzzing_tells_kernels_apart(
     guided.run(batch, 1)
     assert batch.counts["differences"] == 1
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_structures_were_missing_in_the_program_that_the_compiler_reads(
+    require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """C without damage is the same to compiler and checker; structures are part of it."""
+    require_tool("gcc")
+    checker, source, structures = proofs.load_checker(), tmp_path / "m.c", set()
+    for model in proofs.models():
+        files = render_sources(model, "m")
+        (tmp_path / "m.h").write_bytes(files["include/m.h"])
+        source.write_bytes(files["src/m.c"])
+        found, there = checker.Source(source), proofs.compiled(source)
+        assert there is not None
+        assert {name: there.get(name) for name in found.seen} == found.seen
+        structures |= {*found.struct}
+        if found.struct:
+            source.write_text(source.read_text().replace("u, /* top */", "0u, /* top */"))
+            other = proofs.compiled(source)
+            assert other is not None
+            assert {name for name in there if there[name] != other.get(name)} & {*found.struct}
+    assert structures == {"tk_spectrum_0", "tk_levels_0", "tk_kernels_1"}
 
 
 def test_a_full_run_is_as_large_as_promised() -> None:
