@@ -12,6 +12,7 @@ import pytest
 
 import tinykernel
 from tests.cli.tools import QUICK, blobs, failed, run
+from tinykernel.codegen.plan import FORMAT
 from tinykernel.files import MANIFEST
 
 
@@ -35,7 +36,7 @@ def test_manifest_says_where_an_export_comes_from(work, project):
     said = json.loads((project / MANIFEST).read_text())
     assert said["tool"] == f"tinykernel {tinykernel.__version__}"
     assert said["name"] == "gesture"
-    assert said["contract"] == 2
+    assert said["contract"] == FORMAT
     assert (
         said["model"]
         == json.loads(run("inspect", work / "gesture.tkm", "--json").stdout)["fingerprint"]

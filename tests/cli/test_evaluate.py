@@ -132,14 +132,14 @@ def test_hint_of_a_linear_part_compares_only_what_is_chosen():
     """--effort normal is named where forms compete; a model with a linear part needs no hint."""
     classifier = TernaryKernelClassifier(n_components={"compact": 64}, effort="quick")
     trained: Any = SimpleNamespace(
-        method="learned", classifier=classifier, model=SimpleNamespace(linear=None)
+        method="learned", classifier=classifier, model=SimpleNamespace(find=lambda part: None)
     )
     found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
     assert "--effort normal compares" in linear_hint(trained, found)
     for fixed in ({"layout": "compact"}, {"layout": None, "n_components": 64}):
         classifier.set_params(**fixed)
         assert "--effort" not in linear_hint(trained, found)
-    trained.model.linear = np.ones((1, 2))
+    trained.model.find = lambda part: part
     assert not linear_hint(trained, found)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
@@ -93,6 +91,8 @@ def rows_to_judge(
 
 def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
     """Leave out rows that equal training rows, as far as these are known; not windows, nor all."""
+    import numpy as np
+
     from tinykernel.data.seen import digests, equal_rows
 
     if rows.streams:
