@@ -12,6 +12,7 @@ import typer
 import tinykernel
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
+from tinykernel.data.recordings.reading import Reading
 from tinykernel.papers import PaperClassifier
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
@@ -38,7 +39,8 @@ _FILES = {
     "ci_budget",
 }
 # Names that mean something else in one of the two.
-_OTHERWISE = {"export": {"project_format": "format"}}
+# `evaluate --inputs` ranks the columns of X.
+_OTHERWISE = {"export": {"project_format": "format"}, "evaluate": {"inputs": "X"}}
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train,
@@ -47,6 +49,7 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
         tinykernel.TernaryKernelNovelty,
         PaperClassifier,
         tinykernel.windows,
+        Reading,  # whose fields are parameters of windows
         tinykernel.calibrate,
     ),
     "evaluate": (tinykernel.evaluate,),
