@@ -107,6 +107,8 @@ class Source:
         found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(found, f"{path} has lines that are in no exported C")
         macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
+        words = re.findall(r"\b(?:TK_TABLE|static)\b", found[0])
+        need(len(words) == 2 * len(tables + structs), "a table is no exported one")
         names = [name for name, _ in macros] + [name for _, name, *_ in (*tables, *structs)]
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)

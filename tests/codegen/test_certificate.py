@@ -324,6 +324,10 @@ TRICKS = {
     "another type": ("typedef int8_t TK_ALIAS", "typedef int16_t TK_ALIAS"),
     "number too large": (r"(tk_windows\[\d+\] = \{\s*)\w+", r"\g<1>0x100000000u"),
     "table too long": (r"(tk_biases\[\d+\] = \{\s*)", r"\g<1>0, "),
+    "table without an end": (
+        "const char ",
+        "TK_TABLE static const TK_FLASH int32_t tk_biases[1] = {\n\\g<0>",
+    ),
     "code between": ("TK_TABLE [^;]*tk_diagonal", "int32_t x;\n\\g<0>"),
 }
 
