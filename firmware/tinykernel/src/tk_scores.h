@@ -175,8 +175,8 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
 
 #endif
 
-/* Counts, or sums of leaves, become scores[TK_CLASSES], in place; proved to fit int32. With a linear part `dots` are
- * its products; without components they are where the scores will be. */
+/* Counts, or sums of leaves, become scores[TK_CLASSES], in place; proved to fit int32. With a
+ * linear part `dots` are its products; without components they are where the scores will be. */
 TK_INLINE void tk_finish(TK_GIVEN int32_t *scores, const int32_t *dots)
 {
     uint32_t output;
