@@ -88,18 +88,19 @@ def _found(recipe: object) -> dict[str, Any]:
 
 
 def _like_local(old: IntegerModel) -> dict[str, Any]:
-    stage = old.local
-    assert stage is not None
-    given: dict[str, Any] = {"n_kernels": stage.n_kernels, "linear": _bits(old), "effort": "quick"}
-    if stage.is_signal:
+    kernels = old.find(Kernels)
+    assert kernels is not None
+    size = kernels.n_kernels
+    given: dict[str, Any] = {"n_kernels": size, "linear": _bits(old), "effort": "quick"}
+    if old.input.is_signal:
         # Which kernels a pool gives is chance: take these, with new thresholds.
-        given["held_stages"] = (old.find(Levels), old.find(Kernels))
+        given["held_stages"] = (old.find(Levels), kernels)
         spectrum, asked = old.find(Spectrum), "off"
         if spectrum is not None:
             asked = f"{spectrum.length}/{spectrum.hop}/{spectrum.n_bands}"
         given |= {"window_shape": old.input.shape, "spectrum": asked}
         return given | {"hop": old.hop or None}
-    return given | {"image_shape": stage.shape}
+    return given | {"image_shape": old.input.shape}
 
 
 def _bits(model: IntegerModel) -> int | None:

@@ -87,7 +87,7 @@ def evaluate(
             *train,
             flat,
             names=integer.feature_names,
-            samples=integer.local is not None,
+            samples=not integer.input.is_table,
             float_accuracy=float_accuracy,
         ),
     )

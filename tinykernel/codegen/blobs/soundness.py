@@ -12,6 +12,8 @@ import numpy as np
 
 from tinykernel.codegen.plan import PackedModel
 from tinykernel.model import IntegerModel
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 
 _SHIFTS = ("tk_pre_shifts", "tk_levels_pre_shifts", "tk_confidence_shift")
 
@@ -47,15 +49,15 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
         # 4 k + 1, and odd: then even and odd places take turns, and each comes once.
         found.append(Limit(1, "(model->orbit[0] & 3u) ^ 1u", 1))
         found.append(Limit(1, "(model->orbit[1] & 1u) ^ 1u", 1))
-    stage = model.local
-    if stage is None:
+    levels, stage = model.find(Levels), model.find(Kernels)
+    if levels is None or stage is None:
         return found
     members = {name: text for struct in packed.structs for name, text in struct.members.items()}
     if "tk_levels_0_mix" in sizes:
         size = sizes["tk_levels_0_mix"]
-        found.append(Limit(size, "model->levels_0_mix[i] & 63u", stage.channels))
+        found.append(Limit(size, "model->levels_0_mix[i] & 63u", model.input.channels))
     codes = sizes["tk_kernels_1_codes"]
-    if stage.is_signal:
+    if model.input.is_signal:
         top = 12 if members["kinds"] == "1u" else 9
         for shifted in ("", " >> 4", " >> 8"):
             found.append(Limit(codes, f"model->kernels_1_codes[i]{shifted} & 15u", top))
@@ -65,7 +67,7 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
         return found
     # Kernels of images begin with their channel and their dilation, unless all have the same.
     width, at = codes // stage.n_kernels, 0
-    for values, limit in ((stage.channel, stage.mix.shape[0]), (stage.dilation, None)):
+    for values, limit in ((stage.channel, levels.mix.shape[0]), (stage.dilation, None)):
         if not np.all(values == values[0]):
             place = f"model->kernels_1_codes[i * {width}u + {at}u]"
             found.append(Limit(stage.n_kernels, place, limit or int(values.max()) + 1))
@@ -75,10 +77,10 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
 
 def parts(model: IntegerModel, packed: PackedModel) -> list[Part]:
     """List what must add up: the kernels of dilations, and of their channels."""
-    stage = model.local
-    if stage is None or not stage.is_signal:
+    levels, stage = model.find(Levels), model.find(Kernels)
+    if levels is None or stage is None or not model.input.is_signal:
         return []
-    mixed, row = stage.mix.shape[0], stage.cells[0] + 2
+    mixed, row = levels.mix.shape[0], stage.cells[0] + 2
     sizes = {table.name: int(table.values.size) for table in packed.tables}
     dilations = sizes["tk_kernels_1_dilations"] // row
     kernels = f"model->kernels_1_dilations[i * {row}u + 1u]"
