@@ -22,8 +22,12 @@ help: ## show this list
 demo: $(VENV)/runtime ## train on digits, export for a Cortex-M4, verify every score, report the memory
 	$(BIN)/tinykernel demo
 
-test: $(VENV)/dev ## run all tests (PYTEST_ARGS="-k fwht" for some, WORKERS=1 for one process)
+test: $(VENV)/dev ## run all tests (T=tests/model/test_proof.py for some, WORKERS=1 for one process)
+ifdef T
+	$(BIN)/python -m pytest --quiet $(T) $(PYTEST_ARGS)
+else
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+endif
 
 fuzz: $(VENV)/dev ## damage files, run the C under sanitizers, random models (FUZZ_SCALE=0.01 for less)
 	@$(PIP) 'atheris>=3' || echo 'no atheris for this Python: fuzzing without guidance by coverage'
