@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class Evaluation(ABC):
     """What a model gets right on rows whose labels or values are known.
 
     Parameters
@@ -73,14 +74,14 @@ class Evaluation:
     cautions: tuple[str, ...] = ()
 
     @property
+    @abstractmethod
     def rows(self) -> int:
         """How many rows were compared."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def figures(self) -> dict[str, float]:
         """What is compared with baselines."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types; every command prints these keys."""
