@@ -65,14 +65,16 @@ def _folds(y: Any) -> int:
     return int(max(2, min(5, np.unique(y, return_counts=True)[1].min())))
 
 
-def page(rows: FinishedRows) -> Iterator[str]:
-    """Yield the lines of the page."""
+def page(rows: FinishedRows, known: int) -> Iterator[str]:
+    """Yield the lines of the page; `known` is the number of sets that there are."""
     names = sorted(rows)
     yield "# Series of the UCR archive"
     yield ""
     yield "Written by `benchmarks/series.py`. Accuracy in % on the official test part; the C"
     yield "computes the same labels. Flash is linked for a Cortex-M4, with the code. MiniRocket is"
     yield "the published accuracy with 10,000 float features. The others are of the same run."
+    if len(names) < known:
+        yield f"Measured so far: {len(names)} of {known} sets. The script can go on."
     yield ""
     head = ("set", "rows x samples, classes", *(f"{b} (bytes)" for b in BUDGETS))
     yield "| " + " | ".join((*head, "MiniRocket", "linear", "RBF SVM")) + " |"
@@ -104,7 +106,7 @@ def main() -> None:
     rows = FinishedRows(args.into, "ucr")
     for name in known if args.sets == "all" else args.sets.split(","):
         rows.measure(name, measure, file, name)
-    print_page(page(rows), args.write)
+    print_page(page(rows, len(known)), args.write)
 
 
 if __name__ == "__main__":
