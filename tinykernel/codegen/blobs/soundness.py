@@ -54,8 +54,8 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
         return found
     members = {name: text for struct in packed.structs for name, text in struct.members.items()}
     if "tk_levels_0_mix" in sizes:
-        size = sizes["tk_levels_0_mix"]
-        found.append(Limit(size, "model->levels_0_mix[i] & 63u", model.input.channels))
+        size, given = sizes["tk_levels_0_mix"], model.grids()[model.stages.index(levels)]
+        found.append(Limit(size, "model->levels_0_mix[i] & 63u", given.channels))
     codes = sizes["tk_kernels_1_codes"]
     if model.input.is_signal:
         top = 12 if members["kinds"] == "1u" else 9
