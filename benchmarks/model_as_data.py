@@ -4,7 +4,7 @@
 
     python benchmarks/model_as_data.py
 
-It needs arm-none-eabi-gcc and QEMU, and prints the table of docs/building/model-as-data.md.
+It needs arm-none-eabi-gcc and QEMU, and prints the table of docs/building.md.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 35  # words in a sentence that can be read aloud in one breath
-_CODE = re.compile(r"^ *(`{3,}).*?^ *\1$|<!--.*?-->|^ {4}.*?$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^ *(`{3,}).*?^ *\1$|<!--.*?-->|^ {4}.*?$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) +")
 # A dot ends a sentence before a capital, a quotation or a name in `code`, but not in "e.g.".
@@ -36,7 +36,7 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 def prose(text: str) -> Prose:
     """Split the Markdown of a page into sentences; a paragraph or an item ends one, too."""
-    text = _CODE.sub("\n", text)
+    text = CODE.sub("\n", text)
     words = len(re.sub(r"[|#-]{2,}|\|", " ", text).split())
     paragraphs: list[str] = [""]
     for line in map(str.strip, text.splitlines()):

@@ -70,7 +70,7 @@ def session(folder: Path, effort: str, with_dask: bool) -> tuple[str, bool]:
         "# A session of tune",
         "",
         f"`python benchmarks/tuning.py --effort {effort}`, {describe_machine()}.",
-        "What the columns mean stands in [tuning.md](../tuning.md).",
+        "What the columns mean stands in [judging.md](../judging.md#the-smallest-good-model).",
         "",
         "```text",
         f"$ tinykernel {shlex.join([*words, *outputs])}",

@@ -8,7 +8,15 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-PAPERS = ("000", "001", "002", "003", "004", "methods", "defaults")
+PAPERS = (
+    "kernel-alignment",
+    "binary-embedding",
+    "fourier-features",
+    "least-squares",
+    "compact-maps",
+    "methods",
+    "defaults",
+)
 
 
 def main() -> int:
@@ -36,8 +44,7 @@ def main() -> int:
     chosen = PAPERS if "all" in options.paper else tuple(dict.fromkeys(options.paper))
     for paper in chosen:
         begin = time.perf_counter()
-        name = f"paper{paper}" if paper.isdigit() else paper
-        import_module(f"benchmarks.papers.{name}").run(bench)
+        import_module(f"benchmarks.papers.{paper.replace('-', '_')}").run(bench)
         print(f"{paper}: {time.perf_counter() - begin:.0f} s, {out / paper}.md", flush=True)
     return 0
 

@@ -1,11 +1,10 @@
 # ruff: noqa: RUF001 - the page writes sigma in Greek
-"""The measured table of docs/methods.md: every system on the same data."""
+"""Every system on the same data."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.papers.harness import Bench, Data, Page, per_cent, stratified
 from benchmarks.papers.systems import learned_model, table_bytes, train
-from tinykernel.files import write_bytes_atomically
 from tinykernel.papers.classifiers import (
     CirculantMapClassifier,
     CompactMapClassifier,
@@ -33,8 +31,6 @@ from tinykernel.papers.features import (
     neighbour_distance,
 )
 
-#: What stands between them in docs/methods.md is written here.
-MARKS = ("<!-- measured by benchmarks.papers methods: begin -->", "<!-- end -->")
 K = 512
 # Passes of the learned trainer over the rows.
 EPOCHS = {"usps": 30, "mnist": 10}
@@ -176,7 +172,7 @@ def run(bench: Bench) -> None:
     page = Page(
         bench,
         "All systems on the same data",
-        "What each system is and when to use it: [methods](../methods.md).",
+        "When to use which: [training](../training.md#methods-of-the-papers).",
     )
     k = bench.pick(K, 64)
     page.text(
@@ -189,7 +185,6 @@ def run(bench: Bench) -> None:
         "unless binary; RM-BCSIK as deployed, 16 bits of window and one sign a feature. Kernel "
         f"machines see at most {SVM_ROWS} rows."
     )
-    begin = len(page.lines) - 2
     for name in bench.pick(("usps", "mnist"), ("usps",)):
         data = bench.load(name).cut(ROWS)
         page.heading(f"{name}, {data.split}")
@@ -200,18 +195,4 @@ def run(bench: Bench) -> None:
                 for label, (score, seconds, kilobytes) in measure(bench, data).items()
             ],
         )
-    embed(bench.out.parent / "methods.md", page.lines[begin:])
     page.write()
-
-
-def embed(path: Path, lines: list[str]) -> None:
-    """Put the tables between the two marks of docs/methods.md, if there is such a page."""
-    if not path.exists():
-        return
-    text = path.read_text(encoding="utf-8")
-    if text.count(MARKS[0]) != 1 or text.count(MARKS[1]) != 1:
-        raise SystemExit(f"{path}: the marks {MARKS[0]} and {MARKS[1]} have to be there once each")
-    before, rest = text.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    table = "\n".join(line.replace("## ", "### ", 1) for line in lines).strip()
-    write_bytes_atomically(path, f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}".encode())

@@ -29,7 +29,6 @@ from benchmarks.papers.harness import (
     stratified,
 )
 from benchmarks.papers.linear import LinearOutputs, fit_linear
-from benchmarks.papers.methods import MARKS, embed
 
 
 def bench_in(folder: Path, **options: Any) -> Bench:
@@ -189,23 +188,6 @@ def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     assert (tmp_path / "000-lines.png").read_bytes()[:4] == b"\x89PNG"
     quick = Page(Bench(tmp_path, tmp_path, quick=True), "Title", "Source.")
     assert any("not results" in line for line in quick.lines)
-
-
-def test_the_measured_table_is_put_into_a_page(tmp_path: Path) -> None:
-    """Only what stands between the marks changes, and a page that lost a mark is not touched."""
-    page = tmp_path / "methods.md"
-    embed(page, ["| a |"])
-    assert not page.exists()
-    page.write_text(f"# Top\n\n{MARKS[0]}\n\nold\n\n{MARKS[1]}\n\nEnd.\n", encoding="utf-8")
-    for _ in range(2):
-        embed(page, ["Text.", "", "## usps", "", "| a |", ""])
-        assert page.read_text(encoding="utf-8") == (
-            f"# Top\n\n{MARKS[0]}\n\nText.\n\n### usps\n\n| a |\n\n{MARKS[1]}\n\nEnd.\n"
-        )
-    page.write_text("no marks\n", encoding="utf-8")
-    with pytest.raises(SystemExit, match="marks"):
-        embed(page, [])
-    assert page.read_text(encoding="utf-8") == "no marks\n"
 
 
 def test_seeds_depend_on_values_only() -> None:

@@ -413,7 +413,7 @@ def test_a_model_that_is_not_signed_is_refused(
         pytest.skip("libcrypto is missing: apt-get install libssl3")
     assert library is not None
     model = compact(1)
-    (block,) = [b for b in blocks(ROOT / "docs/building/model-as-data.md") if "verify" in b.text]
+    (block,) = [b for b in blocks(ROOT / "docs/building.md") if "verify" in b.text]
     folders = write_sources(tmp_path, render_sources(model, "gesture", as_data=True))
     (tmp_path / "main.c").write_text(SIGNED.format(example=block.text))
     sources = [str(tmp_path / "main.c"), str(tmp_path / "src" / "gesture.c")]

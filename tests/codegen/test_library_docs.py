@@ -1,4 +1,4 @@
-"""The pages of docs/building: each begins from an empty folder, and what it shows is so."""
+"""docs/building.md: every section begins in an empty folder, and what it shows is so."""
 
 from __future__ import annotations
 
@@ -17,16 +17,25 @@ from tests.sessions import ROOT, Block, blocks, commands, run_shell
 from tinykernel import resources
 from tinykernel.modelfile import save
 
-PAGES = ROOT / "docs" / "building"
-# Programs that nothing here can run: pages say that their commands are checked by rule.
+PAGE = ROOT / "docs" / "building.md"
+# Programs that nothing here can run: sections say that their commands are checked by rule.
 NOT_RUN = {
-    "arduino": {"arduino-cli", "cp"},
-    "esp-idf": {"cd", "idf.py"},
-    "zephyr": {"west"},
-    "platformio": {"tinykernel", "cd", "pio"},
-    "cmake": {"cpackget"},
-    "model-as-data": set(),
+    "PlatformIO": {"tinykernel", "cd", "pio"},
+    "Arduino": {"arduino-cli", "cp"},
+    "ESP-IDF": {"idf.py"},
+    "Zephyr": {"west"},
+    "CMake and Make": {"cpackget"},
+    "A model as data": set(),
 }
+
+
+def section(title: str) -> tuple[str, list[Block]]:
+    """Return the text of a section of the page, and its blocks."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    text = rest.partition("\n## ")[0]
+    first = before.count("\n") + 1
+    last = first + text.count("\n") + 1
+    return text, [block for block in blocks(PAGE) if first < block.line <= last]
 
 
 def file_of(block: Block) -> str | None:
@@ -37,11 +46,11 @@ def file_of(block: Block) -> str | None:
     return found.group(1) if found else None
 
 
-def follow(page: str, folder: Path) -> None:
-    """Do what a page says, block by block: write its files and run its console sessions."""
+def follow(title: str, folder: Path) -> None:
+    """Do what a section says, block by block: write its files and run its console sessions."""
     for seed, name in ((1, "gesture"), (2, "newer")):
         save(random_model(seed, **MODELS["gesture"]), folder / f"{name}.tkm")
-    for block in blocks(PAGES / f"{page}.md"):
+    for block in section(title)[1]:
         name = file_of(block)
         if block.language == "console":
             for command in commands(block):
@@ -65,21 +74,22 @@ def stand_in_for_the_platform(ini: Path) -> None:
     emulated(ini.parent, "arm", "mps2-an386")
 
 
-@pytest.mark.parametrize("page", NOT_RUN)
-def test_commands_that_are_not_run_are_said_to_be_so(page: str) -> None:
-    """A reader knows which commands a test has run; every page is known here."""
-    assert {path.stem for path in PAGES.glob("*.md")} == set(NOT_RUN)
-    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("title", NOT_RUN)
+def test_commands_that_are_not_run_are_said_to_be_so(title: str) -> None:
+    """A reader knows which commands a test has run; every section is known here."""
+    assert re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE) == [*NOT_RUN]
+    text, found = section(title)
     shown = {
         shlex.split(line)[0]
-        for block in blocks(PAGES / f"{page}.md", "sh")
+        for block in found
+        if block.language == "sh"
         for line in block.text.splitlines()
     }
-    assert shown == NOT_RUN[page]
-    _, _, checked = text.partition("## What is checked")
-    assert checked
-    if page in ("arduino", "cmake", "esp-idf", "zephyr"):
-        assert "hecked by rule only" in checked
+    assert shown == NOT_RUN[title]
+    _, _, tested = text.partition("\nTested: ")
+    assert tested
+    if title in ("Arduino", "CMake and Make", "ESP-IDF", "Zephyr"):
+        assert "checked by rule only" in tested
 
 
 @pytest.mark.slow
@@ -87,14 +97,14 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """CMake, Make and a bare compiler build what the page says; the pack to register is there."""
     for tool in ("cmake", "make", "arm-none-eabi-gcc"):
         require_tool(tool)
-    follow("cmake", tmp_path)
+    follow("CMake and Make", tmp_path)
     assert (tmp_path / "gesture" / "tinykernel.gesture.pdsc").is_file()
 
 
 def test_model_as_data_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """A program opens the model that was exported as data, as the page says."""
     require_tool("cmake")
-    follow("model-as-data", tmp_path)
+    follow("A model as data", tmp_path)
 
 
 def test_platformio_page(
@@ -109,13 +119,13 @@ def test_platformio_page(
     monkeypatch.setenv("PATH", str(Path(require_tool("pio")).parent), prepend=":")
     for name, value in platformio_offline.items():
         monkeypatch.setenv(name, value)
-    follow("platformio", tmp_path)
+    follow("PlatformIO", tmp_path)
     assert list(tmp_path.glob(".pio/build/*/firmware.elf"))
 
 
 def test_arduino_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """The sketch of the page compiles with the library as Arduino compiles it, and runs."""
-    follow("arduino", tmp_path)
+    follow("Arduino", tmp_path)
     boards = resources.folder("firmware") / "boards"
     program = arduino(
         tmp_path / "gesture",
@@ -133,7 +143,7 @@ def test_esp_idf_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> Non
     """The project of the page builds and runs with a stand-in for ESP-IDF."""
     require_tool("cmake")
     (tmp_path / "app").mkdir()
-    follow("esp-idf", tmp_path / "app")
+    follow("ESP-IDF", tmp_path / "app")
     build = cmake(tmp_path / "app", IDF_PATH=str(BUILD_SYSTEMS / "esp_idf"))
     assert "label" in run([build / "app"], build)
 
@@ -142,6 +152,6 @@ def test_zephyr_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None
     """The application of the page builds and runs with a stand-in for Zephyr."""
     require_tool("cmake")
     (tmp_path / "app").mkdir()
-    follow("zephyr", tmp_path / "app")
+    follow("Zephyr", tmp_path / "app")
     build = cmake(tmp_path / "app", f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}")
     assert "label" in run([build / "zephyr_final"], build)

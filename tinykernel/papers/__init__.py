@@ -1,7 +1,4 @@
-"""The systems of the source papers: feature maps, classifiers, and Algorithm 1 of Lei & Lan 2021.
-
-`docs/methods.md` is the door of this room.
-"""
+"""The source papers: feature maps, classifiers, and Algorithm 1 of Lei & Lan 2021."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RegressorOptions(TrainerOptions):
     (0.1, 0.9)
     """
 
-    # Smooth values need starts and widths more than many components: docs/regression.md.
+    # Smooth values need starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]

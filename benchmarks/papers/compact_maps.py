@@ -327,7 +327,7 @@ def printed_width(bench: Bench) -> float:
 
 def run(bench: Bench) -> None:
     """Write the page of 004."""
-    bench.open("004")
+    bench.open("compact-maps")
     page = Page(bench, "004: compact nonlinear maps and circulant extensions", SOURCE)
     narrow = bench.measure("printed width", lambda: printed_width(bench))
     page.text(

@@ -222,7 +222,7 @@ def picture(bench: Bench) -> Any:
 
 def run(bench: Bench) -> None:
     """Write the page of 000."""
-    bench.open("000")
+    bench.open("kernel-alignment")
     page = Page(bench, "000: features optimised by kernel alignment", SOURCE)
     page.heading("Table 2: accuracy")
     page.text(

@@ -397,7 +397,7 @@ def figure_3(bench: Bench, page: Page) -> None:
 
 def run(bench: Bench) -> None:
     """Write the page of 001."""
-    bench.open("001")
+    bench.open("binary-embedding")
     page = Page(bench, "001: binary embedding and ternary weights", SOURCE)
     page.text(
         "RFE: random Fourier features, BJLE: binary Johnson-Lindenstrauss embedding, BCSIK: binary "

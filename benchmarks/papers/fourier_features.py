@@ -104,7 +104,7 @@ def picture(bench: Bench) -> Any:
 
 def run(bench: Bench) -> None:
     """Write the page of 002."""
-    bench.open("002")
+    bench.open("fourier-features")
     trials = [
         bench.measure(f"trial {seed}", lambda s=seed: trial(bench, s))
         for seed in range(bench.pick(10, 2))

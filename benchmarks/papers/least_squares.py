@@ -157,7 +157,7 @@ def comparison(
 
 def run(bench: Bench) -> None:
     """Write the page of 003."""
-    bench.open("003")
+    bench.open("least-squares")
     exacts, fouriers = measure(bench)
     same = bench.measure("exact paper", lambda: exact(Draw(bench, None)))
     ours = comparison(exacts, same)
