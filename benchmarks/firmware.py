@@ -29,12 +29,13 @@ from tinykernel.build.program import write_sources
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
-from tinykernel.papers.features import RMBCSIK
+from tinykernel.model.permutation import Permutation
 from tinykernel.parity import verify
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
@@ -91,9 +92,14 @@ def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> Inte
     Parameters are random, but the shift schedules are those that the quantiser proves to suffice.
     """
     rng = np.random.default_rng(0)
-    features = RMBCSIK(
-        n_components=n_components, sigma=10.0, diagonal="gaussian", row_scale="chi", random_state=0
-    ).fit(rng.uniform(-1, 1, (2, n_features)))
+    draw, d = np.random.RandomState(0), padded_dimension(n_features)
+    shape = (-(-n_components // d), d)
+    sign = (2 * draw.randint(0, 2, n_features) - 1).astype(np.int8)
+    multiplier, increment = 8 * draw.randint(0, d // 8) + 5, 2 * draw.randint(0, d // 2) + 1
+    diagonal, lengths = draw.standard_normal(shape), np.sqrt(draw.chisquare(d, shape))
+    norm = np.sqrt((diagonal**2).sum(axis=1, keepdims=True))
+    offset = draw.uniform(0.0, 2 * np.pi, shape)
+    half = np.arccos(-draw.uniform(-1.0, 1.0, shape))
     ones = np.ones(n_features)
     # Ranges differ from input to input, so that each has a scaler of its own.
     low, high = rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)
@@ -104,14 +110,14 @@ def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> Inte
         input_scale=2 / (high - low),
         input_low=-ones,
         input_high=ones,
-        sign=features.sign_,
-        permutation=features.permutation_,
-        diagonal=features.diagonal_,
+        sign=sign,
+        permutation=Permutation("orbit", multiplier=multiplier, increment=increment),
+        diagonal=diagonal,
         diagonal_kind="gaussian",
-        row_scale=features.row_scale_,
-        start=features.start_,
-        width=features.width_,
-        weights=rng.integers(-1, 2, (10, features.diagonal_.size)).astype(np.int8),
+        row_scale=lengths / (norm * (10.0 * np.sqrt(d))),
+        start=offset + half,
+        width=2.0 * half,
+        weights=rng.integers(-1, 2, (10, diagonal.size)).astype(np.int8),
         output_scale=np.ones(10),
         output_offset=np.zeros(10),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -29,10 +30,99 @@ from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet, prepare
 
 
-class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
-    """What the classifier and the regressor share: training, checked rows, the integer model."""
+class MachineEstimator(ModelFileMixin, BaseEstimator):
+    """What every estimator shares that trains a machine: checked rows, the integer model."""
 
     machine_: KernelMachine | IntegerModel
+    verbose: int
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Print the progress where `verbose` says so and nobody else observes it."""
+        if not self.verbose or progress.is_observed():
+            yield
+        else:
+            with progress.observing(_print_progress):
+                yield
+
+    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
+        """Check rows to predict, and round them as the firmware's input type does."""
+        check_is_fitted(self)
+        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
+        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
+
+    def quantize(self) -> IntegerModel:
+        """Return the integer model: the very function that the firmware computes.
+
+        Returns
+        -------
+        IntegerModel
+            The same object until the next `fit`.
+        """
+        check_is_fitted(self)
+        found = getattr(self, "feature_names_in_", None)
+        names = None if found is None else tuple(np.atleast_1d(found).tolist())
+        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
+            self, "_quantized", None
+        )
+        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
+            cached = (self.machine_, names, _as_integers(self.machine_, names))
+            self._quantized = cached
+        decision = getattr(self, "decision_", None)
+        if cached[2].decision is not decision:
+            cached = (*cached[:2], replace(cached[2], decision=decision))
+            self._quantized = cached
+        return cached[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_quantized"}
+
+
+class MachineClassifier(ClassifierMixin, MachineEstimator):
+    """What every classifier shares that trains a machine: how it predicts."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the decision values of the float machine.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_classes), or (n,) for two classes
+            Larger for likelier classes; positive for ``classes_[1]`` of two.
+        """
+        rows = self._checked_rows(X)
+        decisions = self.machine_.decision_function(rows)
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels with the float machine; see Notes for the firmware's.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Entries of `classes_`.
+        """
+        rows = self._checked_rows(X)
+        if isinstance(self.machine_, IntegerModel):
+            return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
+        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
+
+
+class KernelEstimator(MachineEstimator, TrainerOptions):
+    """What the classifier and the regressor share: training by the options."""
+
     input_shape_: tuple[int, ...] | None
     layout_: str | None
     n_components_: int
@@ -49,7 +139,8 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
         self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
     ) -> None:
         """Train, and keep the result and how it came about."""
-        result = self._train(data, recipe, shape)
+        with self._watched():
+            result = trainer.fit(data, self, shape, **recipe)
         # Not earlier, or an interrupted second fit would mix two models.
         self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
@@ -81,20 +172,6 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
                 stacklevel=4,
             )
 
-    def _train(
-        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
-    ) -> trainer.TrainingResult:
-        if not self.verbose or progress.is_observed():
-            return trainer.fit(data, self, shape, **recipe)
-        with progress.observing(_print_progress):
-            return trainer.fit(data, self, shape, **recipe)
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
-        """Check rows to predict, and round them as the firmware's input type does."""
-        check_is_fitted(self)
-        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
-        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
-
     def _checked_pair(
         self, validation: tuple[ArrayLike, ArrayLike], what: str, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -106,42 +183,13 @@ class KernelEstimator(ModelFileMixin, BaseEstimator, TrainerOptions):
         )
         return rows, known
 
-    def quantize(self) -> IntegerModel:
-        """Return the integer model: the very function that the firmware computes.
-
-        Returns
-        -------
-        IntegerModel
-            The same object until the next `fit`.
-        """
-        check_is_fitted(self)
-        found = getattr(self, "feature_names_in_", None)
-        names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
-            self, "_quantized", None
-        )
-        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, _as_integers(self.machine_, names))
-            self._quantized = cached
-        decision = getattr(self, "decision_", None)
-        if cached[2].decision is not decision:
-            cached = (*cached[:2], replace(cached[2], decision=decision))
-            self._quantized = cached
-        return cached[2]
-
-    # -- pickling -----------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_quantized"}
-
 
 def _is_calibrated(estimator: Any) -> bool:
     return hasattr(estimator, "decision_")
 
 
 @documented
-class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
+class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
     """A kernel machine with binary components and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021
@@ -212,7 +260,6 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
     True
     """
 
-    classes_: NDArray[Any]
     decision_: Decision
 
     def fit(
@@ -299,41 +346,6 @@ class TernaryKernelClassifier(ClassifierMixin, KernelEstimator):
         self._run(data, recipe or {}, shape)
         self.classes_ = classes
         return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values of the float machine.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, n_classes), or (n,) for two classes
-            Larger for likelier classes; positive for ``classes_[1]`` of two.
-        """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels with the float machine; see Notes for the firmware's.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Entries of `classes_`.
-        """
-        rows = self._checked_rows(X)
-        if isinstance(self.machine_, IntegerModel):
-            return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
-        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
 
     # -- decisions ----------------------------------------------------------------------------
 

@@ -12,9 +12,16 @@ from tests.cli.tools import blobs
 from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
 from tinykernel.budget import fitting, forms
 from tinykernel.measure.limits import parse_limits
+from tinykernel.papers import PaperClassifier
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
-PAPER = {"method": "paper", "sigma": 8.0, "regularization": 0.1, "max_iter": 2, "random_state": 0}
+PAPER = {
+    "method": PaperClassifier,
+    "sigma": 8.0,
+    "regularization": 0.1,
+    "max_iter": 2,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +126,7 @@ def test_inputs_keep_their_names():
     assert found.model.feature_names == tuple("abcde")
 
 
-@pytest.mark.parametrize("method", ["learned", "paper"])
+@pytest.mark.parametrize("method", ["learned", PaperClassifier])
 def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method):
     """Where the size was misjudged, the result still fits, and layout and sigma are kept."""
     X, y = blobs(120, 0)
@@ -198,9 +205,9 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"target": "cortex-m99"}, "cortex-m99"),
         ({"layout": "tiny"}, "layout must be one of"),
         ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
-        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: only for method"),
-        ({"method": "x"}, "method must be one of"),
-        ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: only for method"),
+        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: not for this method"),
+        ({"method": "x"}, "method: 'x' is no class"),
+        ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: not for this method"),
     ],
 )
 def test_bad_values(monkeypatch, given, expected):
@@ -255,16 +262,16 @@ def test_a_linear_part_over_the_budget_becomes_narrower():
     """It once ended in an error although narrower weights would have fitted."""
     X, y = blobs(60, 0)
     made = TernaryKernelClassifier(n_components=0, epochs=1, random_state=0).fit(X, y)
-    smaller = fitting._smaller(made, "learned", made.quantize(), 10, "auto")
+    smaller = fitting._smaller(made, made.quantize(), 10, "auto")
     assert smaller == {"n_components": 0, "linear": 4}
-    assert fitting._smaller(made, "learned", made.quantize(), 10, 8) is None
+    assert fitting._smaller(made, made.quantize(), 10, 8) is None
 
 
 def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch):
     """The search for the size once came first, which takes minutes."""
     monkeypatch.setattr(fitting, "sizes_that_fit", None)
-    with pytest.raises(TinykernelError, match="teacher: only for method"):
-        train(*blobs(60, 0), method="paper", budget="8KB", teacher=np.zeros((60, 2)))
+    with pytest.raises(TinykernelError, match="teacher: not for this method"):
+        train(*blobs(60, 0), method=PaperClassifier, budget="8KB", teacher=np.zeros((60, 2)))
 
 
 def test_seconds_count_from_the_start(monkeypatch):

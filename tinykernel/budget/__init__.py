@@ -1,6 +1,6 @@
 """Train the best model that fits a budget."""
 
-from tinykernel.budget.fitting import DEFAULT_BUDGET, METHODS, TrainResult, train
+from tinykernel.budget.fitting import DEFAULT_BUDGET, TrainResult, train
 from tinykernel.budget.forms import SEARCHED_LAYOUTS
 
-__all__ = ["DEFAULT_BUDGET", "METHODS", "SEARCHED_LAYOUTS", "TrainResult", "train"]
+__all__ = ["DEFAULT_BUDGET", "SEARCHED_LAYOUTS", "TrainResult", "train"]

@@ -20,7 +20,7 @@ from tinykernel.budget.forms import (
     sizes_that_fit,
     tree_size,
 )
-from tinykernel.budget.untrained import OF_VALUES, fitted
+from tinykernel.budget.untrained import LEARNED, OF_VALUES, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
@@ -37,7 +37,6 @@ from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.values import BITS_BESIDE
 
 DEFAULT_BUDGET = "30KB"
-METHODS = ("learned", "paper")
 TASKS = ("classes", "numbers")
 _WORD = 32
 
@@ -50,7 +49,7 @@ class TrainResult:
     ----------
     model : IntegerModel
         What the firmware computes.
-    classifier : TernaryKernelClassifier, TernaryKernelRegressor or PaperClassifier
+    classifier : TernaryKernelClassifier, TernaryKernelRegressor or one of another method
         Fitted; the float machine, and how it came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
@@ -60,7 +59,8 @@ class TrainResult:
         compiler is installed. The linked program where the estimate does not know the code.
     budget : int or None
         Bytes of flash that were allowed.
-    method : {"learned", "paper"}
+    method : str
+        "learned", or what another method is called.
     trainings : int
         How often it was trained until it fitted.
     seconds : float
@@ -82,7 +82,7 @@ class TrainResult:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the training; the best model until then was kept."""
-        return _interrupted(self.classifier, self.method)
+        return _interrupted(self.classifier)
 
 
 def train(
@@ -95,7 +95,7 @@ def train(
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     teacher: object = None,
-    method: str = "learned",
+    method: Any = LEARNED,
     task: str = "classes",
     feature_names: Sequence[str] | None = None,
     value_name: str | None = None,
@@ -126,9 +126,10 @@ def train(
         Not negative.
     teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
         See `TernaryKernelClassifier.fit`.
-    method : {"learned", "paper"}, default="learned"
-        "learned" trains a `TernaryKernelClassifier`; "paper" a `tinykernel.papers.PaperClassifier`,
-        which takes neither `validation` nor `teacher`.
+    method : class, optional
+        Of classifiers with components that are drawn, to train in place of
+        `TernaryKernelClassifier`. It takes neither `validation` nor `teacher`. The method of
+        Lei & Lan 2021 is one (docs/methods.md).
     task : {"classes", "numbers"}, default="classes"
         "numbers" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional
@@ -173,16 +174,17 @@ def train(
     >>> float((found.model.predict(X) == y).mean()) > 0.9
     True
     """
-    check_choice("method", method, METHODS)
+    if method != LEARNED and not hasattr(method, "untrained"):
+        raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
     started, trainings = time.perf_counter(), 0
     extra = {"groups": groups, "validation": validation, "teacher": teacher}
     extra = {name: value for name, value in extra.items() if value is not None}
-    if method == "paper" and extra.keys() - {"groups"}:
-        raise TinykernelError(f'{max(extra.keys() - {"groups"})}: only for method "learned"')
+    if method != LEARNED and extra.keys() - {"groups"}:
+        raise TinykernelError(f"{max(extra.keys() - {'groups'})}: not for this method")
     given = {name: value for name, value in parameters.items() if value is not None}
     given |= _of_task(task, method, teacher, given)
-    if method == "paper" and "n_kernels" in given:
-        raise TinykernelError('n_kernels: only for method "learned"')
+    if method != LEARNED and "n_kernels" in given:
+        raise TinykernelError("n_kernels: not for this method")
     shape, asked = input_shape(X, method, given), given.get("linear", "auto")
     if value_name is not None:
         if task != "numbers" or np.ndim(y) != 1:
@@ -217,11 +219,12 @@ def train(
             else:
                 memory = _estimated(model, target, limits) or sizes
             seconds = time.perf_counter() - started
+            name = LEARNED if method == LEARNED else method.method
             return TrainResult(
-                model, classifier, memory, sizes, limit, method, trainings, seconds, limits
+                model, classifier, memory, sizes, limit, name, trainings, seconds, limits
             )
-        stopped = _interrupted(classifier, method)
-        smaller = _smaller(classifier, method, model, over, asked)
+        stopped = _interrupted(classifier)
+        smaller = _smaller(classifier, model, over, asked)
         if not chosen_here or stopped or smaller is None:
             raise _too_much(words, stopped, chosen_here)
         given |= smaller
@@ -230,7 +233,7 @@ def train(
 def _what_fits(
     X: ArrayLike,
     y: ArrayLike,
-    method: str,
+    method: Any,
     given: Mapping[str, Any],
     limits: Limits,
     target: str,
@@ -243,16 +246,16 @@ def _what_fits(
     return found | sizes_that_fit(X, y, method, given, limits, target, shape)
 
 
-def _may_have_trees(method: str, given: Mapping[str, Any], shape: tuple[int, ...] | None) -> bool:
+def _may_have_trees(method: Any, given: Mapping[str, Any], shape: tuple[int, ...] | None) -> bool:
     """Whether trees may be chosen; one has to ask for them where nothing is compared."""
     asked = given.get("model", "auto")
-    if asked != "auto" or method != "learned":
+    if asked != "auto" or method != LEARNED:
         return bool(asked == "trees")
     compared = given.get("effort") != "quick" and given.get("loss", "squared") == "squared"
     return compared and shape is None and linear_may_compete(given)
 
 
-def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_task(task: str, method: Any, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the loss, which only a regressor has, and refuse what the task has not."""
     check_choice("task", task, TASKS)
     if task == "classes":
@@ -260,8 +263,8 @@ def _of_task(task: str, method: str, teacher: object, given: Mapping[str, Any]) 
             if name in given:
                 raise TinykernelError(f'{name}: only for task "numbers"')
         return {}
-    if method == "paper":
-        raise TinykernelError('method: "paper" has classes only; leave it out')
+    if method != LEARNED:
+        raise TinykernelError("method: this one has classes only; leave it out")
     for name, value in (("class_weight", given.get("class_weight")), ("teacher", teacher)):
         if value is not None:
             raise TinykernelError(f'{name}: not for task "numbers"')
@@ -344,12 +347,12 @@ def _too_much(words: str, stopped: bool, chosen_here: bool) -> TinykernelError:
     return TinykernelError(f"{what} needs {words}; {advice}")
 
 
-def _interrupted(classifier: Any, method: str) -> bool:
-    return method == "learned" and bool(classifier.interrupted_)
+def _interrupted(classifier: Any) -> bool:
+    return bool(getattr(classifier, "interrupted_", False))
 
 
 def _smaller(
-    classifier: Any, method: str, model: IntegerModel, over: int, asked: int | str
+    classifier: Any, model: IntegerModel, over: int, asked: int | str
 ) -> dict[str, Any] | None:
     """Return parameters for a smaller model that need no search; None where there is none.
 
@@ -376,8 +379,8 @@ def _smaller(
     tables = sum(pack(model).table_bytes().values())
     words = -(-over * p // max(1, tables) // _WORD) + 1
     found = {"n_components": max(p - words * _WORD, _WORD), "sigma": classifier.sigma_}
-    if method == "paper":
-        return found | {"regularization": classifier.regularization_}
+    if hasattr(classifier, "chosen_"):
+        return found | dict(classifier.chosen_)
     chosen = classifier.options_
     found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
     linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]

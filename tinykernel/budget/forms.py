@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.budget.beside import share_used, within
 from tinykernel.budget.untrained import (
     FOUND_ONLY,
+    LEARNED,
     untrained,
     untrained_integers,
-    untrained_paper,
     untrained_trees,
 )
 from tinykernel.checks import check_choice
@@ -71,9 +71,9 @@ _OF_COMPONENTS = ("layout", "sigma", "noise")
 _CODE_SHARE = 0.3
 
 
-def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[int, ...] | None:
+def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[int, ...] | None:
     """Return the shape of an input that goes through a local stage."""
-    if method == "paper":
+    if method != LEARNED:
         return None
     kind = RegressorOptions if "loss" in given else TrainerOptions
     options = kind(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
@@ -89,7 +89,7 @@ def input_shape(X: ArrayLike, method: str, given: Mapping[str, Any]) -> tuple[in
 def sizes_that_fit(
     X: ArrayLike,
     y: ArrayLike,
-    method: str,
+    method: Any,
     given: Mapping[str, Any],
     limits: Limits,
     target: str,
@@ -107,8 +107,8 @@ def sizes_that_fit(
     told = {**given, **found, **({} if shape is None else _as_options(shape))}
 
     def make(form: str, n: int) -> IntegerModel:
-        if method == "paper":
-            return quantize(enlarged(untrained_paper(rows, labels, told), n))
+        if method != LEARNED:
+            return quantize(enlarged(method.untrained(rows, labels, told), n))
         if shape is not None:
             return untrained_integers(rows, labels, told, {"n_kernels": n})
         if n == 0:
@@ -182,7 +182,7 @@ def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:
 def _sizes_in_flash(
     X: ArrayLike,
     y: ArrayLike,
-    method: str,
+    method: Any,
     given: Mapping[str, Any],
     limit: int,
     target: str,
@@ -191,8 +191,8 @@ def _sizes_in_flash(
     """Do that for flash alone."""
     inputs = np.asarray(X)
     rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
-    if method == "paper":
-        return {"n_components": _paper_components(rows, labels, given, limit, target)}
+    if method != LEARNED:
+        return {"n_components": _drawn_components(rows, labels, method, given, limit, target)}
     if shape is not None:
         return _kernels(rows, labels, given, limit, target, shape)
     given = {**given, "code": _code(rows, labels, given, limit, target)}
@@ -238,10 +238,15 @@ def _some_rows(
     return some_rows(X, y, strata(np.asarray(y, dtype=np.float64)) if "loss" in given else None)
 
 
-def _paper_components(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
+def _drawn_components(
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    method: Any,
+    given: Mapping[str, Any],
+    limit: int,
+    target: str,
 ) -> int:
-    machine = untrained_paper(rows, labels, given)
+    machine = method.untrained(rows, labels, given)
     layout = random_layout(machine)
     most = components_within(limit, layout, machine.dimension, len(machine.weights))
     machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
@@ -408,7 +413,7 @@ def _by_tables(
 def check_size(
     X: ArrayLike,
     y: ArrayLike,
-    method: str,
+    method: Any,
     given: Mapping[str, Any],
     limit: int,
     target: str,
@@ -437,8 +442,8 @@ def check_size(
         layout_name = parts_of(name)[0]
         if p == 0 or layout_name is None:
             continue
-        if method == "paper":
-            machine = enlarged(untrained_paper(rows, labels, given), p)
+        if method != LEARNED:
+            machine = enlarged(method.untrained(rows, labels, given), p)
             layout = random_layout(machine)
             # The penalty "l1" may leave as good as nothing.
             needed = least_size(

@@ -1,4 +1,4 @@
-"""Untrained models, which stand for trained ones, and the classifiers of both methods."""
+"""Untrained models, which stand for trained ones, and the estimator of a method."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.regressor import TernaryKernelRegressor
 
+#: The method of this package. Any other is a class of classifiers, whose components are drawn.
+LEARNED = "learned"
 # Chosen by a search or taken from another model, and no parameters of the classifier.
 FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stages")
 # Parameters of the regressor only: where there is a loss, values are predicted.
@@ -34,7 +35,7 @@ def untrained(
     if kept.get("loss") == "squared":
         kept["loss"] = "absolute"  # as large, and takes no smooth fit
     with progress.observing(None):
-        machine: KernelMachine = fitted("learned", kept, X, y).machine_
+        machine: KernelMachine = fitted(LEARNED, kept, X, y).machine_
     # Training gives each block a scale of its own, which takes a table.
     factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
     return replace(machine, row_scale=machine.row_scale * factor)
@@ -46,7 +47,7 @@ def untrained_trees(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) 
     kept = {name: given[name] for name in names if name in given} | {"model": "trees"}
     kept |= {"tree_bytes": 64, "random_state": 0, "n_jobs": 1, "effort": "quick"}
     with progress.observing(None):
-        return as_integer_model(fitted("learned", kept, X, y))
+        return as_integer_model(fitted(LEARNED, kept, X, y))
 
 
 def untrained_integers(
@@ -69,19 +70,11 @@ def untrained_integers(
     kept = {name: given[name] for name in names if name in given} | dict(size)
     kept |= {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
     with progress.observing(None):
-        return as_integer_model(fitted("learned", kept, X, y))
-
-
-def untrained_paper(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> KernelMachine:
-    """Make one block of the method "paper"."""
-    few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
-    few |= {"sigma": given.get("sigma", 1.0), "regularization": 0.1}
-    machine: KernelMachine = fitted("paper", {**given, **few}, X, y).machine_
-    return machine
+        return as_integer_model(fitted(LEARNED, kept, X, y))
 
 
 def fitted(
-    method: str,
+    method: Any,
     parameters: Mapping[str, Any],
     X: ArrayLike,
     y: ArrayLike,
@@ -89,10 +82,8 @@ def fitted(
     **named: Any,
 ) -> Any:
     """Train the classifier of a method; slope and dropout of an earlier training are no options."""
-    if method == "paper":
-        from tinykernel.papers import PaperClassifier
-
-        return PaperClassifier(**parameters).fit(X, y, *args, **named)
+    if method != LEARNED:
+        return method(**parameters).fit(X, y, *args, **named)
     given = dict(parameters)
     recipe = {name: given.pop(name) for name in FOUND_ONLY if name in given}
     if "loss" in given:

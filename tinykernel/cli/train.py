@@ -39,7 +39,7 @@ from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.summary import accuracies_of, judged, print_training, summary
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
-from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN
+from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -162,7 +162,12 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     share = options.get("validation")
     if isinstance(share, float):
         parameters["validation_fraction"] = share
-    return parameters | {"random_state": options["seed"], "method": options["method"]}
+    parameters |= {"random_state": options["seed"], "method": options["method"]}
+    if options["method"] == PAPER:
+        from tinykernel.papers import PaperClassifier
+
+        parameters["method"] = PaperClassifier
+    return parameters
 
 
 def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
@@ -179,7 +184,7 @@ def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
         check_held(output, options["method"])
     elif "calibration_size" in given and options["task"] == "classes":
         raise typer.BadParameter("goes with max_error", param_hint="--set calibration_size")
-    if options["method"] == "paper" and options["task"] != "classes":
+    if options["method"] == PAPER and options["task"] != "classes":
         raise typer.BadParameter("only for --task classes", param_hint="--set method")
 
 

@@ -13,10 +13,15 @@ from tinykernel.errors import TinykernelError
 from tinykernel.papers.classifiers.compact_maps import DenseProjection
 from tinykernel.papers.classifiers.kernel_approximation import (
     LearnedKernelFeatures,
-    kernel_error,
     kernel_error_gradient,
 )
 from tinykernel.papers.features.kernels import KERNELS, gaussian_kernel
+
+
+def kernel_error(projection: DenseProjection, X: Any, K: Any) -> float:
+    """``1/n^2 sum_ij (K_ij - Z(x_i) . Z(x_j))^2`` for all pairs of rows (004 (10))."""
+    Z = projection.features(X)
+    return float(np.mean((K - Z @ Z.T) ** 2))
 
 
 @given(seed=st.integers(0, 2**31), d=st.integers(1, 5), k=st.integers(1, 6))

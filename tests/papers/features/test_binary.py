@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.papers.features.hamming import expected_hamming, hamming_bounds
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
     BCSIK,
     RMBCSIK,
     BinaryJohnsonLindenstrauss,
     cauchy_kernel,
-    expected_hamming,
     gaussian_kernel,
-    hamming_bounds,
     laplacian_kernel,
 )
 

@@ -13,10 +13,9 @@ from scipy.linalg import circulant
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
     CirculantFeatures,
-    circulant_gradient,
-    circulant_projection,
     gaussian_kernel,
 )
+from tinykernel.papers.features.circulant import circulant_gradient, circulant_projection
 
 
 @given(n=st.integers(1, 4), d=st.integers(1, 12), k=st.integers(1, 40), seed=st.integers(0, 2**31))

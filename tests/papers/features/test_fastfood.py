@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 import tinykernel.papers.features.fastfood as fastfood_module
+from tests.papers.features.hamming import expected_hamming, hamming_bounds
 from tinykernel.errors import TinykernelError
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features import (
     RMBCSIK,
     Fastfood,
-    expected_hamming,
     gaussian_kernel,
-    hamming_bounds,
     neighbour_distance,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -12,12 +11,11 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestNeighbors
 
+from tests.papers.features.hamming import expected_hamming, hamming_bounds
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import (
     cauchy_kernel,
-    expected_hamming,
     gaussian_kernel,
-    hamming_bounds,
     laplacian_kernel,
     neighbour_distance,
 )
@@ -113,14 +111,3 @@ def test_neighbour_distance_far_from_the_origin() -> None:
     X = np.random.default_rng(3).standard_normal((300, 3)).astype(np.float32)
     moved = X + np.float32(2**14)
     assert neighbour_distance(moved) == pytest.approx(neighbour_distance(moved - 2**14), rel=1e-3)
-
-
-def test_expected_hamming_of_a_large_kernel_matrix() -> None:
-    """The terms of the series are added one by one: 2000 arrays at once took 16 GB."""
-    u = np.random.default_rng(4).uniform(size=(100, 100))
-    tracemalloc.start()
-    whole = expected_hamming(u)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10 * u.nbytes
-    np.testing.assert_allclose(whole[7], expected_hamming(u[7]))

@@ -17,7 +17,7 @@ def problem_of(X, y, **more):
     rows, codes, weight = X.astype(np.float32), np.asarray(y, dtype=np.int64), np.ones(len(y))
     scaling = fit_scaling(rows, weight, "minmax", "feature")
     classes = tuple(np.unique(codes).tolist())
-    return PaperRows(rows, codes, weight, classes, "float32", scaling, **more)
+    return PaperRows(rows, codes, weight, classes, "float32", scaling=scaling, **more)
 
 
 def test_folds_are_stratified_and_leave_out_every_row_once():

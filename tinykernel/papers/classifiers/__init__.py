@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tinykernel.papers.classifiers.circulant import CirculantMapClassifier
-from tinykernel.papers.classifiers.compact_maps import CompactMapClassifier
+from tinykernel.papers.classifiers.compact_maps import CirculantMapClassifier, CompactMapClassifier
 from tinykernel.papers.classifiers.kernel_approximation import LearnedKernelFeatures
 from tinykernel.papers.classifiers.kernel_svm import KernelSVC
 from tinykernel.papers.classifiers.least_squares import (

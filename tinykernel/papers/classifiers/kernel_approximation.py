@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,18 @@ from tinykernel import progress
 from tinykernel.checks import check_count, check_positive
 from tinykernel.papers.classifiers.compact_maps import DenseProjection
 from tinykernel.papers.classifiers.pegasos import draw_batch
-from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
-from tinykernel.papers.features.fourier import draw_frequencies
+from tinykernel.papers.features.base import TURN, find_sigma
+from tinykernel.papers.features.fourier import DenseMap, draw_frequencies
 from tinykernel.papers.features.kernels import KERNELS
-
-_TURN = 2.0 * np.pi
-
-
-def kernel_error(projection: DenseProjection, X: NDArray[Any], K: NDArray[Any]) -> float:
-    """Return ``1/n^2 sum_ij (K_ij - Z(x_i) . Z(x_j))^2`` for all pairs of rows (004 (10))."""
-    Z = projection.features(X)
-    return float(np.mean((K - Z @ Z.T) ** 2, dtype=np.float64))
 
 
 def kernel_error_gradient(
     projection: DenseProjection, X: NDArray[Any], K: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Differentiate `kernel_error` with respect to the parameters of the map (004 (11)).
+    """Differentiate the error by the parameters of the map (004 (11)).
 
+    The error is ``1/n^2 sum_ij (K_ij - Z(x_i) . Z(x_j))^2`` over all pairs of rows (004 (10)), and
+    the gradient
     ``8 / (k n^2) sum_{x, x'} (K(x, x') - Z(x) . Z(x')) sin(theta_i . x + b_i)
     cos(theta_i . x' + b_i) x``; 004 (11) prints x_i for the last factor and leaves out 1 / n^2.
     """
@@ -38,7 +33,8 @@ def kernel_error_gradient(
     return projection.backward(X, slopes), slopes.sum(axis=0)
 
 
-class LearnedKernelFeatures(FeatureMap):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LearnedKernelFeatures(DenseMap):
     r"""Cosine features learned so that their products are a known kernel on the training rows.
 
     Minimises ``sum_ij (k(x_i, x_j) - Z(x_i) . Z(x_j))^2`` over Theta and b of
@@ -93,31 +89,11 @@ class LearnedKernelFeatures(FeatureMap):
     True
     """
 
-    sigma_: float
-    weights_: NDArray[Any]
-    offset_: NDArray[Any]
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 128,
-        sigma: float | str = 1.0,
-        kernel: str = "gaussian",
-        max_iter: int = 1000,
-        batch_size: int = 500,
-        learning_rate: float = 0.3,
-        max_turn: float = 0.1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.kernel = kernel
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_turn = max_turn
-        self.random_state = random_state
+    n_components: int = 128
+    max_iter: int = 1000
+    batch_size: int = 500
+    learning_rate: float = 0.3
+    max_turn: float = 0.1
 
     def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
         steps = check_count("max_iter", self.max_iter, low=0)
@@ -127,7 +103,7 @@ class LearnedKernelFeatures(FeatureMap):
         p = int(self.n_components)
         self.sigma_ = find_sigma(self.sigma, X, rng)
         matrix = draw_frequencies(self.kernel, X.shape[1], p, 1.0, rng).astype(X.dtype)
-        projection = DenseProjection(matrix, rng.uniform(0.0, _TURN, p).astype(X.dtype))
+        projection = DenseProjection(matrix, rng.uniform(0.0, TURN, p).astype(X.dtype))
         # In units of sigma the frequencies are of order 1 whatever the data.
         rows = X / X.dtype.type(self.sigma_)
         norm = np.sqrt(np.mean(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
@@ -141,8 +117,4 @@ class LearnedKernelFeatures(FeatureMap):
                 progress.report("learning the map", t + 1, steps)
         self.n_iter_ = steps
         self.weights_ = projection.matrix / X.dtype.type(self.sigma_)
-        self.offset_ = np.mod(projection.offset, X.dtype.type(_TURN))
-
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        turns = np.asarray(X @ (self.weights_ / _TURN).astype(X.dtype), order="C")
-        return add_cosine(turns, self.offset_ / _TURN)
+        self.offset_ = np.mod(projection.offset, X.dtype.type(TURN))

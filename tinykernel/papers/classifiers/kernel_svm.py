@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,11 @@ from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest
 from tinykernel.papers.features.base import find_sigma
 from tinykernel.papers.features.kernels import KERNELS
 
+# Memory for kernel values, in MB.
+_CACHE = 500.0
 
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelSVC(OneVersusRest):
     """Exact kernel support vector machine: scikit-learn's ``SVC`` (LIBSVM) with our kernels.
 
@@ -31,8 +36,6 @@ class KernelSVC(OneVersusRest):
         Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
     C : float
         Weight of the hinge losses, greater than 0.
-    cache_size : float
-        Memory for kernel values in MB.
     random_state : int, RandomState or None
         Used only for "neighbour".
 
@@ -55,30 +58,16 @@ class KernelSVC(OneVersusRest):
     array([0, 1])
     """
 
-    sigma_: float
-    svc_: Any
-
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        sigma: float | str = "neighbour",
-        C: float = 1.0,
-        cache_size: float = 500.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.C = C
-        self.cache_size = cache_size
-        self.random_state = random_state
+    kernel: str = "gaussian"
+    sigma: float | str = "neighbour"
+    C: float = 1.0
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         check_choice("kernel", self.kernel, ("linear", *KERNELS))
         check_positive("C", self.C)
-        check_positive("cache_size", self.cache_size)
         self.sigma_ = find_sigma(self.sigma, X, rng)
-        options: dict[str, Any] = {"C": self.C, "cache_size": self.cache_size}
+        options: dict[str, Any] = {"C": self.C, "cache_size": _CACHE}
         if self.kernel == "gaussian":
             options.update(kernel="rbf", gamma=0.5 / self.sigma_**2)
         elif self.kernel == "linear":

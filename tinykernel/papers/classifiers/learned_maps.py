@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,22 +13,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel import progress
 from tinykernel.checks import check_choice, check_count, check_positive
-from tinykernel.errors import TinykernelError
 from tinykernel.papers.classifiers.one_vs_rest import OneVersusRest, hold_out
 from tinykernel.papers.classifiers.pegasos import (
     Batch,
     active_targets,
     draw_batch,
-    hinge_objective,
     pegasos,
     with_constant,
 )
-from tinykernel.papers.features.base import add_cosine, find_sigma, label_targets
+from tinykernel.papers.features.base import TURN, add_cosine, find_sigma, label_targets
 
-_TURN = 2.0 * np.pi
 _QUARTER = 0.25
 # Steps of the last run of Pegasos, in units of T1: it settles, the runs before only keep up.
 _FINAL_RUNS = 10
+# Of each class, the rows held out to stop on.
+_VALIDATION_FRACTION = 0.1
 
 SelfProjection = TypeVar("SelfProjection", bound="Projection")
 
@@ -38,12 +37,17 @@ class Projection(ABC):
     """A linear map to angles, whose parameters can be learned: ``angles = R x + b``.
 
     A subclass defines `project` and `backward` for what R is made of. `matrix` holds the parameters
-    of R, radians per unit; `_axis` says along which axis a step is measured. `offset` is b,
-    radians.
+    of R, radians per unit, with its vectors along `axis`; `offset` is b, radians.
     """
 
     matrix: NDArray[Any]
     offset: NDArray[Any]
+    axis: ClassVar[int] = 0
+
+    @staticmethod
+    @abstractmethod
+    def shape(n_inputs: int, n_angles: int) -> tuple[int, int]:
+        """Return the shape of `matrix`."""
 
     @abstractmethod
     def project(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -60,18 +64,18 @@ class Projection(ABC):
     def turns(self, X: NDArray[Any]) -> NDArray[Any]:
         """Compute ``R x / (2 pi)`` of every row, shape (n, k)."""
         angles = self.project(X)
-        angles *= angles.dtype.type(1 / _TURN)
+        angles *= angles.dtype.type(1 / TURN)
         return angles
 
     def features(self, X: NDArray[Any]) -> NDArray[Any]:
         """Compute ``Z(x) = sqrt(2 / k) cos(R x + b)`` of every row (004 (4)), shape (n, k)."""
-        return add_cosine(self.turns(X), self.offset / _TURN)
+        return add_cosine(self.turns(X), self.offset / TURN)
 
     def features_and_slopes(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Compute the features and ``sqrt(2 / k) sin(R x + b)``, minus their derivatives."""
         turns = self.turns(X)
-        slopes = add_cosine(turns.copy(), self.offset / _TURN - _QUARTER)
-        return add_cosine(turns, self.offset / _TURN), slopes
+        slopes = add_cosine(turns.copy(), self.offset / TURN - _QUARTER)
+        return add_cosine(turns, self.offset / TURN), slopes
 
     def step(self, gradient: tuple[NDArray[Any], NDArray[Any]], rate: float, limit: float) -> None:
         """Go against the gradient, for `matrix` and `offset`.
@@ -79,32 +83,19 @@ class Projection(ABC):
         No vector of the matrix, and no offset, changes by more than `limit`.
         """
         change = self.matrix.dtype.type(-rate) * gradient[0]
-        lengths = np.linalg.norm(change, axis=self._axis(), keepdims=True)
+        lengths = np.linalg.norm(change, axis=self.axis, keepdims=True)
         change /= np.maximum(lengths * change.dtype.type(1 / limit), 1)
         self.matrix += change
         self.offset -= np.clip(rate * gradient[1], -limit, limit).astype(self.offset.dtype)
-
-    def _axis(self) -> int:
-        """Return the axis along which the vectors of the matrix lie."""
-        return 0
-
-
-def map_objective(
-    projection: Projection, W: NDArray[Any], X: NDArray[Any], Y: NDArray[Any]
-) -> float:
-    """Compute the mean hinge loss of the outputs, as a function of the map (004 (8)).
-
-    `W` has a row for each component, and one more for the intercept where there is one; `Y` is +1
-    or -1, a column for each output.
-    """
-    Z = with_constant(projection.features(X), W.shape[0] > projection.offset.size)
-    return hinge_objective(W, Z, Y, 0.0)
 
 
 def map_gradient(
     projection: Projection, W: NDArray[Any], X: NDArray[Any], Y: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Differentiate `map_objective` with respect to the parameters of the map (004 (9), (17)).
+    """Differentiate the mean hinge loss (004 (8)) by the parameters of the map (004 (9), (17)).
+
+    `W` has a row for each component, and one more for the intercept where there is one; `Y` is +1
+    or -1, a column for each output.
 
     ``sqrt(2 / k) w_i / |A| sum_{A+} y sin(theta_i . x + b_i) x`` for a dense map and one output;
     several outputs add up. (004 (9) leaves out the factor sqrt(2 / k) of its (4).)
@@ -125,58 +116,29 @@ class _Best:
     W: NDArray[Any]
 
 
-class LearnedMapClassifier(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    OneVersusRest,
-):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LearnedMapClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OneVersusRest):
     """Base of the classifiers that learn a cosine map: Algorithm 3 of 004.
 
-    They are transformers too, which give the learned features.
-
-    A subclass defines `_start`, `_keep` and `_fitted`.
+    They are transformers too, which give the learned features. A subclass says what the projection
+    is, and which attribute holds its matrix.
     """
 
-    sigma_: float
-    coef_: NDArray[Any]
-    intercept_: NDArray[Any]
-    offset_: NDArray[Any]
-    n_iter_: int
-    validation_scores_: list[float]
-    _map: Projection
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 128,
-        sigma: float | str = "neighbour",
-        regularization: float = 1e-4,
-        max_iter: int = 50,
-        n_weight_steps: int = 100,
-        n_map_steps: int = 100,
-        batch_size: int = 500,
-        learning_rate: float = 0.3,
-        max_turn: float = 0.1,
-        fit_intercept: bool = True,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.n_weight_steps = n_weight_steps
-        self.n_map_steps = n_map_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_turn = max_turn
-        self.fit_intercept = fit_intercept
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
+    n_components: int = 128
+    sigma: float | str = "neighbour"
+    regularization: float = 1e-4
+    max_iter: int = 50
+    n_weight_steps: int = 100
+    n_map_steps: int = 100
+    batch_size: int = 500
+    learning_rate: float = 0.3
+    max_turn: float = 0.1
+    fit_intercept: bool = True
+    early_stopping: bool = True
+    n_iter_no_change: int = 10
+    random_state: int | np.random.RandomState | None = None
+    _projection: ClassVar[type[Projection]]
+    _matrix: ClassVar[str]
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """Compute the learned features.
@@ -193,17 +155,12 @@ class LearnedMapClassifier(
         rows = validate_data(self, X, dtype=(np.float64, np.float32), order="C", reset=False)
         return self._features(rows)
 
-    @abstractmethod
     def _start(self, X: NDArray[Any], rng: np.random.RandomState) -> Projection:
         """Return the projection to start from, for rows divided by sigma."""
-
-    @abstractmethod
-    def _keep(self, projection: Projection) -> None:
-        """Set the fitted attributes from the learned projection."""
-
-    @abstractmethod
-    def _fitted(self, dtype: Any) -> Projection:
-        """Return the projection that the fitted attributes stand for, for rows in their units."""
+        k = int(self.n_components)
+        matrix = rng.standard_normal(self._projection.shape(X.shape[1], k))
+        offset = rng.uniform(0.0, TURN, k)
+        return self._projection(matrix.astype(X.dtype), offset.astype(X.dtype))
 
     def _check(self) -> None:
         """Refuse parameters that are out of their range."""
@@ -215,10 +172,6 @@ class LearnedMapClassifier(
             check_positive(name, getattr(self, name))
         for name in ("fit_intercept", "early_stopping"):
             check_choice(name, getattr(self, name), (True, False))
-        if not 0 < check_positive("validation_fraction", self.validation_fraction) < 1:
-            raise TinykernelError(
-                f"validation_fraction must lie between 0 and 1; got {self.validation_fraction!r}"
-            )
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         self._check()
@@ -227,7 +180,7 @@ class LearnedMapClassifier(
         rows = X / X.dtype.type(self.sigma_)
         kept, held = np.arange(codes.size), np.empty(0, dtype=np.int64)
         if self.early_stopping:
-            kept, held = hold_out(codes, self.validation_fraction, rng)
+            kept, held = hold_out(codes, _VALIDATION_FRACTION, rng)
         projection = self._start(rows, rng)
         Y = label_targets(codes, self.classes_.size, X.dtype)
         projection, W, steps = self._alternate(projection, rows, Y, kept, held, rng)
@@ -239,12 +192,10 @@ class LearnedMapClassifier(
             first=steps + 1,
             average=True,
         )
-        k = int(self.n_components)
-        self.coef_ = np.ascontiguousarray(W[:k].T)
-        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros_like(W[0])
-        self.offset_ = np.mod(projection.offset, projection.offset.dtype.type(_TURN))
-        self._n_features_out = k
-        self._keep(projection)
+        self._keep(W, bool(self.fit_intercept))
+        self.offset_ = np.mod(projection.offset, projection.offset.dtype.type(TURN))
+        setattr(self, self._matrix, projection.matrix / X.dtype.type(self.sigma_))
+        self._n_features_out = int(self.n_components)
 
     def _draw(
         self,
@@ -311,14 +262,8 @@ class LearnedMapClassifier(
         return float(np.mean(values.argmax(axis=1) == Y.argmax(axis=1)))
 
     def _features(self, X: NDArray[Any]) -> NDArray[Any]:
-        return self._fitted(X.dtype).features(X)
-
-    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        weights = self.coef_.T.astype(X.dtype)
-        return np.asarray(self._features(X) @ weights + self.intercept_.astype(X.dtype))
-
-    def _width(self) -> int:
-        return int(self.n_components)
+        matrix = getattr(self, self._matrix).astype(X.dtype)
+        return self._projection(matrix, self.offset_.astype(X.dtype)).features(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

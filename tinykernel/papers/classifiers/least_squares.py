@@ -6,6 +6,7 @@ for two classes and else one a class (one-hot).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def _normal_equations(
     return square, right
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LeastSquaresClassifier(OneVersusRest):
     """Linear least squares on one-hot labels (003): ``W = (X' X + lambda I)^-1 X' Y``.
 
@@ -76,24 +78,17 @@ class LeastSquaresClassifier(OneVersusRest):
     array([0, 1])
     """
 
-    coef_: NDArray[Any]
-    intercept_: NDArray[Any]
-
-    def __init__(self, *, regularization: float = 1e-3) -> None:
-        self.regularization = regularization
+    regularization: float = 1e-3
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
         Y = label_targets(codes, self.classes_.size, np.float64)
         square, right = _normal_equations(with_constant(X), Y)
         W = _solve(square, right, penalty).astype(X.dtype)
-        self.coef_ = np.ascontiguousarray(W[:-1].T)
-        self.intercept_ = W[-1].copy()
-
-    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype))
+        self._keep(W)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelLeastSquaresClassifier(OneVersusRest):
     """Kernel least squares (003): ``alpha = (K + lambda I)^-1 y``.
 
@@ -133,22 +128,10 @@ class KernelLeastSquaresClassifier(OneVersusRest):
     array([0, 1])
     """
 
-    sigma_: float
-    rows_: NDArray[Any]
-    dual_coef_: NDArray[Any]
-
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        sigma: float | str = "neighbour",
-        regularization: float = 1e-4,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.regularization = regularization
-        self.random_state = random_state
+    kernel: str = "gaussian"
+    sigma: float | str = "neighbour"
+    regularization: float = 1e-4
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         check_choice("kernel", self.kernel, tuple(KERNELS))
@@ -168,6 +151,7 @@ class KernelLeastSquaresClassifier(OneVersusRest):
         return int(self.rows_.shape[0])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FourierLeastSquaresClassifier(OneVersusRest):
     """Least squares on a random feature map (003): ``(Z' Z + lambda I) w = Z' y``.
 
@@ -205,23 +189,11 @@ class FourierLeastSquaresClassifier(OneVersusRest):
     True
     """
 
-    features_: RandomFourierFeatures
-    coef_: NDArray[Any]
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        sigma: float | str = "neighbour",
-        kernel: str = "gaussian",
-        regularization: float = 1e-4,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.kernel = kernel
-        self.regularization = regularization
-        self.random_state = random_state
+    n_components: int = 256
+    sigma: float | str = "neighbour"
+    kernel: str = "gaussian"
+    regularization: float = 1e-4
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
@@ -238,10 +210,7 @@ class FourierLeastSquaresClassifier(OneVersusRest):
             sums = _normal_equations(self.features_.transform(X[part]), Y[part])
             square, right = sums if first == 0 else (square + sums[0], right + sums[1])
         W = _solve(square, right, penalty).astype(X.dtype)
-        self.coef_ = np.ascontiguousarray(W.T)
+        self._keep(W, with_intercept=False)
 
-    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(self.features_.transform(X) @ self.coef_.T.astype(X.dtype))
-
-    def _width(self) -> int:
-        return int(self.coef_.shape[1])
+    def _features(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.features_.transform(X))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,13 @@ def hold_out(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneVersusRest(ClassifierMixin, BaseEstimator, ABC):
     """Base of the classifiers: one output for two classes, else one output a class.
 
-    A subclass defines `_fit` and `_decide`. Rows are float32 or float64, and everything learned
-    from them keeps that dtype.
+    A subclass lists its parameters as fields, and defines `_fit`; its outputs are `coef_` times
+    `_features` plus `intercept_`, unless it defines `_decide`. Rows are float32 or
+    float64, and everything learned from them keeps that dtype.
 
     Attributes
     ----------
@@ -45,8 +48,6 @@ class OneVersusRest(ClassifierMixin, BaseEstimator, ABC):
         Labels in ascending order.
     n_features_in_ : int
     """
-
-    classes_: NDArray[Any]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Train.
@@ -117,10 +118,20 @@ class OneVersusRest(ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         """Set the fitted attributes from checked rows and classes, 0 to n_classes - 1."""
 
-    @abstractmethod
+    def _features(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return what the linear outputs are of."""
+        return X
+
+    def _keep(self, W: NDArray[Any], with_intercept: bool = True) -> None:
+        """Keep linear weights, shape (k, n_outputs), the last row of which may be an intercept."""
+        self.coef_ = np.ascontiguousarray(W[: len(W) - with_intercept].T)
+        self.intercept_ = W[-1].copy() if with_intercept else np.zeros_like(W[0])
+
     def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the outputs of checked rows, shape (n, n_outputs)."""
+        weights = self.coef_.T.astype(X.dtype)
+        return np.asarray(self._features(X) @ weights + self.intercept_.astype(X.dtype))
 
     def _width(self) -> int:
         """Return how many values the decision about one row holds in memory."""
-        return 256
+        return int(getattr(self, "n_components", 256))

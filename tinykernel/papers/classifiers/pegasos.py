@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,22 +39,12 @@ def active_targets(W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any]) -> NDArray
     return np.where(Y * (Z @ W) < 1, Y, Y.dtype.type(0))
 
 
-def hinge_objective(
-    W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any], regularization: float
-) -> float:
-    """Compute ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.z)``, summed over outputs (004 (5)).
-
-    `W` has shape (k, n_outputs), `Z` (n, k), and `Y`, +1 or -1, (n, n_outputs).
-    """
-    loss = np.maximum(1 - Y * (Z @ W), 0).sum(dtype=np.float64) / Z.shape[0]
-    return float(0.5 * regularization * np.sum(W * W, dtype=np.float64) + loss)
-
-
 def hinge_gradient(
     W: NDArray[Any], Z: NDArray[Any], Y: NDArray[Any], regularization: float
 ) -> NDArray[Any]:
-    """Differentiate `hinge_objective` with respect to the weights (004 (7)).
+    """Differentiate ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.z)`` by the weights (004 (5), (7)).
 
+    `W` has shape (k, n_outputs), `Z` (n, k), and `Y`, +1 or -1, (n, n_outputs); the result is
     ``lambda w - 1/|A| sum_{A+} y z``, where A+ are the points with non-zero loss.
     """
     pull = Z.T @ active_targets(W, Z, Y)
@@ -95,11 +86,13 @@ def pegasos(
     return (total / (n_steps - n_steps // 2)).astype(W.dtype) if average else W
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PegasosClassifier(OneVersusRest):
     """Linear support vector machine, trained by Pegasos; several classes one versus rest.
 
     Minimises ``lambda/2 ||w||^2 + 1/n sum max(0, 1 - y w.x)`` for each output (004 (6), Algorithm
-    1), all outputs at once by matrix products. The linear baseline of 004, and the classifier on
+    1), all outputs at once by matrix products; the weights are the mean of those after the second
+    half of the steps. The linear baseline of 004, and the classifier on
     top of a random feature map there: ``make_pipeline(RandomFourierFeatures(), ...)``.
 
     Parameters
@@ -110,8 +103,6 @@ class PegasosClassifier(OneVersusRest):
         Number of steps. Good accuracy takes some ``10 / lambda`` points, `batch_size` a step.
     batch_size : int
         M, points a step.
-    average : bool
-        Whether the weights are the mean of those after the second half of the steps.
     fit_intercept : bool
         Append a feature that is always 1; its weight is penalised like the others.
     random_state : int, RandomState or None
@@ -133,33 +124,17 @@ class PegasosClassifier(OneVersusRest):
     array([0, 1])
     """
 
-    coef_: NDArray[Any]
-    intercept_: NDArray[Any]
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        regularization: float = 1e-4,
-        max_iter: int = 2000,
-        batch_size: int = 500,
-        average: bool = True,
-        fit_intercept: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
+    regularization: float = 1e-4
+    max_iter: int = 2000
+    batch_size: int = 500
+    fit_intercept: bool = True
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
         size = check_count("batch_size", self.batch_size)
         steps = check_count("max_iter", self.max_iter)
-        for name in ("average", "fit_intercept"):
-            check_choice(name, getattr(self, name), (True, False))
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
         Y = label_targets(codes, self.classes_.size, X.dtype)
 
         def draw() -> Batch:
@@ -168,14 +143,10 @@ class PegasosClassifier(OneVersusRest):
 
         W = np.zeros((X.shape[1] + bool(self.fit_intercept), Y.shape[1]), dtype=X.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
-            W = pegasos(W, draw, penalty, steps, average=self.average)
+            W = pegasos(W, draw, penalty, steps, average=True)
         if not np.isfinite(W).all():
             raise TinykernelError(
                 "PegasosClassifier: the weights overflowed; scale the features to about [-1, 1]"
             )
-        self.coef_ = np.ascontiguousarray(W[: X.shape[1]].T)
-        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros_like(W[0])
+        self._keep(W, bool(self.fit_intercept))
         self.n_iter_ = steps
-
-    def _decide(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype))

@@ -1,9 +1,10 @@
-"""What all random feature maps share: fitting, checking, and the cosine in compiled code."""
+"""What all random feature maps share: fitting, checking, the cosine and its sign in turns."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
@@ -18,7 +19,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.papers.features.kernels import neighbour_distance
 
-_TURN = 2.0 * np.pi
+TURN = 2.0 * np.pi
 
 
 def find_sigma(sigma: object, X: NDArray[Any], rng: np.random.RandomState) -> float:
@@ -43,14 +44,17 @@ def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArr
     return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of the feature maps: subclasses draw parameters and map checked rows.
 
-    A subclass defines `_draw` and `_map`. Rows are float32 or float64; features keep that dtype
-    unless ``_dtype_out`` says otherwise.
+    A subclass lists its parameters as fields, and defines `_draw` and `_map`. Rows are float32 or
+    float64; features keep that dtype unless ``_dtype_out`` says otherwise.
     """
 
-    _dtype_out: type | None = None
+    n_components: int = 256
+    random_state: int | np.random.RandomState | None = None
+    _dtype_out: ClassVar[type | None] = None
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Any:
         """Draw the random parameters for the number of features of `X`.
@@ -59,7 +63,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         X : array-like, shape (n, n_features)
         y : array-like, shape (n,), optional
-            Ignored unless the map is supervised.
+            Class labels, of a map that is chosen by them; others ignore it.
 
         Returns
         -------
@@ -68,12 +72,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         TinykernelError
-            If a parameter is out of its range.
+            If a parameter is out of its range, or labels that count are of one class.
         """
         rows = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32)))
-        n_components = check_count("n_components", self.n_components)
+        self._n_features_out = check_count("n_components", self.n_components)
         self._draw(rows, y, check_random_state(self.random_state))
-        self._n_features_out = n_components
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
@@ -120,27 +123,24 @@ def cosine_of_turns(turns: Any) -> Any:
     argument lies in [-pi/2, pi/2], where the Taylor series ends below rounding after 6 terms
     (float32: error at most 2e-7) or 12 (float64: 2e-15 for angles that are exact).
     """
-    return np.cos(_TURN * np.asarray(turns))
+    return np.cos(TURN * np.asarray(turns))
 
 
 @overload(cosine_of_turns)
 def _compile_cosine_of_turns(turns):  # type: ignore[no-untyped-def]
-    as_type = np.float32 if turns == types.float32 else np.float64
-    half, quarter, turn = as_type(0.5), as_type(0.25), as_type(_TURN)
-    c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 = (as_type(c) for c in _SINE)
+    as_type, n = (np.float32, 6) if turns == types.float32 else (np.float64, 12)
+    half, quarter, turn = as_type(0.5), as_type(0.25), as_type(TURN)
+    series = tuple(as_type(c) for c in reversed(_SINE[:n]))
 
-    def short(turns):  # type: ignore[no-untyped-def]
+    def cosine(turns):  # type: ignore[no-untyped-def]
         a = turn * (quarter - abs(turns - np.floor(turns + half)))
         s = a * a
-        return a * (c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))))
+        value = series[0]
+        for k in range(1, n):
+            value = series[k] + s * value
+        return a * value
 
-    def long(turns):  # type: ignore[no-untyped-def]
-        a = turn * (quarter - abs(turns - np.floor(turns + half)))
-        s = a * a
-        tail = c6 + s * (c7 + s * (c8 + s * (c9 + s * (c10 + s * c11))))
-        return a * (c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * (c5 + s * tail))))))
-
-    return short if as_type is np.float32 else long
+    return cosine
 
 
 @njit(nogil=True)
@@ -163,3 +163,35 @@ def add_cosine(angles: NDArray[Any], offset: NDArray[Any]) -> NDArray[Any]:
         _add_cosine_rows, angles.shape[0], threads, angles, offset.astype(as_type), amplitude
     )
     return angles
+
+
+@njit(nogil=True)
+def _window_rows(begin, end, turns, start, width, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        for j in range(turns.shape[1]):
+            phase = turns[i, j] + start[j]
+            out[i, j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
+
+
+def window_of(
+    offset: NDArray[np.float64], threshold: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return start and width, in turns, of the window of ``sign(cos(angle + offset) + t)``."""
+    half = np.arccos(-threshold) / TURN
+    return offset / TURN + half, 2.0 * half
+
+
+def window_signs(
+    turns: NDArray[Any], start: NDArray[np.float64], width: NDArray[np.float64]
+) -> NDArray[np.int8]:
+    """Write +1 where the phase ``turns + start`` lies in the window, modulo 1, else -1.
+
+    With `window_of` b and t this is ``sign(cos(2 pi turns + b) + t)`` without a cosine: with ``h =
+    arccos(-t)`` the sign is +1 where ``(angle + b + h) mod 2 pi < 2 h``.
+    """
+    as_type = turns.dtype.type
+    out = np.empty(turns.shape, dtype=np.int8)
+    threads = useful_threads(turns.size * 5)
+    window = start.astype(as_type), width.astype(as_type)
+    run_on_rows(_window_rows, turns.shape[0], threads, turns, *window, out)
+    return out

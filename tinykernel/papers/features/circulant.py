@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, rfft
 
-from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
+from tinykernel.papers.features.base import TURN, FeatureMap, add_cosine, find_sigma
 
-_TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 256
 
 
@@ -22,20 +22,9 @@ def circulant_projection(
     ``circ(r) x`` is the circular convolution of r and x (004 (12)-(14)), computed by the FFT (15);
     the transform of x is computed once for all vectors. O(k log d) for k outputs.
 
-    Parameters
-    ----------
-    X : ndarray of float32 or float64, shape (n, d)
-    vectors : ndarray, shape (m, d)
-        r_1 to r_m, the first columns of the circulant matrices.
-    n_components : int, optional
-        k, how many outputs are kept: all m d when not given.
+    `vectors`, shape (m, d), are r_1 to r_m, the first columns of the matrices. Of the m d outputs
+    the first `n_components` are kept; the result has the dtype of X.
 
-    Returns
-    -------
-    ndarray of the dtype of X, shape (n, k)
-
-    Examples
-    --------
     >>> circulant_projection(np.array([[1.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 3.0]])).round(6)
     array([[1., 2., 3.]])
     """
@@ -61,20 +50,9 @@ def circulant_gradient(
     correlation ``sum_rows s_1(rev(x)) * g`` (004 (17), where ``g = -w sin(R x)``), summed over the
     rows before the one inverse transform.
 
-    Parameters
-    ----------
-    X : ndarray of float32 or float64, shape (n, d)
-    output_gradient : ndarray, shape (n, k)
-        Derivative of the loss with respect to the k outputs.
-    n_vectors : int
-        m; k is at most m d, and outputs beyond k count as unused.
+    `output_gradient`, shape (n, k), is the derivative by the k outputs; those from k to m d, with m
+    = `n_vectors`, count as unused.
 
-    Returns
-    -------
-    ndarray of the dtype of X, shape (m, d)
-
-    Examples
-    --------
     >>> circulant_gradient(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0]]), 1)
     array([[1., 2.]])
     """
@@ -89,6 +67,7 @@ def circulant_gradient(
     return np.asarray(irfft(spectra, n=d, axis=1)).astype(X.dtype)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CirculantFeatures(FeatureMap):
     """Random circulant nonlinear maps: ``z(x) = sqrt(2 / k) cos(R D x + b)`` (004, section 8).
 
@@ -125,31 +104,17 @@ class CirculantFeatures(FeatureMap):
     True
     """
 
-    sigma_: float
-    sign_: NDArray[np.int8]
-    vectors_: NDArray[np.float64]
-    offset_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        sigma: float | str = 1.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.random_state = random_state
+    sigma: float | str = 1.0
 
     def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
         k, d = int(self.n_components), X.shape[1]
         self.sigma_ = find_sigma(self.sigma, X, rng)
         self.sign_ = (2 * rng.randint(0, 2, size=(d,)) - 1).astype(np.int8)
         self.vectors_ = rng.standard_normal((-(-k // d), d)) / self.sigma_
-        self.offset_ = rng.uniform(0.0, _TURN, k)
+        self.offset_ = rng.uniform(0.0, TURN, k)
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
         turns = circulant_projection(
-            X * self.sign_.astype(X.dtype), self.vectors_ / _TURN, int(self._n_features_out)
+            X * self.sign_.astype(X.dtype), self.vectors_ / TURN, int(self._n_features_out)
         )
-        return add_cosine(turns, self.offset_ / _TURN)
+        return add_cosine(turns, self.offset_ / TURN)

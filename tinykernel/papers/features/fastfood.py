@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,16 @@ from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.permutation import Permutation
-from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
+from tinykernel.papers.features.base import (
+    TURN,
+    FeatureMap,
+    add_cosine,
+    find_sigma,
+    window_signs,
+)
 
-_TURN = 2.0 * np.pi
+# Rows are worked on in parts of this many features in all.
+_VALUES_AT_ONCE = 1 << 22
 # Degrees of freedom of the multivariate t distribution that is the spectral density of each kernel.
 _DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}
 
@@ -45,37 +53,8 @@ def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
     fwht_rows(0, buffer.shape[0], buffer)
 
 
-# The two innermost loops take slices: an index that numba cannot see to be positive, such as
+# The innermost loop takes slices: an index that numba cannot see to be positive, such as
 # ``block * d + j``, costs a comparison each time and keeps the loop from being vectorised.
-
-
-@njit(nogil=True)
-def _window_part(projected, scale, start, width, out):  # type: ignore[no-untyped-def]
-    for j in range(out.shape[0]):
-        phase = np.float64(projected[j]) * scale[j] + start[j]
-        out[j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
-
-
-@njit(nogil=True)
-def _window_rows(  # type: ignore[no-untyped-def]
-    begin, end, x, sign, order, diagonal, scale, start, width, out
-):
-    """Write +1 where the phase in turns lies in the window, else -1.
-
-    Projections in float32, phases in float64, as in `KernelMachine.features`.
-    """
-    n_blocks, d = diagonal.shape
-    buffer = np.empty((LANES, d), np.float32)
-    mixed = np.empty((LANES, d), np.float32)
-    for first in range(begin, end, LANES):
-        n = min(LANES, end - first)
-        for block in range(n_blocks):
-            if block < sign.shape[0]:
-                _mix(x[first : first + n], sign[block], order[block], buffer[:n], mixed[:n])
-            _project(mixed[:n], diagonal[block], buffer[:n])
-            for k in range(n):
-                part = out[first + k, block * d : (block + 1) * d]
-                _window_part(buffer[k], scale[block], start[block], width[block], part)
 
 
 @njit(nogil=True)
@@ -86,7 +65,7 @@ def _scale_part(projected, scale, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignore[no-untyped-def]
-    """Write ``scale * (H G P H B x)``; all of one float dtype."""
+    """Write ``scale * (H G P H B x)``, projected in the dtype of x, scaled in that of `scale`."""
     n_blocks, d = diagonal.shape
     buffer = np.empty((LANES, d), x.dtype)
     mixed = np.empty((LANES, d), x.dtype)
@@ -134,35 +113,16 @@ def _draw_lengths(
     return np.asarray(np.sqrt(squares))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _FastfoodMap(FeatureMap):
     """Draw the blocks ``S H G P H B / (sigma sqrt(d))`` and hand them to the compiled loops."""
 
-    sign_: NDArray[np.int8]
-    permutation_: Permutation | tuple[Permutation, ...]
-    diagonal_: NDArray[np.float64]
-    row_scale_: NDArray[np.float64]
-    offset_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        sigma: float | str = 1.0,
-        kernel: str = "gaussian",
-        diagonal: str = "gaussian",
-        row_scale: str = "chi",
-        shared: bool = True,
-        permutation: str = "orbit",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.kernel = kernel
-        self.diagonal = diagonal
-        self.row_scale = row_scale
-        self.shared = shared
-        self.permutation = permutation
-        self.random_state = random_state
+    sigma: float | str = 1.0
+    kernel: str = "gaussian"
+    diagonal: str = "gaussian"
+    row_scale: str = "chi"
+    shared: bool = True
+    permutation: str = "orbit"
 
     def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
         check_choice("kernel", self.kernel, tuple(_DEGREES))
@@ -178,6 +138,7 @@ class _FastfoodMap(FeatureMap):
         sign = (2 * rng.randint(0, 2, (n_mixers, n_features)) - 1).astype(np.int8)
         mixers = tuple(_draw_permutation(self.permutation, d, rng) for _ in range(n_mixers))
         self.sign_ = sign[0] if self.shared else sign
+        self.permutation_: Permutation | tuple[Permutation, ...]
         self.permutation_ = mixers[0] if self.shared else mixers
         if self.diagonal == "gaussian":
             self.diagonal_ = rng.standard_normal(shape)
@@ -186,39 +147,29 @@ class _FastfoodMap(FeatureMap):
         lengths = _draw_lengths(self.kernel, self.row_scale, shape, rng)
         norm = np.sqrt((self.diagonal_**2).sum(axis=1, keepdims=True))
         self.row_scale_ = lengths / (norm * (self.sigma_ * np.sqrt(d)))
-        self.offset_ = rng.uniform(0.0, _TURN, shape)
+        self.offset_ = rng.uniform(0.0, TURN, shape)
 
-    def _mixers(self) -> tuple[NDArray[np.int8], NDArray[np.uint16]]:
-        """Return B and P of every block, or of the one pair that all share."""
-        permutations = self.permutation_
-        if isinstance(permutations, Permutation):
-            permutations = (permutations,)
-        d = self.diagonal_.shape[1]
-        orders = np.stack([permutation.indices(d) for permutation in permutations])
-        return self.sign_.reshape(orders.shape[0], -1), orders
-
-    def turns(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Compute the projections ``R x`` of rows, unchecked, in turns (1 is an angle of 2 pi)."""
-        sign, order = self._mixers()
-        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=X.dtype)
+    def _turns(self, X: NDArray[Any], scaled: type) -> NDArray[Any]:
+        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi), scaled in a dtype."""
+        mixers = self.permutation_
+        mixers = (mixers,) if isinstance(mixers, Permutation) else mixers
+        order = np.stack([mixer.indices(self.diagonal_.shape[1]) for mixer in mixers])
+        out: NDArray[Any] = np.empty((X.shape[0], int(self._n_features_out)), dtype=scaled)
         run_on_rows(
             _turn_rows,
             X.shape[0],
-            self._threads(X.shape[0]),
+            useful_threads(X.shape[0] * self.diagonal_.size * 10),
             np.ascontiguousarray(X),
-            sign,
+            self.sign_.reshape(order.shape[0], -1),
             order,
             self.diagonal_.astype(X.dtype),
-            (self.row_scale_ / _TURN).astype(X.dtype),
+            (self.row_scale_ / TURN).astype(scaled),
             out,
         )
         return out
 
-    def _threads(self, n_rows: int) -> int:
-        """Return how many threads pay for the transform of `n_rows` rows."""
-        return useful_threads(n_rows * self.diagonal_.size * 10)
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class Fastfood(_FastfoodMap):
     """Random Fourier features of the Gaussian kernel in O(p log d) time and O(p) memory.
 
@@ -284,10 +235,11 @@ class Fastfood(_FastfoodMap):
     """
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        turns = self.turns(X)
-        return add_cosine(turns, self.offset_.ravel()[: turns.shape[1]] / _TURN)
+        turns = self._turns(X, X.dtype.type)
+        return add_cosine(turns, self.offset_.ravel()[: turns.shape[1]] / TURN)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RMBCSIK(_FastfoodMap):
     """Reduced-memory binary codes for shift-invariant kernels: the signs of Fastfood features.
 
@@ -321,10 +273,7 @@ class RMBCSIK(_FastfoodMap):
     (dtype('int8'), (2, 8))
     """
 
-    _dtype_out = np.int8
-    threshold_: NDArray[np.float64]
-    start_: NDArray[np.float64]
-    width_: NDArray[np.float64]
+    _dtype_out: ClassVar[type | None] = np.int8
 
     def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
         super()._draw(X, y, rng)
@@ -334,19 +283,12 @@ class RMBCSIK(_FastfoodMap):
         self.width_ = 2.0 * half
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        sign, order = self._mixers()
-        out = np.empty((X.shape[0], int(self._n_features_out)), dtype=np.int8)
-        run_on_rows(
-            _window_rows,
-            X.shape[0],
-            self._threads(X.shape[0]),
-            np.ascontiguousarray(X, dtype=np.float32),
-            sign,
-            order,
-            self.diagonal_.astype(np.float32),
-            self.row_scale_ / _TURN,
-            self.start_ / _TURN,
-            self.width_ / _TURN,
-            out,
-        )
-        return out
+        p = int(self._n_features_out)
+        start, width = (values.ravel()[:p] / TURN for values in (self.start_, self.width_))
+        rows, step = X.astype(np.float32), max(1, _VALUES_AT_ONCE // p)
+        # Phases in float64, as in `KernelMachine.features`.
+        parts = [
+            window_signs(self._turns(rows[first : first + step], np.float64), start, width)
+            for first in range(0, X.shape[0], step)
+        ]
+        return np.concatenate(parts)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import check_choice, check_count
+from tinykernel.checks import check_choice
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.features.base import FeatureMap, add_cosine, find_sigma
+from tinykernel.papers.features.base import TURN, FeatureMap, add_cosine, find_sigma
 from tinykernel.papers.features.metropolis import LogDensity, metropolis_hastings
-
-_TURN = 2.0 * np.pi
-_KERNELS = ("gaussian", "laplacian", "cauchy")
 
 
 def draw_frequencies(
@@ -24,7 +22,7 @@ def draw_frequencies(
     Frequencies are normal, Cauchy, and Laplace distributed, independently in each coordinate
     (Rahimi & Recht 2007, figure 1), in radians per unit.
     """
-    check_choice("kernel", kernel, _KERNELS)
+    check_choice("kernel", kernel, ("gaussian", "laplacian", "cauchy"))
     shape = (n_features, n_components)
     if kernel == "gaussian":
         return rng.standard_normal(shape) / sigma
@@ -33,7 +31,32 @@ def draw_frequencies(
     return rng.laplace(size=shape) / sigma
 
 
-class RandomFourierFeatures(FeatureMap):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DenseMap(FeatureMap):
+    """Base of the maps of ``W' x + b`` with a dense W: they draw it, and project by BLAS."""
+
+    sigma: float | str = 1.0
+    kernel: str = "gaussian"
+
+    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
+        self.sigma_ = find_sigma(self.sigma, X, rng)
+        self.weights_ = self._frequencies(X.shape[1], rng)
+        p = int(self.weights_.shape[1])
+        self.offset_: NDArray[np.float64] = rng.uniform(0.0, TURN, p)
+
+    def _frequencies(self, n_features: int, rng: np.random.RandomState) -> NDArray[np.float64]:
+        return draw_frequencies(self.kernel, n_features, int(self.n_components), self.sigma_, rng)
+
+    def _turns(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Compute ``W' x`` in turns (1 is an angle of 2 pi); C-contiguous."""
+        return np.asarray(X @ (self.weights_ / TURN).astype(X.dtype), order="C")
+
+    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+        return add_cosine(self._turns(X), self.offset_ / TURN)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RandomFourierFeatures(DenseMap):
     """Random Fourier features: ``z(x) = sqrt(2 / p) cos(W' x + b)``.
 
     With the columns of W drawn from the Fourier transform of the kernel and b from Uniform(0, 2 pi)
@@ -53,10 +76,6 @@ class RandomFourierFeatures(FeatureMap):
     log_density : callable, optional
         Any other spectral density, for a kernel of width 1, up to a factor: takes frequencies of
         shape (n, n_features), returns n natural logarithms. Sampled by `metropolis_hastings`.
-    burn_in, thinning : int
-        Of that sampling.
-    step : float, optional
-        Of that sampling; tuned when not given.
     random_state : int, RandomState or None
 
     Attributes
@@ -79,60 +98,15 @@ class RandomFourierFeatures(FeatureMap):
     True
     """
 
-    sigma_: float
-    weights_: NDArray[np.float64]
-    offset_: NDArray[np.float64]
-    acceptance_rate_: float | None
+    log_density: LogDensity | None = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        sigma: float | str = 1.0,
-        kernel: str = "gaussian",
-        log_density: LogDensity | None = None,
-        burn_in: int = 500,
-        thinning: int = 20,
-        step: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.kernel = kernel
-        self.log_density = log_density
-        self.burn_in = burn_in
-        self.thinning = thinning
-        self.step = step
-        self.random_state = random_state
-
-    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        p = int(self.n_components)
-        self.sigma_ = find_sigma(self.sigma, X, rng)
-        self.acceptance_rate_ = None
+    def _frequencies(self, n_features: int, rng: np.random.RandomState) -> NDArray[np.float64]:
+        self.acceptance_rate_: float | None = None
         if self.log_density is None:
-            self.weights_ = draw_frequencies(self.kernel, X.shape[1], p, self.sigma_, rng)
-        else:
-            self.weights_ = self._sample(X.shape[1], p, rng)
-        self.offset_ = rng.uniform(0.0, _TURN, p)
-
-    def _sample(
-        self, n_features: int, n_components: int, rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        """Draw the frequencies by Metropolis-Hastings."""
+            return super()._frequencies(n_features, rng)
         if not callable(self.log_density):
             raise TinykernelError(f"log_density must be a function; got {self.log_density!r}")
-        drawn = metropolis_hastings(
-            self.log_density,
-            n_features,
-            n_components,
-            burn_in=check_count("burn_in", self.burn_in, low=0),
-            thinning=check_count("thinning", self.thinning),
-            step=self.step,
-            random_state=rng,
-        )
+        p = int(self.n_components)
+        drawn = metropolis_hastings(self.log_density, n_features, p, random_state=rng)
         self.acceptance_rate_ = drawn.acceptance_rate
         return drawn.samples.T / self.sigma_
-
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        turns = np.asarray(X @ (self.weights_ / _TURN).astype(X.dtype), order="C")
-        return add_cosine(turns, self.offset_ / _TURN)

@@ -16,6 +16,7 @@ LogDensity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 # Acceptance rate at which a random walk in many dimensions mixes fastest (Roberts, Gelman & Gilks
 # 1997), and in one dimension.
 _BEST_RATE, _BEST_RATE_1D = 0.234, 0.44
+_CHAINS = 64
 
 
 class MetropolisSample(NamedTuple):
@@ -57,7 +58,6 @@ def metropolis_hastings(
     burn_in: int = 500,
     thinning: int = 20,
     step: float | None = None,
-    n_chains: int = 64,
     random_state: int | np.random.RandomState | None = None,
 ) -> MetropolisSample:
     """Draw from a density that is known up to a factor, by random walks (002).
@@ -82,8 +82,6 @@ def metropolis_hastings(
     step : float, optional
         Standard deviation of the proposals; tuned to the best acceptance rate when not given
         (0.44 in one dimension, 0.234 in more).
-    n_chains : int
-        Number of walks.
     random_state : int, RandomState or None
 
     Returns
@@ -102,15 +100,14 @@ def metropolis_hastings(
     >>> sample.samples.shape, 0.1 < sample.acceptance_rate < 0.5
     ((1000, 2), True)
     """
-    if min(n_features, n_samples, thinning, n_chains) < 1 or burn_in < 0:
+    if min(n_features, n_samples, thinning) < 1 or burn_in < 0:
         raise TinykernelError(
-            "metropolis_hastings: n_features, n_samples, thinning and n_chains start at 1, "
-            "burn_in at 0"
+            "metropolis_hastings: n_features, n_samples and thinning start at 1, burn_in at 0"
         )
     if step is not None and not 0 < step < np.inf:
         raise TinykernelError(f"metropolis_hastings: step must be positive, got {step}")
     rng = check_random_state(random_state)
-    n_chains = min(n_chains, n_samples)
+    n_chains = min(_CHAINS, n_samples)
     per_chain = -(-n_samples // n_chains)
     here = np.zeros((n_chains, n_features))
     height = _evaluate(log_density, here)

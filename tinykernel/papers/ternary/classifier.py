@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from numbers import Number
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from tinykernel import progress
 from tinykernel.checks import check_choice, check_count, check_positive, thread_count
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.estimator import MachineClassifier
+from tinykernel.hadamard import padded_dimension
 from tinykernel.model.machine import KernelMachine
-from tinykernel.model.scaling import fit_scaling, to_raw
-from tinykernel.modelfile import ModelFileMixin
+from tinykernel.model.scaling import fit_scaling
 from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
 from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.trainset import prepare
 
 _MOST_COMPONENTS = 65536
 
-_Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
-
-class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PaperClassifier(MachineClassifier):
     """Random binary components with ternary weights learned by coordinate descent (001).
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: Lei & Lan 2021, "Memory
@@ -130,55 +128,28 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
-    classes_: NDArray[Any]
-    machine_: KernelMachine
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2048,
-        sigma: float | None = None,
-        regularization: float | None = None,
-        loss: str = "squared_hinge",
-        penalty: str = "l2",
-        coefficients: str = "ternary",
-        init: str = "svm",
-        intercept: bool = True,
-        scaler: str = "minmax",
-        scaler_scope: str = "auto",
-        input_bits: int | str = "auto",
-        diagonal: str = "sign",
-        row_scale: str = "one",
-        permutation: str = "orbit",
-        class_weight: Mapping[Any, float] | str | None = None,
-        max_iter: int = 20,
-        tol: float = 1e-4,
-        cv: Any = 3,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.sigma = sigma
-        self.regularization = regularization
-        self.loss = loss
-        self.penalty = penalty
-        self.coefficients = coefficients
-        self.init = init
-        self.intercept = intercept
-        self.scaler = scaler
-        self.scaler_scope = scaler_scope
-        self.input_bits = input_bits
-        self.diagonal = diagonal
-        self.row_scale = row_scale
-        self.permutation = permutation
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = 2048
+    sigma: float | None = None
+    regularization: float | None = None
+    loss: str = "squared_hinge"
+    penalty: str = "l2"
+    coefficients: str = "ternary"
+    init: str = "svm"
+    intercept: bool = True
+    scaler: str = "minmax"
+    scaler_scope: str = "auto"
+    input_bits: int | str = "auto"
+    diagonal: str = "sign"
+    row_scale: str = "one"
+    permutation: str = "orbit"
+    class_weight: Mapping[Any, float] | str | None = None
+    max_iter: int = 20
+    tol: float = 1e-4
+    cv: Any = 3
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    method: ClassVar[str] = "paper"
 
     def fit(
         self,
@@ -220,12 +191,19 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
-        classes, problem = self._prepare(rows, labels, weight, groups)
-        if self.verbose and not progress.is_observed():
-            with progress.observing(_print_progress):
-                machine, choice, n_sweeps = train_paper(problem, options)
-        else:
-            machine, choice, n_sweeps = train_paper(problem, options)
+        splits = self._splits(rows, labels, groups)
+        classes, data = prepare(
+            rows, labels, weight, class_weight=self.class_weight, splits=splits, groups=groups
+        )
+        of_rows = data.sample_weight
+        if self.scaler == "standard" and self.class_weight is not None:
+            # Mean and deviation are those of the rows, whatever the classes weigh.
+            of_rows = prepare(rows, labels, weight, groups=groups)[1].sample_weight
+        scaling = fit_scaling(data.X, of_rows, self.scaler, self.scaler_scope)
+        with self._watched():
+            machine, choice, n_sweeps = train_paper(
+                PaperRows(**vars(data), scaling=scaling), options
+            )
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_ = classes
         self.machine_ = machine
@@ -235,6 +213,20 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
         self.n_iter_ = n_sweeps
         self.cv_results_ = choice.cv_results
         return self
+
+    @property
+    def chosen_(self) -> dict[str, float]:
+        """What a smaller model need not search again."""
+        return {"sigma": self.sigma_, "regularization": self.regularization_}
+
+    @classmethod
+    def untrained(cls, X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> KernelMachine:
+        """Train one block as shortly as can be, by which a budget tells sizes."""
+        few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
+        few |= {"sigma": given.get("sigma", 1.0), "regularization": 0.1}
+        machine = cls(**{**given, **few}).fit(X, y).machine_
+        assert isinstance(machine, KernelMachine)
+        return machine
 
     def _options(self) -> PaperOptions:
         """Check the parameters, which scikit-learn wants done in `fit`."""
@@ -252,15 +244,10 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
                 f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
             )
         given = self.regularization
+        names = {field.name for field in fields(DescentOptions)} - {"regularization"}
         descent = DescentOptions(
-            loss=self.loss,
-            penalty=self.penalty,
+            **{name: getattr(self, name) for name in names},
             regularization=0.0 if given is None else given,
-            coefficients=self.coefficients,
-            init=self.init,
-            intercept=self.intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
         )
         return PaperOptions(
             n_components=int(self.n_components),
@@ -276,33 +263,9 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
             n_threads=thread_count(self.n_jobs),
         )
 
-    def _prepare(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        weight: NDArray[np.float64],
-        groups: ArrayLike | None,
-    ) -> tuple[NDArray[Any], PaperRows]:
-        """Return the labels, and the rows in an order that depends only on what they hold."""
-        splits = self._splits(X, y, groups)
-        classes, rows = _canonical(X, y, weight, self.class_weight, splits, groups)
-        of_rows = rows.sample_weight
-        if self.scaler == "standard" and self.class_weight is not None:
-            # Mean and deviation are those of the rows, whatever the classes weigh.
-            of_rows = _canonical(X, y, weight, None, (), groups)[1].sample_weight
-        return classes, PaperRows(
-            rows.X,
-            rows.codes,
-            rows.sample_weight,
-            rows.classes,
-            rows.raw_dtype,
-            fit_scaling(rows.X, of_rows, self.scaler, self.scaler_scope),
-            tuple(rows.splits),
-        )
-
     def _splits(
         self, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | None
-    ) -> tuple[_Masks, ...]:
+    ) -> tuple[tuple[NDArray[np.bool_], NDArray[np.bool_]], ...]:
         """Return the parts that the user chose, as masks of training rows and rows left out."""
         if isinstance(self.cv, Number) and groups is None:
             return ()
@@ -310,97 +273,8 @@ class PaperClassifier(ModelFileMixin, ClassifierMixin, BaseEstimator):
         if isinstance(self.cv, Number):
             n_groups = np.unique(np.asarray(groups)).size
             splitter = GroupKFold(min(check_count("cv", self.cv, 2), n_groups))
+        n = X.shape[0]
         return tuple(
-            (_mask(training, X.shape[0]), _mask(left_out, X.shape[0]))
-            for training, left_out in splitter.split(X, y, groups)
+            (np.bincount(kept, minlength=n) > 0, np.bincount(out, minlength=n) > 0)
+            for kept, out in splitter.split(X, y, groups)
         )
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
-        """Check rows to predict, and round them as the firmware's input type does."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, dtype="numeric", reset=False)
-        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values of the float machine.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, n_classes), or (n,) for two classes
-            Larger for likelier classes; positive for ``classes_[1]`` of two.
-        """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels with the float machine; see Notes for the firmware's.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Entries of `classes_`.
-        """
-        rows = self._checked_rows(X)
-        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
-
-    def quantize(self) -> IntegerModel:
-        """Return the integer model: the very function that the firmware computes.
-
-        Returns
-        -------
-        IntegerModel
-            The same object until the next `fit`.
-        """
-        check_is_fitted(self)
-        found = getattr(self, "feature_names_in_", None)
-        names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine, Any, IntegerModel] | None = getattr(self, "_quantized", None)
-        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, quantize(self.machine_, names))
-            self._quantized = cached
-        return cached[2]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_quantized"}
-
-
-def _canonical(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    weight: NDArray[np.float64],
-    class_weight: Mapping[Any, float] | str | None,
-    splits: tuple[_Masks, ...],
-    groups: ArrayLike | None,
-) -> tuple[NDArray[Any], Any]:
-    """Call the training room: the one place that knows how it brings rows into their order."""
-    return prepare(
-        X,
-        y,
-        weight,
-        class_weight=class_weight,
-        splits=splits,
-        groups=groups,
-    )
-
-
-def _mask(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.bool_]:
-    mask = np.zeros(n_rows, dtype=bool)
-    mask[rows] = True
-    return mask
-
-
-def _print_progress(message: progress.Progress) -> None:
-    total = "" if message.total is None else f"/{message.total}"
-    print(f"{message.stage}: {message.done}{total} {message.message}".rstrip(), flush=True)

@@ -15,7 +15,6 @@ from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
 from tinykernel.papers.ternary.descent import sweep
 from tinykernel.papers.ternary.linear import linear_svm, ternary_start
-from tinykernel.papers.ternary.losses import LOSSES
 from tinykernel.papers.ternary.options import DescentOptions
 
 _START_ROWS = 2000
@@ -127,11 +126,7 @@ class _Output:
             self.side,
             self.problem.share,
             self.rng.permutation(features.n_features),
-            LOSSES.index(options.loss),
-            options.regularization,
-            options.power,
-            options.intercept,
-            options.coefficients == "binary",
+            options,
             self.weights,
             self.scale,
             self.sums,

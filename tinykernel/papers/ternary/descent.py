@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import add_feature, masked_sum
-from tinykernel.papers.ternary.losses import loss_slope, loss_value
+from tinykernel.papers.ternary.losses import LOSSES, loss_slope, loss_value
+from tinykernel.papers.ternary.options import DescentOptions
 
 _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
@@ -60,29 +61,20 @@ def _fill_levels(loss, alpha, beta, levels):  # type: ignore[no-untyped-def]
 def _units(sums, side, share, levels, units):  # type: ignore[no-untyped-def]
     """Choose how many integer units one unit of weighted loss has."""
     p = (levels.shape[1] - 1) // 2
-    largest_1 = 0.0
-    largest_2 = 0.0
-    floor = 0.0
-    for i in range(share.shape[0]):
-        level = levels[side[i], sums[i] + p]
-        largest_1 = max(largest_1, share[i] * abs(level[_SPREAD_1]))
-        largest_2 = max(largest_2, share[i] * abs(level[_SPREAD_2]))
-        floor = max(floor, 1e-12 * share[i])
-    units[0] = _TOP / max(largest_1, floor)
-    units[1] = _TOP / max(largest_2, floor)
+    for k, spread in ((0, _SPREAD_1), (1, _SPREAD_2)):
+        largest = 0.0
+        for i in range(share.shape[0]):
+            size = abs(levels[side[i], sums[i] + p, spread])
+            largest = max(largest, share[i] * size, 1e-12 * share[i])
+        units[k] = _TOP / largest
 
 
 @njit(nogil=True)
 def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[no-untyped-def]
     """Recompute the integer differences of all rows, and the sums that do not depend on j."""
     p = (levels.shape[1] - 1) // 2
-    unit_1 = units[0]
-    unit_2 = units[1]
-    here = 0.0
-    below_1 = 0.0
-    spread_1 = 0.0
-    below_2 = 0.0
-    spread_2 = 0.0
+    unit_1, unit_2 = units[0], units[1]
+    here, below_1, spread_1, below_2, spread_2 = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(share.shape[0]):
         level = levels[side[i], sums[i] + p]
         weight = share[i]
@@ -95,11 +87,7 @@ def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[n
         steps[0, i] = np.int32(min(_LIMIT, max(-_LIMIT, change)))
         change = np.rint(weight * level[_SPREAD_2] * unit_2)
         steps[1, i] = np.int32(min(_LIMIT, max(-_LIMIT, change)))
-    totals[_HERE] = here
-    totals[_BELOW_1] = below_1
-    totals[_SPREAD_1] = spread_1
-    totals[_BELOW_2] = below_2
-    totals[_SPREAD_2] = spread_2
+    totals[:] = (here, below_1, spread_1, below_2, spread_2)
 
 
 @njit(nogil=True)
@@ -165,9 +153,10 @@ def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped
 
 
 @njit(nogil=True)
-def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
-    """Compute the derivative of the objective in a direction; rate is ``lambda power r``."""
+def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+    """Compute the derivative of the objective on a line, t along it; rate is ``lambda power r``."""
     p = (counts.shape[1] - 1) // 2
+    alpha, beta = alpha + t * d_alpha, beta + t * d_beta
     total = rate * alpha ** (power - 1) * d_alpha
     for side in range(2):
         y = 2.0 * side - 1.0
@@ -182,54 +171,26 @@ def _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high): 
 @njit(nogil=True)
 def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
     """Minimise along a line, in place: bisection on the derivative, which never decreases."""
-    alpha = scale[0]
-    beta = scale[1]
-    slope = _slope(loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    alpha, beta = scale[0], scale[1]
+    slope = _slope(0.0, loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
     if slope > 0.0:
-        d_alpha = -d_alpha
-        d_beta = -d_beta
+        d_alpha, d_beta = -d_alpha, -d_beta
     limit = _LONGEST
     if d_alpha < 0.0:
         limit = (alpha - _SMALLEST_ALPHA) / -d_alpha
     if slope == 0.0 or limit <= 0.0:
         return
-    left = 0.0
-    right = min(1.0, limit)
-    searching = True
-    while searching:
-        slope = _slope(
-            loss,
-            alpha + right * d_alpha,
-            beta + right * d_beta,
-            d_alpha,
-            d_beta,
-            rate,
-            power,
-            counts,
-            low,
-            high,
-        )
-        searching = slope < 0.0 and right < limit
-        if searching:
-            left = right
-            right = min(2.0 * right, limit)
+    line = (loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    left, right = 0.0, min(1.0, limit)
+    slope = _slope(right, *line)
+    while slope < 0.0 and right < limit:
+        left, right = right, min(2.0 * right, limit)
+        slope = _slope(right, *line)
     if slope < 0.0:
         left = right
     while right - left > 1e-10 * right and right > 1e-12:
         middle = 0.5 * (left + right)
-        slope = _slope(
-            loss,
-            alpha + middle * d_alpha,
-            beta + middle * d_beta,
-            d_alpha,
-            d_beta,
-            rate,
-            power,
-            counts,
-            low,
-            high,
-        )
-        if slope < 0.0:
+        if _slope(middle, *line) < 0.0:
             left = middle
         else:
             right = middle
@@ -330,11 +291,7 @@ def sweep(
     side: NDArray[np.int8],
     share: NDArray[np.float64],
     order: NDArray[np.int64],
-    loss: int,
-    penalty: float,
-    power: int,
-    intercept: bool,
-    binary: bool,
+    options: DescentOptions,
     weights: NDArray[np.int8],
     scale: NDArray[np.float64],
     sums: NDArray[np.int32],
@@ -343,20 +300,21 @@ def sweep(
     """Solve (8), then visit every weight once and give it its best value (10)-(11).
 
     `planes` are those of `PackedFeatures`, `side` is 1 for the rows with y = +1 and else 0, `share`
-    is c_i, `order` says in which order to visit the weights, `loss` is a position in `LOSSES`.
-    `weights`, `scale` (alpha and beta) and `sums` (h of all rows) change in place. `trace`, of p +
-    2 entries or none, takes the objective before, after (8), and after every change of a weight.
+    is c_i, `order` says in which order to visit the weights. `weights`, `scale` (alpha and beta)
+    and `sums` (h of all rows) change in place. `trace`, of p + 2 entries or none, takes the
+    objective before, after (8), and after every change of a weight.
 
     Returns the objective at the end, and how many weights changed.
     """
-    p = planes.shape[0]
-    r = int(np.count_nonzero(weights))
-    before, solved = _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale)
+    p, r = planes.shape[0], int(np.count_nonzero(weights))
+    loss, penalty, power = LOSSES.index(options.loss), options.regularization, options.power
+    before, solved = _solve(sums, side, share, p, loss, penalty, power, r, options.intercept, scale)
     if trace.size:
         trace[:2] = before, solved
     levels, units = np.empty((2, 2 * p + 1, 5)), np.empty(2)
     _prepare(sums, side, share, loss, scale, levels, units)
     price = penalty * float(scale[0]) ** power
+    binary = options.coefficients == "binary"
     objective, n_changes = _visit(
         planes, side, share, order, price, binary, weights, sums, levels, units, trace
     )

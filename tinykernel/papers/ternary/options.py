@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.model.scaling import InputScaling
 from tinykernel.papers.ternary.losses import LOSSES
+from tinykernel.training.trainset import TrainSet
 
 _PENALTIES = {"l2": 2, "l1": 1}
 
@@ -19,34 +16,9 @@ _PENALTIES = {"l2": 2, "l1": 1}
 class DescentOptions:
     """What Algorithm 1 minimises, from where, and for how long.
 
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge", "logistic", "squared"}
-    penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``.
-    regularization : float
-        lambda, not negative.
-    coefficients : {"ternary", "binary"}
-        Weights in {-1, 0, 1} or {-1, 1}.
-    init : {"svm", "svm_sign", "random"}
-        Start from a linear SVM on 2000 random rows: "svm" gives ternary weights by a threshold
-        (see `ternary_start`), "svm_sign" takes the signs, which is (12).
-        They end equally accurate, the former sooner and with fewer weights. Binary coefficients
-        always take the signs. "random" draws the weights.
-    intercept : bool
-        Whether each output has an offset that is minimised with alpha. (7) has none.
-    max_iter : int
-        Most sweeps over all weights; each begins with (8).
-    tol : float
-        An output is finished when a sweep lowers its objective by less than this share.
+    As the parameters of `PaperClassifier` of the same names say. Binary coefficients always start
+    at signs. "svm" and "svm_sign" end equally accurate, the former sooner and with fewer weights.
 
-    Raises
-    ------
-    TinykernelError
-        If a value is not allowed.
-
-    Examples
-    --------
     >>> DescentOptions(loss="hinge").power
     2
     """
@@ -99,24 +71,8 @@ class PaperOptions:
     n_threads: int = 1
 
 
-@dataclass(frozen=True, eq=False)
-class PaperRows:
-    """A training set in canonical order, and its scaler.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaperRows(TrainSet):
+    """A training set and its scaler."""
 
-    `X` holds raw rows, `codes` the position of each row's class in `classes`, `sample_weight`
-    positive weights with those of the classes in them. Each pair of `splits` has the weights of all
-    rows in training and in the part left out.
-    """
-
-    X: NDArray[Any]
-    codes: NDArray[np.int64]
-    sample_weight: NDArray[np.float64]
-    classes: tuple[object, ...]
-    raw_dtype: str
     scaling: InputScaling
-    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes c."""
-        return len(self.classes)
