@@ -275,6 +275,22 @@ def test_bad_sounds(tmp_path):
     assert "b.wav: holds NaN or infinite samples" in refused(b, 1)
 
 
+def test_sounds_of_another_rate_are_resampled_where_a_rate_is_asked_for(tmp_path):
+    """A tone stays the tone that it is, at the asked-for rate, and a line counts such sounds."""
+    t = {rate: np.arange(2 * rate) / rate for rate in (8000, 11025)}
+    (tmp_path / "w").mkdir()
+    for name, rate in (("a", 8000), ("b", 11025)):
+        tone = 9000 * np.sin(2 * np.pi * 440 * t[rate])
+        wavfile.write(tmp_path / "w" / f"{name}.wav", rate, np.rint(tone).astype(np.int16))
+    assert "give --set rate=HZ" in refused(tmp_path / "w", "1s")
+    found = windows(tmp_path / "w", "1s", "1s", rate=8000, labels_needed=False)
+    assert (found.rate, found.resampled, found.X.shape) == (8000, 1, (4, 8000, 1))
+    assert found.notes == ("resampled to 8000 Hz: 1 sound",)
+    inside = slice(100, -100)  # the filter begins and ends with silence
+    gap = found.X[2, inside].astype(int) - found.X[0, inside]
+    assert np.abs(gap).max() < 20
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.int16, 24, np.int32, np.float32, np.float64])
 def test_sounds_of_every_width_are_the_same_to_16_bits(tmp_path, kind):
     """Whatever program wrote the file, the model gets the samples that the chip will give it."""

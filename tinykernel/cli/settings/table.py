@@ -148,7 +148,8 @@ _OWN = (
         "data",
         "HZ",
         values.number(1e-9, 1e12, "samples a second"),
-        "Recordings: samples a second, where no file tells it.",
+        "Recordings: samples a second, where no file tells it. Sounds of another rate are "
+        "brought to it.",
         range="above 0",
     ),
     Setting(

@@ -86,6 +86,8 @@ class Windows:
         Recordings that were shorter than a window, and got zeros after their end.
     beside : tuple of str
         Channels of sounds that were not taken.
+    resampled : int
+        Sounds that were brought to `rate` from another one.
     """
 
     X: NDArray[Any]
@@ -106,6 +108,7 @@ class Windows:
     stretches: tuple[Stretch, ...] = ()
     padded: int = 0
     beside: tuple[str, ...] = ()
+    resampled: int = 0
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
@@ -121,14 +124,17 @@ class Windows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was padded and what was left out, windows and channels; a line each."""
+        """What was resampled, padded and left out, windows and channels; a line each."""
+        resampled = ""
+        if self.resampled:
+            resampled = f"resampled to {self.rate:g} Hz: {count(self.resampled, 'sound')}"
         padded = f"padded to a window: {count(self.padded, 'recording')}" if self.padded else ""
         left_out = f"left out: {self.left_out}" if self.left_out else ""
         beside = ""
         if self.beside:
             taken = ", ".join(self.channels)
             beside = f"of the sounds {taken} is taken, and not {', '.join(self.beside)}"
-        return tuple(line for line in (padded, left_out, beside) if line)
+        return tuple(line for line in (resampled, padded, left_out, beside) if line)
 
     @property
     def left_out(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.formats.texts import is_number
 from tinykernel.data.paths import find_data
-from tinykernel.data.recordings.wav import read_wav
+from tinykernel.data.recordings.wav import read_wav, resampled
 from tinykernel.errors import TinykernelError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".wav")
@@ -49,7 +49,18 @@ class Columns:
     rate: float | None = None
     keeps_type: bool = False  # arrays and sounds have a type of their own, texts have not
     is_sound: bool = False
+    own_rate: float | None = None  # of a sound that was brought to another one
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def at_rate(self, rate: float) -> Columns:
+        """Return a sound at another rate; it has one label, and no group of its own."""
+        assert self.rate is not None
+        samples = np.column_stack(list(self.columns.values()))
+        made = resampled(samples, self.rate, rate)
+        y = None if self.y is None else np.full(len(made), self.y[0])
+        group = None if self.group is None else np.full(len(made), self.group[0])
+        columns = dict(zip(self.columns, made.T, strict=True))
+        return replace(self, columns=columns, y=y, group=group, rate=rate, own_rate=self.rate)
 
     @property
     def n_rows(self) -> int:

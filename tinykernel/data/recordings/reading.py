@@ -16,7 +16,7 @@ from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
 from tinykernel.data.recordings.names import NamePattern
-from tinykernel.data.recordings.tracks import Track, read_tracks
+from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
@@ -135,7 +135,7 @@ def windows(
         Columns to treat as if they were not in the file. Without its times a file has no gaps.
     rate : float, optional
         Samples a second, where the file does not tell it. Where it does, both must agree within
-        2 %.
+        2 %; sounds are brought to it.
     time : str, optional
         The column of times, where its name does not say so.
     mixed : {"drop", "majority"}
@@ -203,7 +203,7 @@ def windows(
             source,
         )
     else:
-        tables = [item for item in read if isinstance(item, Columns)]
+        tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
         tracks = read_tracks(
             tables, names, reading.inputs, reading.drop, reading.rate, reading.time
         )
@@ -212,7 +212,8 @@ def windows(
         found = cut(kept, *lengths, reading.mixed, reading.missing, source)
         sounds = (table for table in tables if table.file.suffix.lower() == ".wav")
         beside = {name for table in sounds for name in table.columns} - set(found.channels)
-        found = replace(found, padded=padded, beside=tuple(sorted(beside)))
+        resampled = sum(table.own_rate is not None for table in tables)
+        found = replace(found, padded=padded, beside=tuple(sorted(beside)), resampled=resampled)
         found.dropped["short"] += len(tracks) - len(kept)
     if reading.labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(
@@ -220,6 +221,13 @@ def windows(
             "training needs two"
         )
     return found
+
+
+def _at_rate(table: Columns, rate: float | None) -> Columns:
+    """Bring a sound to the rate that is asked for, where its own is another."""
+    if rate is None or table.rate is None or not table.is_sound or alike(table.rate, rate):
+        return table
+    return table.at_rate(rate)
 
 
 def _files(

@@ -208,19 +208,20 @@ def _clock(
     if ticks is not None:
         rate = agreed(table, f"the steps of {name!r} say", float(f"{ticks / step:.6g}"), rate)
     elif rate is not None:
-        close = [n for n in (1, 10**3, 10**6, 10**9) if _alike(n / step, rate)]
+        close = [n for n in (1, 10**3, 10**6, 10**9) if alike(n / step, rate)]
         ticks = close[0] if close else rate * step
     times = None if ticks is None else values / ticks
     return times, rate, np.flatnonzero(gap) + 1
 
 
-def _alike(rate: float, other: float) -> bool:
+def alike(rate: float, other: float) -> bool:
+    """Whether two rates are taken for the same."""
     return abs(rate - other) <= _RATE_TOLERANCE * max(rate, other)
 
 
 def agreed(table: Columns, who: str, found: float | None, given: float | None) -> float | None:
     """Return the rate that was found, or the given one where none was."""
-    if found is None or given is None or _alike(found, given):
+    if found is None or given is None or alike(found, given):
         return given if found is None else found
     raise TinykernelError(f"{table.file}: {who} {found:g} Hz, but {given:g} Hz is given")
 
@@ -234,10 +235,11 @@ def _same_rates(tracks: Sequence[Track]) -> None:
                 f"{one.table.file}: does not tell its sampling rate, {other.table.file} has "
                 f"{other.rate:g} Hz; give --set rate=HZ"
             )
-        if track.rate is not None and first.rate is not None and not _alike(track.rate, first.rate):
+        if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
+            way = "; give --set rate=HZ" if track.table.is_sound else ""
             raise TinykernelError(
                 f"{track.table.file}: has {track.rate:g} Hz, {first.table.file} has "
-                f"{first.rate:g} Hz; all recordings must have one sampling rate"
+                f"{first.rate:g} Hz; all recordings must have one sampling rate{way}"
             )
 
 

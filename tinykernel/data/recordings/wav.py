@@ -1,9 +1,10 @@
-"""Read sound files: a .wav of any width, brought to 16 bits."""
+"""Read sound files: a .wav of any width, brought to 16 bits, and to another rate."""
 
 from __future__ import annotations
 
 import struct
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,23 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
     if rate <= 0 or samples.ndim > 2:
         raise TinykernelError(f"{path}: is damaged or cut short")
     return as_int16(path, samples).reshape(len(samples), -1), float(rate)
+
+
+def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray[np.int16]:
+    """Bring samples (n, channels) from one rate to another, rounded to whole numbers.
+
+    A polyphase filter of scipy's, ``resample_poly``, whose window of Kaiser stops the frequencies
+    that the lower rate cannot hold.
+
+    >>> resampled(np.full((4, 1), 100, np.int16), 8000, 4000).shape
+    (2, 1)
+    """
+    from scipy.signal import resample_poly
+
+    ratio = Fraction(wanted).limit_denominator(1000) / Fraction(rate).limit_denominator(1000)
+    made = resample_poly(samples.astype(np.float64), ratio.numerator, ratio.denominator)
+    whole: NDArray[np.int16] = np.clip(np.rint(made), -_FULL, _FULL - 1).astype(np.int16)
+    return whole
 
 
 def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
