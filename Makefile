@@ -14,7 +14,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check format bench site clean distclean
+.PHONY: help demo test fuzz check format hooks bench site clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -22,7 +22,7 @@ help: ## show this list
 demo: $(VENV)/runtime ## train on digits, export for a Cortex-M4, verify every score, report the memory
 	$(BIN)/tinykernel demo
 
-test: $(VENV)/dev ## run all tests (T=tests/model/test_proof.py for some, WORKERS=1 for one process)
+test: $(VENV)/$(if $(T),light,dev) ## run all tests (T=tests/model/test_proof.py for some, WORKERS=1 for one process)
 ifdef T
 	$(BIN)/python -m pytest --quiet $(T) $(PYTEST_ARGS)
 else
@@ -58,6 +58,9 @@ ifneq ($(C_FILES),)
 	$(BIN)/clang-format -i $(C_FILES)
 endif
 
+hooks: $(VENV)/light ## let git commit check with ruff and clang-format what is staged
+	ln -sf "$(CURDIR)/.ci/pre-commit" "$$(git rev-parse --git-path hooks)/pre-commit"
+
 bench: $(VENV)/dev ## run every script in benchmarks/
 	@set -e; for script in $(BENCHMARKS); do \
 	  echo "$$script"; $(BIN)/python "$$script"; \
@@ -80,7 +83,7 @@ clean: ## remove caches and what building and testing left (keeps the virtual en
 distclean: clean ## as clean, and remove the virtual environment
 	rm -rf $(VENV)
 
-# Each of these three files stands for a state of the environment.
+# Each of these files stands for a state of the environment.
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 	  echo "$(PYTHON) is missing or older than 3.10: name another one, as in 'make PYTHON=python3.12'" >&2; \
@@ -96,6 +99,11 @@ $(VENV)/runtime: pyproject.toml $(VENV)/created
 	$(PIP) -e '.[emulate]'
 	@touch $@
 
+$(VENV)/light: pyproject.toml $(VENV)/created
+	@echo 'installing what most tests need into $(VENV), about 0.5 GB'
+	$(PIP) -e '.[test]'
+	@touch $@
+
 $(VENV)/docs: pyproject.toml $(VENV)/runtime
 	$(PIP) -e '.[docs]'
 	@touch $@
@@ -104,4 +112,4 @@ $(VENV)/docs: pyproject.toml $(VENV)/runtime
 $(VENV)/dev: pyproject.toml $(VENV)/created
 	@echo 'installing what the tests need into $(VENV), about 1.5 GB'
 	$(PIP) -e '.[dev]'
-	@touch $(VENV)/runtime $@
+	@touch $(VENV)/runtime $(VENV)/light $@
