@@ -12,7 +12,6 @@ import typer
 import tinykernel
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
-from tinykernel.data.recordings.reading import Reading
 from tinykernel.papers import PaperClassifier
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
@@ -49,7 +48,6 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
         tinykernel.TernaryKernelNovelty,
         PaperClassifier,
         tinykernel.windows,
-        Reading,  # whose fields are parameters of windows
         tinykernel.calibrate,
     ),
     "evaluate": (tinykernel.evaluate,),

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,17 +30,17 @@ class Reading:
         If a value is none of those allowed.
     """
 
-    label: str | None = None
-    groups: str | None = None
-    name: str | None = None
-    inputs: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    rate: float | None = None
-    time: str | None = None
-    mixed: str = "drop"
-    missing: str = "error"
-    short: str | None = None
-    labels_needed: bool = True
+    label: str | None
+    groups: str | None
+    name: str | None
+    inputs: Sequence[str] | None
+    drop: Sequence[str]
+    rate: float | None
+    time: str | None
+    mixed: str
+    missing: str
+    short: str | None
+    labels_needed: bool
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
@@ -92,7 +91,18 @@ def windows(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     window: str | int | None = None,
     hop: str | int | None = None,
-    **how: Any,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    name: str | None = None,
+    inputs: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    rate: float | None = None,
+    time: str | None = None,
+    mixed: str = "drop",
+    missing: str = "error",
+    short: str | None = None,
+    labels_needed: bool = True,
 ) -> Windows:
     r"""Cut recordings into windows.
 
@@ -131,21 +141,21 @@ def windows(
         ``"{person}/{label}/*"``; see `NamePattern`. `label` and `groups` may name its fields.
     inputs : sequence of str, optional
         The columns to take as channels, in this order; all that are left if not given.
-    drop : sequence of str
+    drop : sequence of str, default=()
         Columns to treat as if they were not in the file. Without its times a file has no gaps.
     rate : float, optional
         Samples a second, where the file does not tell it. Where it does, both must agree within
         2 %; sounds are brought to it.
     time : str, optional
         The column of times, where its name does not say so.
-    mixed : {"drop", "majority"}
-        What becomes of a window with several labels: it is left out, or it takes the label of most
+    mixed : {"drop", "majority"}, default="drop"
+        A window with several labels is left out, or takes the label of most
         of its samples; of equally many, the one that comes last.
-    missing : {"error", "drop"}
-        What becomes of a window in which a value or a label is missing.
+    missing : {"error", "drop"}, default="error"
+        A window in which a value or a label is missing is an error, or left out.
     short : {"pad", "drop"}, optional
-        What becomes of a recording that is shorter than a window: zeros are put after its end, or
-        it is left out. If not given, sounds are padded and others are an error.
+        A recording that is shorter than a window gets zeros after its end, or is left out.
+        If not given, sounds are padded and others are an error.
     labels_needed : bool, default=True
         Whether a file without labels, or with one label only, is an error.
 
@@ -177,11 +187,23 @@ def windows(
     array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
     >>> folder.cleanup()
     """
-    reading = Reading(**how)
+    reading = Reading(
+        label=label,
+        groups=groups,
+        name=name,
+        inputs=inputs,
+        drop=drop,
+        rate=rate,
+        time=time,
+        mixed=mixed,
+        missing=missing,
+        short=short,
+        labels_needed=labels_needed,
+    )
     files, names, source = _files(recordings)
     read: list[Columns | Ready] = []
-    for file, name in zip(files, names, strict=True):
-        say("reading", len(read), len(files), name)
+    for file, title in zip(files, names, strict=True):
+        say("reading", len(read), len(files), title)
         read.append(reading.read(file))
     say("cutting windows", 0, None)
     ready = next((item for item in read if isinstance(item, Ready)), None)
@@ -190,32 +212,21 @@ def windows(
             raise TinykernelError(
                 f"{ready.file}: holds ready windows; give it alone, or recordings only"
             )
-        if reading.time is not None:
+        if time is not None:
             raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
-        found = ready_windows(
-            ready,
-            window,
-            hop,
-            reading.inputs,
-            reading.drop,
-            reading.rate,
-            reading.missing,
-            source,
-        )
+        found = ready_windows(ready, window, hop, inputs, drop, reading.rate, missing, source)
     else:
         tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
-        tracks = read_tracks(
-            tables, names, reading.inputs, reading.drop, reading.rate, reading.time
-        )
+        tracks = read_tracks(tables, names, inputs, drop, reading.rate, time)
         lengths = _lengths(tracks[0], window, hop)
-        kept, padded = long_enough(tracks, lengths[0], reading.short, source)
-        found = cut(kept, *lengths, reading.mixed, reading.missing, source)
+        kept, padded = long_enough(tracks, lengths[0], short, source)
+        found = cut(kept, *lengths, mixed, missing, source)
         sounds = (table for table in tables if table.file.suffix.lower() == ".wav")
-        beside = {name for table in sounds for name in table.columns} - set(found.channels)
+        beside = {column for table in sounds for column in table.columns} - set(found.channels)
         resampled = sum(table.own_rate is not None for table in tables)
         found = replace(found, padded=padded, beside=tuple(sorted(beside)), resampled=resampled)
         found.dropped["short"] += len(tracks) - len(kept)
-    if reading.labels_needed and found.y is not None and (found.y == found.y[0]).all():
+    if labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(found.y)} windows have the label {found.y[0]}; "
             "training needs two"
