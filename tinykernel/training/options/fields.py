@@ -306,6 +306,13 @@ class TrainerOptions:
         "int or None",
         "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
     )
+    tree_steps: int | None = option(
+        None,
+        _unless_none(_at_least(1)),
+        "int or None",
+        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
+        "what a limit of time or instructions leaves for them.",
+    )
     code: str = option(
         "auto",
         _one_of("auto", "fast", "small"),

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.training.folds import Fold
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.forest import Room, TreeOptions
 from tinykernel.training.readouts.trees import (
     STAGE,
     Found,
     TreeData,
-    TreeOptions,
     searched,
+    searched_again,
     tree_model,
 )
 from tinykernel.training.trainset import TrainSet
@@ -25,9 +27,10 @@ from tinykernel.training.trainset import TrainSet
 #: Bytes of the tables of trees where nobody says how many.
 _USUAL_BYTES = 8192
 _MOST_INPUTS = 1024
+# Trees of each output.
 _MOST_QUICKLY = 64
-# Of so many times the rows of a trial a model may have as many trees as fit.
-_MANY_ROWS = 4
+# With so many times the rows of a trial the options are chosen again.
+_MANY_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,15 @@ def found_trees(
     TinykernelError
         If there are too few rows to choose their number by.
     """
-    rows, budget = TreeData.of(data, options), options.tree_bytes or _USUAL_BYTES
+    rows, room = TreeData.of(data, options), _room(options)
     if options.effort == "quick":
-        found = Found(TreeOptions(), _MOST_QUICKLY, np.inf, 0.0)
+        most = _MOST_QUICKLY * rows.aim.target.shape[1]
+        found = Found(TreeOptions(), most, np.inf, 0.0)
     elif folds:
-        found = _enough(searched(rows, budget, folds, np.inf), data, folds)
+        found = _for_all(searched(rows, room, folds, np.inf), rows, room, data, folds)
     else:
         raise TinykernelError("trees: too few rows of a class to choose the number of trees by")
-    return tree_model(data, rows, found, budget), found
+    return tree_model(data, rows, found, room), found
 
 
 def trees_ahead(
@@ -89,23 +93,37 @@ def trees_ahead(
     Returns what was compared, None where nothing was, and the trees where they are ahead. `other`
     is the form that did best of the rest, its log loss and its accuracy.
     """
-    budget, form = options.tree_bytes, other[0]
-    may = options.model == "auto" and budget and not any(data.losses)
+    room, form = _room(options), other[0]
+    may = options.model == "auto" and options.tree_bytes and not any(data.losses)
     if not may or not folds or data.X.shape[1] > _MOST_INPUTS:
         return None, None
-    assert budget is not None
     rows = TreeData.of(data, options)
-    found = searched(rows, budget, folds, other[1])
+    found = searched(rows, room, folds, other[1])
     contest = Contest((found.log_loss, found.accuracy), other[1:], form)
     progress.report(STAGE, 0, None, contest.in_words)
     if not found.log_loss < other[1]:
         return contest, None
-    found = _enough(found, data, folds)
-    return contest, (tree_model(data, rows, found, budget), found)
+    found = _for_all(found, rows, room, data, folds)
+    return contest, (tree_model(data, rows, found, room), found)
 
 
-def _enough(found: Found, data: TrainSet, folds: Sequence[Fold]) -> Found:
-    """Take as many trees as fit where there are many more rows than in a trial."""
+def _room(options: TrainerOptions) -> Room:
+    return Room(options.tree_bytes or _USUAL_BYTES, options.tree_steps or np.inf)
+
+
+def _for_all(
+    found: Found, rows: TreeData, room: Room, data: TrainSet, folds: Sequence[Fold]
+) -> Found:
+    """Choose again by all rows that are not left out, where a trial had a small part of them."""
     if len(data.codes) < _MANY_ROWS * folds[0].inside.size:
         return found
-    return found.with_trees(10 * found.n_trees)
+    whole = [Fold(_others(fold.outside, data), fold.outside) for fold in folds]
+    return searched_again(rows, room, whole, found)
+
+
+def _others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:
+    """Return all rows but these, and but their groups."""
+    if data.groups is not None:
+        groups = np.asarray(data.groups)
+        return np.flatnonzero(~np.isin(groups, groups[outside]))
+    return np.setdiff1d(np.arange(len(data.codes)), outside)

@@ -79,6 +79,14 @@ class Tree:
         """Number of leaves."""
         return int(np.count_nonzero(self.input < 0))
 
+    @property
+    def depth(self) -> int:
+        """Most nodes on the way to a leaf."""
+        depth = np.zeros(len(self.input), np.int64)
+        for k in np.flatnonzero(self.input >= 0):  # children stand behind their node
+            depth[self.child[k] : self.child[k] + 2] = depth[k] + 1
+        return int(depth.max())
+
     def reached(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the leaf that each row reaches."""
         out = np.empty(len(bins), np.uint8)
