@@ -162,8 +162,11 @@ def one_class_sample(index: int) -> IntegerModel:
 
 
 @functools.cache
-def tree_sample(index: int) -> IntegerModel:
-    """Draw a model of trees, every third with a linear part; the same for the same index."""
+def tree_sample(index: int, most: tuple[int, int] = (11, 19)) -> IntegerModel:
+    """Draw a model of trees, every third with a linear part; the same for the same index.
+
+    It has at most so many trees, and nodes of each.
+    """
     rng = np.random.default_rng([3, index])
     return tree_model(
         index,
@@ -174,6 +177,7 @@ def tree_sample(index: int) -> IntegerModel:
         leaf_bits=int(rng.choice([4, 8])),
         shared_scaler=bool(rng.integers(2)),
         linear=index % 3 == 2,
+        most=most,
     )
 
 

@@ -5,10 +5,10 @@ Run it again whenever the runtime in firmware/ becomes faster or slower::
     python benchmarks/instruction_counts.py
 
 It needs QEMU and the compilers of all targets, and takes about twenty minutes; ``--targets
-cortex-m3,esp8266`` counts on these alone and leaves the others as they are, ``--one-class`` counts
-models of one class alone, of which only the pieces of prototypes are taken. The models are those of
-``code_size.py``. What a piece of work costs is fitted by least squares of the relative error,
-stage by stage, with no price below zero.
+cortex-m3,esp8266`` counts on these alone and leaves the others as they are. ``--one-class`` and
+``--trees`` count such models alone, of which only the pieces of prototypes, or of trees, are taken.
+The models are those of ``code_size.py``. What a piece of work costs is fitted by least squares of
+the relative error, stage by stage, with no price below zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 from typing import Any
 
 import numpy as np
-from code_size import one_class_sample, sample, shaped_sample
+from code_size import one_class_sample, sample, shaped_sample, tree_sample
 from scipy.optimize import nnls
 
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -28,6 +28,7 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import PRICES, work_of
 from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.trees import Trees
 
 # Cores that run the same code as another one take its counts.
 SAME = {
@@ -45,7 +46,7 @@ Rows = list[tuple[IntegerModel, dict[str, int]]]
 
 def fit(rows: Rows) -> dict[str, Any]:
     """Return the price of each piece of work by stage, and the errors that remain."""
-    works = [work_of(model) for model, _ in rows]
+    works = [_walked(model, work_of(model)) for model, _ in rows]
     totals = np.array([sum(counts.values()) for _, counts in rows], dtype=np.float64)
     found, prices = np.zeros(len(rows)), dict[str, dict[str, float]]()
     for stage in sorted({stage for work in works for stage in work}):
@@ -67,8 +68,26 @@ def fit(rows: Rows) -> dict[str, Any]:
     }
 
 
-def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
-    """Add to the prices of a target those of prototypes.
+def _walked(model: IntegerModel, work: dict[str, Any]) -> dict[str, Any]:
+    """Put the steps of the row that is counted in the place of the most that trees can take."""
+    trees = model.find(Trees)
+    if trees is None:
+        return work
+    row = model.scaler.quantize(counted_input(model))[0]
+    steps = node = 0
+    for size in trees.size.astype(int):
+        at, below = node, size
+        while below > 0:
+            test, skipped = trees.test[at], int(trees.left[at]) + 1
+            above = row[trees.feature[test]] > trees.threshold[test]
+            at, below = (at + skipped, below - skipped) if above else (at + 1, skipped - 1)
+            steps += 1
+        node += size
+    return work | {"scores": work["scores"] | {"tree step": steps}}
+
+
+def together(known: dict[str, Any], one: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Add to the prices of a target those of the pieces of one kind.
 
     What these models share with others, which have more of it, keeps its price.
     """
@@ -80,7 +99,7 @@ def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
                     | {
                         piece: price
                         for piece, price in one["prices"].get(stage, {}).items()
-                        if "prototypes" in piece
+                        if kind in piece
                     }
                 ).items()
             )
@@ -108,22 +127,32 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=20, help="of each kind and core")
     parser.add_argument("--targets", help="count on these alone, parted by commas")
     parser.add_argument("--one-class", action="store_true", help="count only models of one class")
+    parser.add_argument("--trees", action="store_true", help="count only models of trees")
     arguments = parser.parse_args()
     names = [n for n, t in TARGETS.items() if t.machines and t.family != "host" and n not in SAME]
     if arguments.targets is not None:
         names = arguments.targets.split(",")
-    elif arguments.one_class:  # only what the others have prices for
+    elif arguments.one_class or arguments.trees:  # only what the others have prices for
         names = [name for name in names if name in json.loads(PRICES.read_text())["targets"]]
+    asked = {"prototypes": arguments.one_class, "tree": arguments.trees}
     for name in names:
-        one = fit(counted_rows([one_class_sample(index) for index in range(12)], name))
-        print(f"{name}, one class: largest excess {one['largest_excess']}", flush=True)
-        if arguments.one_class:
+        if any(asked.values()):
             known = json.loads(PRICES.read_text())["targets"][name]
         else:
             models = [sample(index) for index in range(arguments.models)]
             models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
             known = fit(counted_rows(models, name))
-        write(name, together(known, one))
+        for kind, draw in (("prototypes", one_class_sample), ("tree", _trees)):
+            if asked[kind] or not any(asked.values()):
+                one = fit(counted_rows([draw(index) for index in range(12)], name))
+                print(f"{name}, {kind}: largest excess {one['largest_excess']}", flush=True)
+                known = together(known, one, kind)
+        write(name, known)
+
+
+def _trees(index: int) -> IntegerModel:
+    """Draw many small trees, or fewer large ones."""
+    return tree_sample(index, ((80, 4), (40, 40), (20, 120))[index % 4 % 3])
 
 
 def counted_rows(models: list[IntegerModel], target: str) -> Rows:
@@ -131,10 +160,15 @@ def counted_rows(models: list[IntegerModel], target: str) -> Rows:
     return [counted for model in models if (counted := count(model, target)) is not None]
 
 
+def counted_input(model: IntegerModel) -> np.ndarray:
+    """Return the row that is counted."""
+    return generated_inputs(model, 3)[2:3]
+
+
 def count(model: IntegerModel, target: str) -> tuple[IntegerModel, dict[str, int]] | None:
     """Count the instructions of one inference by stage; None where the model is too large."""
     try:
-        return model, bench(model, target, X=generated_inputs(model, 3)[2:3]).stages
+        return model, bench(model, target, X=counted_input(model)).stages
     except ProgramTooLarge:
         return None
 

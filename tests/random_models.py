@@ -301,21 +301,26 @@ def local_model(
 
 
 def random_trees(
-    seed: int, n_features: int, n_outputs: int, bits: int = 16, leaf_bits: int = 4
+    seed: int,
+    n_features: int,
+    n_outputs: int,
+    bits: int = 16,
+    leaf_bits: int = 4,
+    most: tuple[int, int] = (11, 19),
 ) -> Trees:
-    """Draw trees of 0 to 19 nodes, with thresholds and leaves of any size."""
+    """Draw so many trees and nodes of each at most, with thresholds and leaves of any size."""
     rng = np.random.default_rng([seed, 7])
-    n_trees, n_thresholds = int(rng.integers(1, 12)), int(rng.integers(1, 40))
+    n_trees, n_thresholds = int(rng.integers(1, most[0] + 1)), int(rng.integers(1, 40))
 
     def left(m: int) -> list[int]:
         below = int(rng.integers(0, m)) if m else 0
         return [below, *left(below), *left(m - 1 - below)] if m else []
 
-    size = rng.integers(0, 20, n_trees)
+    size = rng.integers(0, most[1] + 1, n_trees)
     size[0] += size.sum() == 0  # one node at least
-    nodes, top, most = int(size.sum()), 2 ** (bits - 1), 2 ** (leaf_bits - 1)
-    leaves = rng.integers(-most, most, nodes + n_trees)
-    leaves[0] = -most  # so that the width is known
+    nodes, top, largest = int(size.sum()), 2 ** (bits - 1), 2 ** (leaf_bits - 1)
+    leaves = rng.integers(-largest, largest, nodes + n_trees)
+    leaves[0] = -largest  # so that the width is known
     return Trees(
         rng.integers(0, n_features, n_thresholds).astype(np.uint16),
         rng.integers(-top, top, n_thresholds).astype(np.int16),
@@ -337,12 +342,16 @@ def tree_model(
     bits: int = 16,
     leaf_bits: int = 4,
     linear: bool = False,
+    most: tuple[int, int] = (11, 19),
     **how: Any,
 ) -> IntegerModel:
-    """Draw a model of trees, or of trees and a linear part; `how` are those of `random_model`."""
+    """Draw a model of trees, or of trees and a linear part; `how` are those of `random_model`.
+
+    Of `random_trees` is `most`.
+    """
     other = random_model(seed, n_features=n_features, n_classes=n_classes, bits=bits, **how)
     other = with_linear(other, seed, 4, components=False)
-    trees = random_trees(seed, n_features, other.n_outputs, bits, leaf_bits)
+    trees = random_trees(seed, n_features, other.n_outputs, bits, leaf_bits, most)
     constant = np.flatnonzero(other.scaler.constant(n_features))
     if constant.size:
         varies = np.setdiff1d(np.arange(n_features), constant)

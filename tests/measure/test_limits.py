@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.random_models import local_model, one_class, random_model, random_stage
+from tests.random_models import local_model, one_class, random_model, random_stage, tree_model
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench
@@ -78,6 +78,15 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tinykernel.budget.fitting.fitted", None)
     with pytest.raises(TinykernelError, match=refusal):
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
+
+
+def test_trees_never_take_longer_than_estimated(require_tool):
+    """The estimate is that of the farthest leaves, which no row exceeds by more than the margin."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    model = tree_model(4, n_features=6, n_classes=3, raw_dtype="int16", most=(30, 30))
+    most = estimate_instructions(model, "cortex-m4") * (1 + instruction_margin("cortex-m4"))
+    assert 0.3 * most < bench(model, "cortex-m4").instructions <= most
 
 
 @pytest.mark.parametrize("kind", ["components", "image", "one class"])

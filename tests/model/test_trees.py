@@ -18,19 +18,22 @@ from tinykernel.model.readouts.trees import Trees
 
 
 def slow_leaf(trees, tree, row):
-    """Follow one tree by recursion over slices of its nodes and leaves."""
+    """Follow one tree by recursion over slices of its nodes and leaves; with its most steps."""
     first = int(trees.size[:tree].astype(int).sum())
     nodes = list(range(first, first + int(trees.size[tree])))
     leaves = trees.leaves[first + tree : first + tree + len(nodes) + 1]
 
     def descend(nodes, leaves):
         if not nodes:
-            return int(leaves[0])
+            return int(leaves[0]), 0
         node, below = nodes[0], int(trees.left[nodes[0]])
         k = trees.test[node]
-        if row[trees.feature[k]] > trees.threshold[k]:
-            return descend(nodes[1 + below :], leaves[below + 1 :])
-        return descend(nodes[1 : 1 + below], leaves[: below + 1])
+        parts = (
+            descend(nodes[1 : 1 + below], leaves[: below + 1]),
+            descend(nodes[1 + below :], leaves[below + 1 :]),
+        )
+        found = parts[int(row[trees.feature[k]] > trees.threshold[k])][0]
+        return found, 1 + max(steps for _, steps in parts)
 
     return descend(nodes, leaves)
 
@@ -45,13 +48,15 @@ def test_totals_are_those_of_the_trees_followed_one_by_one(seed, bits, leaf_bits
     expected = np.zeros((4, 2), np.int64)
     for tree, (output, shift) in enumerate(zip(trees.output, trees.shift, strict=True)):
         for i, row in enumerate(rows):
-            expected[i, output] += slow_leaf(trees, tree, row) << int(shift)
+            expected[i, output] += slow_leaf(trees, tree, row)[0] << int(shift)
     expected *= trees.multiplier
     assert trees.totals(rows).tolist() == expected.tolist()
     low, high = trees.reach(Grid.table(f"int{bits}", 3))
     assert np.all(low <= expected)
     assert np.all(expected <= high)
     assert trees.bits == leaf_bits
+    most = sum(slow_leaf(trees, tree, rows[0])[1] for tree in range(trees.size.size))
+    assert trees.work(Grid.table(f"int{bits}", 3))["tree step"] == most
 
 
 @pytest.mark.parametrize(

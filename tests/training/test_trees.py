@@ -9,8 +9,11 @@ from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.budget import train
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.growth import Bins, Growth, grow
+from tinykernel.training.trainset import prepare
 
 
 def corners(n=400, seed=0):
@@ -62,6 +65,29 @@ def test_training_depends_on_the_rows_alone():
     twice = TernaryKernelClassifier(**options).fit(np.r_[X, X[:9]], np.r_[y, y[:9]]).quantize()
     weight = np.where(np.arange(200) < 9, 2.0, 1.0)
     assert TernaryKernelClassifier(**options).fit(X, y, weight).quantize() == twice
+
+
+def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
+    """Trees compete where time is limited: all their steps are counted, not the usual ones."""
+    X, y = corners(1000)
+    found = {}
+    for budget in ("flash=2KB,instructions=600", "flash=2KB"):
+        parameters = {"model": "trees", "random_state": 0, "link": False}
+        found[budget] = train(X, y, budget=budget, **parameters).model
+    few, many = (estimate_instructions(model, "cortex-m4") for model in found.values())
+    assert few * (1 + instruction_margin("cortex-m4")) <= 600 < many
+    with pytest.raises(TinykernelError, match="keeps to flash=2048B,instructions=100"):
+        train(X, y, budget="flash=2KB,instructions=100", **parameters)
+
+
+def test_rows_to_choose_by_again_hold_no_group_that_is_left_out():
+    """Where many rows are chosen by again, all are learned from but those left out."""
+    X, y = corners(60)
+    outside = np.arange(50, 60)
+    assert contest.others(outside, prepare(X, y)[1]).tolist() == list(range(50))
+    grouped = prepare(X, y, groups=np.arange(60) // 6)[1]
+    inside = contest.others(outside, grouped)
+    assert not set(grouped.groups[inside]) & set(grouped.groups[outside])
 
 
 def test_values_of_trees():

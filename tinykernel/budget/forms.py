@@ -19,6 +19,7 @@ from tinykernel.budget.untrained import (
 )
 from tinykernel.checks import check_choice
 from tinykernel.codegen.pack.trees import tree_bytes
+from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.capacity import (
@@ -34,6 +35,7 @@ from tinykernel.measure.capacity import (
     random_layout,
     some_rows,
 )
+from tinykernel.measure.instructions import steps_within
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.readouts.trees import Trees
@@ -55,8 +57,8 @@ SEARCHED_LAYOUTS = ("compact", "phases", "pruned")
 #: The same for values.
 _LAYOUTS_OF_VALUES = ("windows", "compact")
 _WORD = 32
-# Tables of the fewest trees that are chosen.
-_LEAST_TREE_BYTES = 64
+# Tables and steps of the fewest trees that are chosen.
+_LEAST_TREE_BYTES, _LEAST_TREE_STEPS = 64, 4
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
 # With fewer components a linear part is better, where nothing is compared.
@@ -143,15 +145,12 @@ def sizes_that_fit(
 def tree_size(
     X: ArrayLike, y: ArrayLike, given: Mapping[str, Any], limits: Limits, target: str
 ) -> dict[str, Any]:
-    """Return what a budget of flash leaves for the tables of trees.
+    """Return what a budget leaves for trees: bytes of their tables, and steps.
 
-    The code is that of an untrained model of few trees. Without enough room there are none, which
-    is an error where they are asked for; the time of trees is not estimated, so that none compete
-    where it is limited.
+    The rest is that of an untrained model of few trees. Without enough room there are none, which
+    is an error where they are asked for.
     """
     asked = given.get("model") == "trees"
-    if limits.beside_flash and not asked:
-        return {}
     assert limits.flash is not None
     inputs = np.asarray(X)
     rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
@@ -160,15 +159,21 @@ def tree_size(
         trees = model.find(Trees)
         assert trees is not None
         needed = needed_bytes(decisive_report(model, target))
+        share, words = share_used(model, limits, target)
+        most = limits.most_instructions(find_target(target).cycles[1])
+        steps = None if most is None else steps_within(model, target, most)
     except TinykernelError:
         if asked:
             raise
         return {}
     room = allowed_bytes(limits.flash) - needed + tree_bytes(trees)
-    if room >= _LEAST_TREE_BYTES:
-        return {"tree_bytes": room}
-    if asked:
+    enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
+    if enough and room >= _LEAST_TREE_BYTES:
+        return {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
+    if asked and room < _LEAST_TREE_BYTES:
         raise _too_small(limits.flash, target, needed + _LEAST_TREE_BYTES, "of few trees")
+    if asked:
+        raise _no_room(limits, target, words)
     return {}
 
 

@@ -55,7 +55,7 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
     for stage, given in zip(model.stages, model.grids(), strict=False):
         for name, pieces in _STAGES[type(stage)](stage, given, table).items():
             work[name] = work.get(name, {}) | pieces
-    if not model.is_one_class:
+    if not model.is_one_class and model.find(Trees) is None:
         work["scores"]["outputs"] = float(model.n_outputs)
     for part in model.readout.parts:
         for name, pieces in _PARTS[type(part)](part, model.quantized_grid, table).items():
@@ -170,7 +170,6 @@ _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},
     Linear: _linear,
     Prototypes: _prototypes,
-    # What a step takes was not counted yet: trees have no estimate of time.
     Trees: lambda part, given, packed: {"scores": part.work(given)},
 }
 
@@ -191,6 +190,22 @@ def instruction_margin(target: str | Target) -> float:
     """Return by what share a count may exceed its estimate on a target that was measured."""
     excess: float = _measured()[find_target(target).name]["largest_excess"]
     return max(_LEAST_MARGIN, excess)
+
+
+def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
+    """Return how many steps trees may take in so many instructions, margin included.
+
+    A tree counts as one more step. All else is as in `model`, which has few trees.
+    """
+    prices, margin = check_counted(target)["scores"], 1 + instruction_margin(target)
+    trees = model.find(Trees)
+    assert trees is not None
+    pieces = {
+        n: x for n, x in trees.work(model.quantized_grid).items() if n in ("tree step", "tree")
+    }
+    rest = estimate_instructions(model, target)
+    rest -= round(sum(prices[piece] * times for piece, times in pieces.items()))
+    return int((most / margin - rest) / max(prices[piece] for piece in pieces))
 
 
 def estimate_instructions(model: IntegerModel, target: str | Target) -> int:

@@ -168,8 +168,12 @@ class Trees(Part):
         return found.min(axis=0), found.max(axis=0)
 
     def work(self, given: Grid) -> dict[str, float]:
-        """Return the steps to a leaf, the mean over all leaves, and the number of trees."""
-        return {"tree step": float(_mean_steps(self.size, self.left)), "tree": self.size.size}
+        """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
+        return {
+            "tree step": float(_most_steps(self.size, self.left)),
+            "tree": self.size.size,
+            "sum of trees": self.multiplier.size,
+        }
 
 
 @njit(nogil=True)
@@ -218,23 +222,21 @@ def _sum_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _mean_steps(size, left):  # type: ignore[no-untyped-def]
-    """Return the mean number of steps to the leaves of each tree, added up over the trees."""
-    total = 0.0
-    ends = np.empty(257, np.int64)
-    node = 0
+def _most_steps(size, left):  # type: ignore[no-untyped-def]
+    """Return the steps to the farthest leaf of each tree, added up over the trees."""
+    depth, ends = np.zeros(left.size, np.int64), np.zeros(left.size, np.int64)
+    total, node = 0, 0
     for tree in range(size.size):
-        depth, steps, end = 1, 0, node + size[tree]
-        ends[0] = end
-        # A node is passed on the way to each leaf below it: one more than nodes there.
-        while node < end:
-            while ends[depth - 1] <= node:
-                depth -= 1
-            steps += ends[depth - 1] - node + 1
-            below = node + 1 + left[node]
+        last, most = node + size[tree], 0
+        if node < last:
+            depth[node], ends[node] = 1, last
+        while node < last:
+            most = max(most, depth[node])
+            below, above = node + 1, node + 1 + left[node]
+            if below < above:
+                depth[below], ends[below] = depth[node] + 1, above
+            if above < ends[node]:
+                depth[above], ends[above] = depth[node] + 1, ends[node]
             node += 1
-            if below > node:
-                ends[depth] = below
-                depth += 1
-        total += steps / (size[tree] + 1)
+        total += most
     return total

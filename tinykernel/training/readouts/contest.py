@@ -117,11 +117,11 @@ def _for_all(
     """Choose again by all rows that are not left out, where a trial had a small part of them."""
     if len(data.codes) < _MANY_ROWS * folds[0].inside.size:
         return found
-    whole = [Fold(_others(fold.outside, data), fold.outside) for fold in folds]
+    whole = [Fold(others(fold.outside, data), fold.outside) for fold in folds]
     return searched_again(rows, room, whole, found)
 
 
-def _others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:
+def others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:
     """Return all rows but these, and but their groups."""
     if data.groups is not None:
         groups = np.asarray(data.groups)
