@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.random_models import local_model, random_model, random_signal_stage
+from tests.spectra import spectral_model
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
@@ -155,3 +156,19 @@ def test_a_stream_is_counted_call_by_call(require_tool: Callable[[str], Any]) ->
     assert more.push_worst > found["push_worst"]
     assert more.decision > found["decision"]
     assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None
+
+
+def test_a_stream_of_sound_tells_its_share_of_the_processor(
+    require_tool: Callable[[str], Any],
+) -> None:
+    """The spectrum has a stage of its own, and the share counts samples, decisions and cycles."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    found = bench(spectral_model(1), "cortex-m4", clock="10MHz", rate=8000)
+    assert found.stages["spectrum"] > found.stages["scores"] > 0
+    assert found.stream is not None
+    assert found.load is not None
+    mean, worst = found.stream.mean, found.stream.push_worst
+    assert worst > found.stream.push_mean > found.stages["spectrum"] / 500
+    assert found.load[0] == pytest.approx(8000 * mean * found.cycles_per_instruction[0] / 10e6)
+    assert bench(spectral_model(1), "cortex-m4", clock="10MHz").load is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,14 +57,21 @@ def bench_command(
     from tinykernel.modelfile import load
 
     integer = as_integer_model(load(model))
-    names = without_too_small(integer, names, asked)
+    names, rate = without_too_small(integer, names, asked), _rate(model)
     with showing_progress(quiet):
-        results = [bench(integer, name, clock=clock, current=current) for name in names]
+        results = [bench(integer, name, clock=clock, current=current, rate=rate) for name in names]
     if as_json:
         found = [result.to_dict() for result in results]
         print_json(found if several else found[0])
     elif not quiet:
         print_bench(results)
+
+
+def _rate(model: Path) -> float | None:
+    """Return the samples a second of the recordings that a model was trained on."""
+    recordings = remembered(model).everything.get("recordings")
+    rate = recordings.get("rate") if isinstance(recordings, dict) else None
+    return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
 
 def print_bench(results: list[BenchResult]) -> None:
@@ -98,7 +106,7 @@ def print_bench(results: list[BenchResult]) -> None:
             cost = result.stream
             typer.echo(
                 f"{result.target}, stream: a sample takes {cost.push_mean:.0f} instructions, "
-                f"{cost.push_worst} at most, and a decision {cost.decision}"
+                f"{cost.push_worst} at most, and a decision {cost.decision}{_load(result)}"
             )
     for result in results:
         if result.note:
@@ -121,6 +129,15 @@ def _time(result: BenchResult) -> str:
         return drawn
     least, most = (1e6 * joules for joules in result.joules)
     return f"{drawn}, {least:.3g}-{most:.3g} uJ at {result.supply.volts:g} V"
+
+
+def _load(result: BenchResult) -> str:
+    """Say what share of the processor a stream takes, where clock and rate are known."""
+    if result.load is None or result.rate is None or result.clock is None:
+        return ""
+    low, high = result.load
+    clock = f"{result.clock / 1e6:g} MHz"
+    return f"; {low:.1%}-{high:.1%} of the processor at {result.rate:g} Hz and {clock}"
 
 
 def _constancy(result: BenchResult) -> str:

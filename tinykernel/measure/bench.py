@@ -48,11 +48,19 @@ class StreamCost:
         Of the sample that takes most.
     decision : int
         Of the predict function, once a hop.
+    hop : int
+        Samples from one decision to the next.
     """
 
     push_mean: float
     push_worst: int
     decision: int
+    hop: int
+
+    @property
+    def mean(self) -> float:
+        """Instructions a sample, its share of the decision included."""
+        return self.push_mean + self.decision / self.hop
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class BenchResult:
     instructions : int
         Executed by one call of the predict function, the most of all rows that were run.
     stages : dict of str to int
-        The same by stage: scale, transform, windows, scores, other.
+        The same by stage: spectrum, local, scale, transform, windows, scores, other.
     components : int
         Components of the model, for figures a component.
     compiler, emulator, core : str
@@ -87,6 +95,8 @@ class BenchResult:
         What the chip draws while the core computes.
     stream : StreamCost or None
         None for models without a stream.
+    rate : float or None
+        Samples a second of the stream.
     """
 
     target: str
@@ -104,6 +114,16 @@ class BenchResult:
     rows: int = 0
     supply: Supply | None = None
     stream: StreamCost | None = None
+    rate: float | None = None
+
+    @property
+    def load(self) -> tuple[float, float] | None:
+        """Share of the processor that a stream takes, from and to; None without clock and rate."""
+        if self.stream is None or self.rate is None or self.clock is None:
+            return None
+        low, high = self.cycles_per_instruction
+        a_second = self.stream.mean * self.rate / self.clock
+        return a_second * low, a_second * high
 
     @property
     def joules(self) -> tuple[float, float] | None:
@@ -159,6 +179,7 @@ class BenchResult:
             "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
             "stream": None if self.stream is None else asdict(self.stream),
+            "load": None if self.load is None else list(self.load),
         }
 
 
@@ -168,6 +189,7 @@ def bench(
     *,
     clock: str | float | None = None,
     current: str | None = None,
+    rate: float | None = None,
     X: ArrayLike | None = None,
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
@@ -189,6 +211,8 @@ def bench(
     current : str, optional
         What the chip draws while the core computes, as its data sheet says: ``"8mA"`` for a charge,
         ``"8mA@3.3V"`` for an energy, too. Needs `clock`.
+    rate : float, optional
+        Samples a second of a stream, for the share of the processor that it takes at `clock`.
     X : array-like, shape (n_rows, n_features), optional
         Raw inputs, at most the first three are run; by default three generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
@@ -252,6 +276,7 @@ def bench(
         fewest=min(sum(count.values()) for count in counts),
         rows=len(counts),
         supply=supply,
+        rate=rate,
     )
 
 
@@ -269,7 +294,7 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     if len(pushes) != n_samples or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
     steady = pushes[-model.hop :]
-    return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions))
+    return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions), model.hop)
 
 
 def _count(program: Program, function: str) -> dict[str, int]:
@@ -279,7 +304,9 @@ def _count(program: Program, function: str) -> dict[str, int]:
     (calls,) = count_calls(program, [f"{MODEL}_{function}"], _HARNESS)
     if not calls:
         raise TinykernelError("the emulator's trace shows no inference")
-    return {stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage != "local"}
+    return {
+        stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage not in STAGES[:2]
+    }
 
 
 def count_calls(

@@ -9,13 +9,14 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-#: Stages in the order in which they run, "local" where there is one; "other" is what puts them
-#: together.
-STAGES = ("local", "scale", "transform", "windows", "scores", "other")
+#: Stages in the order in which they run, the first two where there are such; "other" is what puts
+#: them together.
+STAGES = ("spectrum", "local", "scale", "transform", "windows", "scores", "other")
 
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
+    "tk_spectrum.h": "spectrum",
     "tk_stage.h": "local",
     "tk_levels.h": "local",
     "tk_kernels_image.h": "local",
