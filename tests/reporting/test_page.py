@@ -160,6 +160,19 @@ def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
     assert "Which inputs matter" in page.to_html()
 
 
+def test_balanced_accuracy_leads_where_classes_are_unequal(page: ReportPage) -> None:
+    """97 % of a class of 97 % is no good news: the mean recall is then the first figure."""
+    judged = page.judged
+    assert judged is not None
+    equal = np.full_like(judged.confusion, 5)
+    unequal = np.diag(np.arange(len(equal)) == 0) * 97 + equal
+    for confusion, first in ((unequal, "mean recall"), (equal, "accuracy")):
+        text = replace(page, judged=replace(judged, confusion=confusion)).to_html()
+        tile = text.split('<div class="tile">')[1]
+        assert f"<span>{first}" in tile
+        assert "clearly better than" in text or "It is better than" in text
+
+
 def test_what_is_not_known_is_left_out() -> None:
     """Without data, file and emulator nothing is claimed; too small a chip is named."""
     large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")

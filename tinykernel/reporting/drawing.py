@@ -32,7 +32,7 @@ _MOST_LABELS = 40
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tinykernel",
-    "font.size": 10,
+    "font.size": 11,
     "text.color": _INK,
     "font.family": "DejaVu Sans",
     "text.parse_math": False,
@@ -129,8 +129,8 @@ def confusion_picture(found: LabelEvaluation) -> str:
         shown = range(n) if n <= _MOST_LABELS else range(0, n, -(-n // _MOST_LABELS))
         names = [_short(found.classes[i], 18) for i in shown]
         long = max(map(len, names)) > 3
-        axes.set_xticks(list(shown), names, rotation=90 if long else 0, fontsize=8)
-        axes.set_yticks(list(shown), names, fontsize=8)
+        axes.set_xticks(list(shown), names, rotation=90 if long else 0, fontsize=9.5)
+        axes.set_yticks(list(shown), names, fontsize=9.5)
         axes.tick_params(length=0)
         axes.set_aspect("equal")
         return finish("confusion", "confusion matrix: true labels by row, answers by column")
@@ -151,9 +151,9 @@ def recall_picture(found: LabelEvaluation) -> str:
                 place,
                 f"{100 * found.recall[i]:.1f} %, {right} of {rows}",
                 va="center",
-                fontsize=8,
+                fontsize=9.5,
             )
-        axes.set_yticks(places, [_short(found.classes[i]) for i in known], fontsize=8)
+        axes.set_yticks(places, [_short(found.classes[i]) for i in known], fontsize=9.5)
         axes.set(xlim=(0, 150), ylim=(len(known) - 0.4, -0.6), xlabel="recall, %")
         axes.set_xticks(range(0, 101, 20))
         axes.tick_params(axis="y", length=0)
@@ -176,7 +176,7 @@ def coverage_picture(found: Coverage, decided: DecisionFigures | None = None) ->
                 label="at the least margin of the model",
                 clip_on=False,
             )
-            axes.legend(loc="upper left", fontsize=8)
+            axes.legend(loc="upper left", fontsize=9.5)
         return finish("coverage", "errors among the surest answers, by the share that is answered")
 
 
@@ -192,7 +192,9 @@ def memory_picture(reports: Sequence[Report], memory: str) -> str:
     totals = [one.flash if flash else one.ram for one in reports]
     chips = [one.chip_flash if flash else one.chip_ram for one in reports]
     budgets = [one.budget if flash else None for one in reports]
-    end = max(*totals, *(budget or 0 for budget in budgets), 1)
+    # A budget that is far away would leave the axis empty.
+    near = [budget for budget in budgets if budget is not None and budget < 4 * max(totals)]
+    end = max(*totals, *near, 1)
     with _drawing(7.4, 1.15 + 0.36 * len(reports)) as (axes, finish):
         for row in range(len(reports)):
             left = 0.0
@@ -209,21 +211,24 @@ def memory_picture(reports: Sequence[Report], memory: str) -> str:
                 )
                 left += size
             budget, room = budgets[row], f"{format_kb(totals[row])} of {format_kb(chips[row])}"
-            marks = [(budget, _INK, "-"), (chips[row] if chips[row] <= end else None, _MUTED, ":")]
+            marks = [
+                (budget if budget in near else None, _INK, "-"),
+                (chips[row] if chips[row] <= end else None, _MUTED, ":"),
+            ]
             for place, colour, style in marks:
                 if place is not None:
                     axes.plot(
                         [place / 1024] * 2, [row - 0.4, row + 0.4], color=colour, ls=style, lw=2
                     )
-            axes.text(1.02 * end / 1024, row, room, va="center", fontsize=8)
-        axes.set_yticks(range(len(reports)), [one.target for one in reports], fontsize=9)
+            axes.text(1.02 * end / 1024, row, room, va="center", fontsize=9.5)
+        axes.set_yticks(range(len(reports)), [one.target for one in reports], fontsize=10)
         axes.set(xlim=(0, 1.3 * end / 1024), ylim=(len(reports) - 0.4, -0.6), xlabel="KB")
         axes.tick_params(axis="y", length=0)
         axes.legend(
             loc="lower left",
             bbox_to_anchor=(-0.02, 1.0),
             ncols=4,
-            fontsize=8,
+            fontsize=9.5,
             handlelength=1,
             columnspacing=1.2,
         )
@@ -251,14 +256,17 @@ def time_picture(costs: Sequence[Cost], clocks: Sequence[float]) -> str:
                     label=format_clock(clock) if row == 0 else None,
                 )
         axes.set_xscale("log")
+        spans = [cost.seconds(clock) for cost in known for clock in clocks]
+        ends = [1e3 * end for span in spans if span for end in span]
+        axes.set_xlim(min(ends) / 1.5, max(ends) * 1.5)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_yticks(range(len(known)), [cost.target for cost in known], fontsize=9)
+        axes.set_yticks(range(len(known)), [cost.target for cost in known], fontsize=10)
         axes.set(ylim=(len(known) - 0.45, -0.55), xlabel="milliseconds, one inference")
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x", lw=0.5)
-        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(clocks), fontsize=8)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(clocks), fontsize=9.5)
         return finish("time", "time of one inference by target and clock")
 
 

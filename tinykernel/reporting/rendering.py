@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import jinja2
@@ -14,8 +13,9 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.evaluation import LabelEvaluation, interval_in_words
 from tinykernel.measure.description import consists_of
-from tinykernel.measure.report import format_kb
+from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
+from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
 from tinykernel.reporting import drawing
 from tinykernel.reporting.costs import Cost, format_clock
@@ -27,6 +27,7 @@ from tinykernel.text import visible
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
 _MOST_INPUTS = 24  # more of them stand in a part that opens
 _MOST_CLASSES = 24
+_UNEQUAL = 1.5  # the most common class over the mean
 
 
 def html_page(page: ReportPage) -> str:
@@ -56,6 +57,7 @@ def _rendered(template: str, page: ReportPage, **more: Any) -> str:
         "clock": format_clock,
         "number": _number,
         "cell": _cell,
+        "code": _code,
     }
     return engine.get_template(template).render(_context(page) | more)
 
@@ -73,9 +75,10 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "model": model,
         "version": tinykernel.__version__,
         "judged": judged,
-        "interval": ""
-        if judged is None
-        else interval_in_words(judged.interval, judged.n_groups, 2),
+        "kind": _kind(model),
+        "interval": "" if judged is None else _interval(judged),
+        "tiles": [] if judged is None else _tiles(judged),
+        "standing": [] if judged is None else _standing(judged),
         "better": "" if judged is None else _better(judged),
         "important": [] if page.worth is None else page.worth.inputs[:_MOST_CLASSES],
         "classes": [] if judged is None else _classes(judged),
@@ -94,6 +97,40 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "points": tuning_points(page.about),
         "summary": _summary(page),
     }
+
+
+def _kind(model: IntegerModel) -> str:
+    """Say what a model answers."""
+    if isinstance(model.answers, Values):
+        return "A regressor"
+    return "A classifier"
+
+
+def _interval(judged: LabelEvaluation) -> str:
+    return interval_in_words(judged.interval, judged.n_groups, 2)
+
+
+def _tiles(judged: LabelEvaluation) -> list[tuple[float, str, str]]:
+    """Return the accuracies with their words; the balanced one leads where classes are unequal."""
+    found = [
+        (judged.accuracy, "accuracy", _interval(judged)),
+        (judged.balanced_accuracy, "mean recall of the classes", f"macro F1 {judged.macro_f1:.3f}"),
+    ]
+    unequal = judged.counts.max() > _UNEQUAL * judged.counts.mean()
+    return found[::-1] if unequal else found
+
+
+def _standing(judged: LabelEvaluation) -> list[tuple[bool, str]]:
+    """Say in one line each which simple models the model beats, and which it does not."""
+    beaten = [one.name for one in judged.baselines.values() if not one.as_good]
+    others = [one.name for one in judged.baselines.values() if one.as_good]
+    lines = [(True, "It is better than", beaten), (False, "It is not clearly better than", others)]
+    return [(good, f"{words} {' and '.join(names)}.") for good, words, names in lines if names]
+
+
+def _code(report: Report) -> int:
+    parts = report.parts["flash"]
+    return parts.get("code", 0) + parts.get("library", 0)
 
 
 def _better(judged: LabelEvaluation) -> str:
@@ -205,13 +242,10 @@ def _pictures(page: ReportPage) -> dict[str, str]:
         found["coverage"] = drawing.coverage_picture(
             page.coverage, None if page.judged is None else page.judged.decisions
         )
-    if _any(cost.instructions for cost in page.costs):
+    # One bar alone says nothing that the table does not.
+    if sum(cost.instructions is not None for cost in page.costs) * len(page.clocks) > 1:
         found["time"] = drawing.time_picture(page.costs, page.clocks)
     points = tuning_points(page.about)
     if len(points) > 1:
         found["tuning"] = drawing.tuning_picture(points, page.memory[0].flash)
     return found
-
-
-def _any(values: Iterable[object]) -> bool:
-    return any(value is not None for value in values)
