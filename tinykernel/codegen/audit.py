@@ -71,7 +71,9 @@ class Audit:
         return clean and self.fingerprint is not False and (allow_added or not self.added)
 
 
-def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
+def audit(
+    folder: Path, model: IntegerModel | None = None, about: Mapping[str, Any] | None = None
+) -> Audit:
     """Compare an export with its manifest, and with a model.
 
     The manifest is no signature: who can change a file can change it, too. With the model that
@@ -82,6 +84,8 @@ def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
     ----------
     folder : pathlib.Path
     model : IntegerModel, optional
+    about : mapping, optional
+        As for `export`.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def audit(folder: Path, model: IntegerModel | None = None) -> Audit:
             open_ends = ["whatever the manifest was changed with: give MODEL to compare with that"]
         else:
             try:
-                own = _generated(folder, found, model, open_ends)
+                own = _generated(folder, found, model, about, open_ends)
             except TinykernelError as error:
                 problem = str(error)
         there, skipped = _digests_in(folder, expected if own is None else own)
@@ -162,7 +166,11 @@ def _digest(path: Path) -> str:
 
 
 def _generated(
-    folder: Path, found: Mapping[str, Any], model: IntegerModel, open_ends: list[str]
+    folder: Path,
+    found: Mapping[str, Any],
+    model: IntegerModel,
+    about: Mapping[str, Any] | None,
+    open_ends: list[str],
 ) -> dict[str, str]:
     """Return the digests of the project that the model generates with the options of a manifest."""
     tool = f"tinykernel {tinykernel.__version__}"
@@ -180,11 +188,12 @@ def _generated(
     )
     open_ends.append(f"the options of the export, which are the manifest's: {said}")
     open_ends.append("what the manifest says of the training")
-    files = exported_files(model, target, **words, as_data=as_data)
+    words |= {"as_data": as_data, "about": about}
+    files = exported_files(model, target, **words)
     rows = _rows(folder, files, model)
     if rows is not None:
         open_ends.append("which rows the self-test has; their scores are those of MODEL")
-        files = exported_files(model, target, **words, as_data=as_data, vectors=rows)
+        files = exported_files(model, target, **words, vectors=rows)
     del files[MANIFEST]
     return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
 

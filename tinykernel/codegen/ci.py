@@ -16,6 +16,7 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
+from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel
@@ -37,6 +38,7 @@ def render_ci(
     budget: str | int | None,
     options: Mapping[str, str | None],
     settings: Mapping[str, str | None],
+    coding: Coding | None = None,
 ) -> dict[str, bytes]:
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
@@ -58,6 +60,8 @@ def render_ci(
         Those of the export, by their names on the command line.
     settings : mapping of str to str or None
         The same for ``--set``.
+    coding : Coding, optional
+        Of the export.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def render_ci(
     )
     array = io.BytesIO()
     np.save(array, model.as_raw(rows))
-    found = {f"ci/{name}.tkm": _file_of(model), "ci/rows.npy": array.getvalue()}
+    found = {f"ci/{name}.tkm": _file_of(model, coding), "ci/rows.npy": array.getvalue()}
     return {CI_SERVICES[service]: text.encode(), **found}
 
 
@@ -106,9 +110,9 @@ def _generated(files: Iterable[str], name: str) -> list[str]:
     return sorted(places)
 
 
-def _file_of(model: IntegerModel) -> bytes:
-    """Return the model as a file that remembers nothing of its training."""
+def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:
+    """Return the model as a file that remembers nothing of its training but the coding."""
     with temporary_folder() as folder:
         path = Path(folder, "model.tkm")
-        save(model, path)
+        save(model, path, None if coding is None else {"coding": coding.written()})
         return path.read_bytes()

@@ -193,6 +193,11 @@ def string_literal(text: str) -> str:
     return '"' + "".join(pieces) + '"'
 
 
+def in_comment(text: str) -> str:
+    """Return a text that cannot end the comment it stands in."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
 def _literal(value: Any, c_type: str) -> str:
     if c_type == "float":
         return float_literal(float(value))

@@ -25,9 +25,11 @@ from tinykernel import resources
 from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
+from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
+from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
@@ -305,6 +307,7 @@ def render_project(
     format: str = "platformio",
     vectors: ArrayLike | None = None,
     as_data: bool = False,
+    coding: Coding | None = None,
 ) -> dict[str, bytes]:
     """Render all files of a project.
 
@@ -324,6 +327,8 @@ def render_project(
         Raw inputs for the self-test; by default `generated_inputs`.
     as_data : bool, default=False
         Put the tables behind a pointer, so that the program can load models of the same shape.
+    coding : Coding, optional
+        Numbers of text and of missing values, which become constants of the header.
 
     Returns
     -------
@@ -344,13 +349,14 @@ def render_project(
                 f"project format {format!r} is data without code: leave {what} out"
             )
         context = _context(integer_model, name, 0)
-        return _render_format(format, render_blob(integer_model, name), context, chosen)
+        return _render_format(format, render_blob(integer_model, name, coding), context, chosen)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    sources = render_sources(integer_model, name, as_data=as_data)
+    sources = render_sources(integer_model, name, as_data=as_data, coding=coding)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0])) | {"as_data": as_data}
+    context["constants"] = constants_of(coding, integer_model, name)
     return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
@@ -403,6 +409,7 @@ def exported_files(
     """
     integer_model = as_integer_model(model)
     row = None if target is None else find_target(target).name
+    coding = Coding.read((about or {}).get("coding"))
     asked = {"board": board, "framework": framework, "platform": platform}
     files = render_project(
         integer_model,
@@ -411,6 +418,7 @@ def exported_files(
         format=format,
         vectors=vectors,
         as_data=as_data,
+        coding=coding,
         **asked,
     )
     if ci is not None and _is_data(format):
@@ -427,6 +435,7 @@ def exported_files(
             budget=budget,
             options={"format": format},
             settings={**asked, "as_data": "true" if as_data else None},
+            coding=coding,
         )
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
@@ -481,7 +490,8 @@ def export(
     budget : str or int, optional
         What the workflow checks, as `tinykernel.report` takes it; by default what the chip has.
     about : mapping, optional
-        What a model file says of its training; the manifest repeats it.
+        What a model file says of its training; the manifest repeats it, and the header has the
+        texts and the missing value of its ``"coding"``.
     as_data : bool, default=False
         See `render_project`.
 

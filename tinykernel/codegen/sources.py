@@ -14,14 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.blobs.blob import data_context
 from tinykernel.codegen.blobs.layout import pack_as_data
+from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
     check_name,
+    in_comment,
     integer_literal,
     string_literal,
     table_rows,
 )
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.codegen.tables import Definition, Table, checksum
+from tinykernel.data.coding import Coding
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
@@ -68,7 +71,9 @@ def _posix(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def render_sources(model: IntegerModel, name: str, *, as_data: bool = False) -> dict[str, bytes]:
+def render_sources(
+    model: IntegerModel, name: str, *, as_data: bool = False, coding: Coding | None = None
+) -> dict[str, bytes]:
     """Render the C of a model, with the runtime that it includes.
 
     Parameters
@@ -80,13 +85,15 @@ def render_sources(model: IntegerModel, name: str, *, as_data: bool = False) -> 
     as_data : bool, default=False
         Put the tables behind a pointer: the functions also have forms that take a model, which may
         be one that the program loads (`tinykernel.codegen.blobs`).
+    coding : Coding, optional
+        Numbers of text and of missing values, which become constants of the header.
 
     Returns
     -------
     dict of str to bytes
         Content by path: ``include/<name>.h``, ``src/<name>.c``, of classifiers
         ``include/<name>_field.h``, and ``lib/tinykernel/...``. Equal models with the same feature
-        names give equal bytes.
+        names and coding give equal bytes.
 
     Raises
     ------
@@ -96,6 +103,7 @@ def render_sources(model: IntegerModel, name: str, *, as_data: bool = False) -> 
     check_name(name)
     packed = pack_as_data(model) if as_data else pack(model)
     context = _context(model, packed, name)
+    context["coding_lines"] = constants_of(coding, model, name).lines()
     if as_data:
         # The scores are those of any model.
         context |= {"tables": [], "data": True, "score_low": "-2^31", "score_high": "2^31 - 1"}
@@ -375,14 +383,14 @@ def _names(model: IntegerModel) -> tuple[Any, ...]:
 
 def _class_comment(model: IntegerModel) -> str:
     names = [string_literal(str(label)) for label in _names(model)]
-    return _in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else "."))
+    return in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else "."))
 
 
 def _statement_comment(model: IntegerModel) -> list[str]:
     """Return the lines that say what was promised of the decisions."""
     if model.decision is None:
         return []
-    text = _in_comment(model.decision.statement).encode("ascii", "backslashreplace").decode()
+    text = in_comment(model.decision.statement).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(text, _COMMENT_WIDTH)
 
 
@@ -398,17 +406,12 @@ def _feature_comment(model: IntegerModel) -> list[str]:
     names = model.feature_names or ()
     lines: list[str] = []
     for i, name in enumerate(names[:_MOST_NAMES]):
-        item = _in_comment(f"{i} {string_literal(name)}")
+        item = in_comment(f"{i} {string_literal(name)}")
         if lines and len(lines[-1]) + len(item) + 2 <= _COMMENT_WIDTH:
             lines[-1] += f", {item}"
         else:
             lines.append(item)
     return [*lines, "..."] if len(names) > _MOST_NAMES else lines
-
-
-def _in_comment(text: str) -> str:
-    """Return a text that cannot end the comment it stands in."""
-    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:

@@ -35,10 +35,10 @@ def audit_command(
     """
     from tinykernel.codegen.audit import audit
     from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
+    from tinykernel.modelfile import about, load
 
     integer = None if model is None else as_integer_model(load(model))
-    found = audit(project, integer)
+    found = audit(project, integer, None if model is None else about(model))
     passes = found.passes(allow_added=allow_added)
     if as_json:
         print_json(

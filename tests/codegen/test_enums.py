@@ -1,0 +1,165 @@
+"""Texts and missing values of a table as C constants."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.random_models import random_model
+from tinykernel.build.program import write_sources
+from tinykernel.codegen.enums import constants_of
+from tinykernel.codegen.projects import exported_files
+from tinykernel.codegen.sources import render_sources
+from tinykernel.data.coding import Coding
+from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import about, load
+
+HOSTILE = (
+    "*/ int x; /*",
+    "*//*",
+    "/*/",
+    'a"b',
+    "back\\",
+    "back\\\n#error",
+    "??/",
+    "größe",
+    "grosse",
+    "日本",
+    "\u202eevil",
+    "",
+    " ",
+    "int",
+    "INT",
+    "a_b",
+    "a b",
+    "2",
+    "<0",
+    ">=0",
+    "words",
+    "h",
+    "\x00\x1b[31m",
+    "%s{{ name }}{% raw %}",
+    "long " * 40,
+    "long " * 41,
+)
+_COLUMNS = ("scratch", "*/ #error", "größe\\", "m", "table")
+
+
+def _hostile(dtype="float32"):
+    """Return a model of five columns of hostile texts, all with gaps."""
+    names = _COLUMNS
+    model = random_model(1, n_features=len(names), n_blocks=1, raw_dtype=dtype)
+    coding = Coding(dict.fromkeys(names, HOSTILE), dict.fromkeys(names, -1.0))
+    return replace(model, feature_names=names), coding
+
+
+@pytest.mark.parametrize(("tool", "language"), [("gcc", "c99"), ("clang", "c99"), ("g++", "c++17")])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_hostile_texts_compile_and_have_their_codes(
+    require_tool: Callable[[str], str], tmp_path: Path, tool: str, language: str, dtype: str
+) -> None:
+    """No text ends a comment or runs into a macro; each constant is the code, trigraphs or not."""
+    model, coding = _hostile(dtype)
+    files = render_sources(model, "m", coding=coding)
+    write_sources(tmp_path, files)
+    checks = [
+        f"int check_{one.name}[{one.name} == {code} ? 1 : -1];"
+        for _, texts in constants_of(coding, model, "m").texts
+        for code, one in enumerate(texts)
+    ]
+    assert len(checks) == len(_COLUMNS) * len(HOSTILE) == len(set(checks))
+    field = '#include "m_field.h"\n' if language == "c99" else ""
+    body = "m_input_t gap = M_MISSING, text = M_SCRATCH_WORDS_2;"
+    source = tmp_path / "main.c"
+    source.write_text("\n".join(['#include "m.h"', field, *checks, body]) + "\n")
+    warnings = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -trigraphs"
+    if language == "c99":
+        warnings += " -Wno-missing-variable-declarations"
+    command = [require_tool(tool), f"-std={language}", *warnings.split()]
+    command += ["-x", "c++"] * (language != "c99")
+    command += [f"-I{tmp_path / 'include'}", "-fsyntax-only", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_names_are_identifiers_that_no_macro_has() -> None:
+    """Names are ASCII capitals of at most 63 characters, all different, and none is a macro."""
+    model, coding = _hostile()
+    header = render_sources(model, "m", coding=coding)["include/m.h"].decode("ascii")
+    constants = constants_of(coding, model, "m")
+    names = [one.name for _, texts in constants.texts for one in texts]
+    assert len({*names, "M_MISSING"}) == len(names) + 1
+    assert all(re.fullmatch(r"M_[A-Z0-9]+(_[A-Z0-9]+)*", name) for name in names)
+    assert max(map(len, names)) <= 63
+    macros = re.findall(r"#define (\w+)", header)
+    assert not set(macros) & set(names)
+    assert "M_SCRATCH_WORDS_2" in names  # M_SCRATCH_WORDS is a macro
+    model = replace(model, feature_names=None)
+    ((_, (two,)),) = constants_of(Coding({"pi": ("2",)}), model, "m").texts
+    assert two.name == "M_PI_2_2"  # M_PI_2 is one of math.h
+
+
+def test_new_order_of_codes_renamed_constants() -> None:
+    """Texts of one name are numbered by the alphabet, not by their codes."""
+    model, _ = _hostile()
+    model = replace(model, feature_names=None)
+
+    def named(texts: tuple[str, ...]) -> dict[str, str]:
+        (_, found) = constants_of(Coding({"size": texts}), model, "m").texts[0]
+        return {text: one.name for text, one in zip(texts, found, strict=True)}
+
+    assert named(("s", "S", "s+")) == named(("s+", "S", "s"))
+    assert named(("s", "S")) == {"S": "M_SIZE_S", "s": "M_SIZE_S_2"}
+
+
+def test_missing_value_has_the_type_of_the_inputs() -> None:
+    """One macro where all columns have one number, else one a column; none that does not fit."""
+    floats, _ = _hostile()
+    small, _ = _hostile("int8")
+    one = Coding({}, {"m": -1.0, "table": -1.0})
+    two = Coding({"m": ("missing", "x")}, {"m": -1.0, "table": -7.0})
+    assert [(gap.name, gap.value) for gap in constants_of(one, floats, "t").gaps] == [
+        ("T_MISSING", "(-1.0f)")
+    ]
+    assert [(gap.name, gap.value) for gap in constants_of(two, small, "t").gaps] == [
+        ("T_M_MISSING_2", "(-1)"),
+        ("T_TABLE_MISSING", "(-7)"),
+    ]
+    for value in (-129.0, 0.5):
+        with pytest.raises(TinykernelError, match="which is no int8"):
+            constants_of(Coding({}, {"m": value}), small, "t")
+
+
+@pytest.mark.parametrize("form", ["single", "library", "platformio", "blob"])
+def test_every_format_names_texts_and_gaps(form: str) -> None:
+    """Header, README and Arduino's words have the constants, and their texts end nothing there."""
+    model, coding = _hostile()
+    target = "esp32" if form == "platformio" else None
+    files = exported_files(model, target, name="m", format=form, about={"coding": coding.written()})
+    header = next(data for path, data in files.items() if path.endswith(("/m.h", "m.h", "_blob.h")))
+    assert b"M_M_H = " in header
+    assert b"#define M_MISSING (-1.0f)" in header
+    for path, data in files.items():
+        if path.endswith("README.md"):
+            assert b"`input[0] = M_SCRATCH_INT_X;`" in data
+            assert b"`M_MISSING` stands for a missing value" in data
+        if path.endswith("keywords.txt"):
+            assert b"M_MISSING\tLITERAL1" in data
+    plain = exported_files(model, target, name="m", format=form)
+    assert not any(b"M_MISSING" in data for data in plain.values())
+
+
+def test_workflow_generated_another_header(tmp_path: Path) -> None:
+    """The model that is exported for CI knows the coding, so that its header is the same."""
+    model, coding = _hostile()
+    how = {"name": "m", "format": "library"}
+    files = exported_files(model, None, **how, ci="github", about={"coding": coding.written()})
+    (tmp_path / "m.tkm").write_bytes(files["ci/m.tkm"])
+    again = exported_files(load(tmp_path / "m.tkm"), None, **how, about=about(tmp_path / "m.tkm"))
+    assert again["src/m.h"] == files["src/m.h"]
+    assert b"M_MISSING" in files["src/m.h"]
