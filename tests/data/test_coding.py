@@ -62,6 +62,36 @@ def test_numbers_of_an_earlier_training_hold(tmp_path):
         load_rows(other, selection=selection)
 
 
+def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
+    """An array has the columns of the model; a table with others is refused in one line."""
+    data = load_data(fruit(tmp_path / "a.csv"))
+    how = {"selection": Selection(coding=data.coding), "feature_names": data.columns}
+    np.save(tmp_path / "rows.npy", data.X_train)
+    assert np.array_equal(load_rows(tmp_path / "rows.npy", **how).X, data.X_train)
+    np.savez(tmp_path / "rows.npz", X=data.X_train, y=data.y_train)
+    assert np.array_equal(
+        load_data(tmp_path / "rows.npz", test_size=0, selection=how["selection"]).X_train,
+        data.X_train,
+    )
+    (tmp_path / "b.csv").write_text("colour,ripe,mass\nblue,no,3\n")
+    with pytest.raises(TinykernelError, match="input 3 is 'mass' where the model was trained with"):
+        load_rows(tmp_path / "b.csv", **how)
+
+
+def test_model_in_place_of_another_numbered_texts_anew(tmp_path):
+    """like=MODEL keeps the numbers of text that the firmware was compiled with."""
+    data, old, new = fruit(tmp_path / "a.csv"), tmp_path / "old.tkm", tmp_path / "new.tkm"
+    other = tmp_path / "b.csv"
+    other.write_text(
+        data.read_text().replace("plum", "x").replace("apple", "plum").replace("x", "apple")
+    )
+    assert load_data(other).coding != load_data(data).coding
+    assert run("train", data, "-o", old, *QUICK).exit_code == 0
+    like = ("--set", f"like={old}", "--quiet")
+    assert run("train", other, "-o", new, "--effort", "quick", *like).exit_code == 0
+    assert about(new)["coding"] == about(old)["coding"]
+
+
 def test_mistake_in_a_column_of_numbers_is_no_text(tmp_path):
     """A few cells that are no numbers are mistakes, and names of rows are no categories."""
     rows = [f"{i % 7},{i % 2}" for i in range(100)]
@@ -89,6 +119,7 @@ def test_model_file_knows_text_and_gaps(tmp_path):
     data, model = fruit(tmp_path / "a.csv"), tmp_path / "m.tkm"
     assert run("train", data, "-o", model, *QUICK).exit_code == 0
     assert Coding.read(about(model)["coding"]) == load_data(data).coding
+    assert Coding.read({"texts": {"a": ["x", "x"]}, "gaps": {}}) is None
     for command in (
         ("evaluate", model, data),
         ("verify", model, data),

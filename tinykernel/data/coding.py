@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.text import visible
 
 #: More different texts than this are names, not categories.
 MOST_TEXTS = 255
@@ -50,7 +51,9 @@ class Coding:
         if not isinstance(texts, dict) or not isinstance(gaps, dict):
             return None
         plain = all(
-            isinstance(found, list) and all(isinstance(text, str) for text in found)
+            isinstance(found, list)
+            and all(isinstance(text, str) for text in found)
+            and len(set(found)) == len(found)
             for found in texts.values()
         )
         if not plain or not all(type(value) in (int, float) for value in gaps.values()):
@@ -94,7 +97,7 @@ def coding_of(
     Coding(texts={'size': ('s', 'm', 'l')}, gaps={'size': -1.0})
     """
     ordered = {}
-    for name, found in texts.items():
+    for name, found in sorted(texts.items(), key=lambda item: columns.index(item[0])):
         if len(found) <= 2:
             ordered[name] = tuple(sorted(found))
             continue
@@ -178,7 +181,8 @@ def recoded(
     Returns
     -------
     ndarray, shape (n, n_columns)
-        NaN stays where the coding has no number for a missing value.
+        NaN stays where the coding has no number for a missing value, and in columns that it does
+        not know.
     """
     X = X.copy()
     for name, found in texts.items():
@@ -187,9 +191,8 @@ def recoded(
         numbers = np.array([place[text] for text in found], X.dtype)
         X[there, j] = numbers[X[there, j].astype(np.intp)]
     if X.dtype.kind == "f":
-        for name, value in coding.gaps.items():
-            j = columns.index(name)
-            X[np.isnan(X[:, j]), j] = value
+        for j, name in enumerate(columns):
+            X[np.isnan(X[:, j]), j] = coding.gaps.get(name, np.nan)
     return X
 
 
@@ -197,7 +200,7 @@ def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str
     """Count missing values by column."""
     per = gaps.sum(axis=0)
     named = [
-        f"{columns[i] if columns is not None else i} {per[i]}"
+        f"{visible(columns[i]) if columns is not None else i} {per[i]}"
         for i in np.flatnonzero(per)[:_MOST_SHOWN]
     ]
     more = ", ..." if np.count_nonzero(per) > _MOST_SHOWN else ""
@@ -242,5 +245,5 @@ def in_words(
 
 def _one(name: str, found: Sequence[str]) -> str:
     if len(found) > 3:
-        return f"{name} 0 to {len(found) - 1}"
-    return f"{name} " + ", ".join(f"{text} {i}" for i, text in enumerate(found))
+        return f"{visible(name)} 0 to {len(found) - 1}"
+    return visible(f"{name} " + ", ".join(f"{text} {i}" for i, text in enumerate(found)))

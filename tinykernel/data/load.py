@@ -442,8 +442,7 @@ def load_rows(
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
-    part, notes = _complete(part, n_features, selection or Selection(), values)
-    check_columns(part, feature_names)
+    part, notes = _complete(part, feature_names, n_features, selection or Selection(), values)
     X, y, group = part.X, part.y, part.group
     which = "the test part" if parts.test is not None else "all rows"
     if parts.test is None and test_size is not None:
@@ -459,7 +458,11 @@ def load_rows(
 
 
 def _complete(
-    part: Part, n_features: int | None, selection: Selection, values: bool = False
+    part: Part,
+    feature_names: Sequence[str] | None,
+    n_features: int | None,
+    selection: Selection,
+    values: bool = False,
 ) -> tuple[Part, tuple[str, ...]]:
     """Check rows for a finished model; without those that lack a value, or with numbers there.
 
@@ -467,6 +470,7 @@ def _complete(
     """
     may_lack = _may_lack(part, selection)
     part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
+    check_columns(part, feature_names)
     if selection.missing == "drop":
         part, note = without_gaps(part)
         return part, (note,) if note else ()
@@ -474,7 +478,8 @@ def _complete(
         medians = np.array(selection.medians or (), dtype=np.float64)
         X, note = fill_gaps(part.X, medians, part.file, part.columns)
         return replace(part, X=X), (note,) if note else ()
-    columns = part.columns or tuple(map(str, range(part.X.shape[1])))
+    # An array has the columns of the model.
+    columns = part.columns or tuple(feature_names or map(str, range(part.X.shape[1])))
     coding = selection.coding or Coding()
     X = recoded(part.X, columns, {}, coding)
     refuse_new_gaps(X, columns, part.file)

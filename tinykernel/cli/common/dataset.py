@@ -211,10 +211,13 @@ def _one_unit(X: NDArray[Any]) -> bool:
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return what is taken of a table."""
+    from tinykernel.data.coding import Coding
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    return Selection(tuple(inputs) if inputs else None, tuple(drop or ()), missing)
+    coding = Coding.read(options.get("coding"))  # of the model that this one is to be like
+    chosen = tuple(inputs) if inputs else None
+    return Selection(chosen, tuple(drop or ()), missing, coding=coding)
 
 
 def other_rows(

@@ -50,7 +50,8 @@ class Other:
 
         if given["window"] is not None or is_recording(given["data"]):
             return dict(given)
-        return {**given, "input_type": self.model.raw_dtype}
+        coding = remembered(self.path).everything.get("coding")
+        return {**given, "input_type": self.model.raw_dtype, "coding": coding}
 
     def check_rows(self, dataset: Dataset) -> None:
         """Refuse other inputs and classes before the training."""
