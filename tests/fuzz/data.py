@@ -17,11 +17,15 @@ import numpy as np
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
-from tinykernel.data.load import load_data
+from tinykernel.data.load import load_data, load_rows
+from tinykernel.data.selection import Selection
 from tinykernel.data.signals import load_recordings
 
 _CELLS = (
     "",
+    "?",
+    "red",
+    "*/",
     "nan",
     "inf",
     "1e999",
@@ -77,6 +81,10 @@ def seeds() -> list[tuple[str, bytes, bool]]:
     track = "time,x,y,label\n" + "".join(
         f"{i / 20},{a},{b},{'walk' if i < 40 else 'run'}\n" for i, (a, b) in enumerate(signal)
     )
+    texts = "colour,ripe,weight,label\n" + "".join(
+        f"{('red', 'blue', '?', 'green')[i % 4]},{'yes' if i % 3 else 'no'},{i % 7 or ''},{i % 2}\n"
+        for i in range(40)
+    )
     columns = {"a": X[:, 0], "b": X[:, 1].astype(int), "label": [f"c{k}" for k in y]}
     found = [
         ("rows.npz", _npz(X=X, y=y, group=y), False),
@@ -88,6 +96,7 @@ def seeds() -> list[tuple[str, bytes, bool]]:
         ("rows.csv", table.replace(";", ",").encode(), False),
         ("rows.tsv", table.replace(";", "\t").encode(), False),
         ("comma.csv", table.replace(".", ",").encode(), False),
+        ("texts.csv", texts.encode(), False),
         ("track.csv", track.encode(), True),
         ("track.npz", _npz(X=signal, y=np.repeat([0, 1], 40), rate=20), True),
         ("track.wav", _wav(signal, 20), True),
@@ -190,6 +199,8 @@ def read(path: Path, is_recording: bool) -> None:
         dataset, _, _ = load_recordings(str(path), test_size=0.2, seed=0, **how)
     else:
         dataset = load_data(path)
+        rows = load_rows(path, selection=Selection(coding=dataset.coding))
+        check_rows(rows.X, rows.X if rows.y is None else rows.y)
     check_rows(dataset.X_train, dataset.y_train)
     if dataset.X_test is not None:
         check_rows(dataset.X_test, dataset.y_test)

@@ -18,6 +18,7 @@ from tests.random_models import (
     random_raw,
     random_signal_stage,
     random_stage,
+    tree_model,
     with_linear,
 )
 from tinykernel.build.harness import run_rows
@@ -48,7 +49,7 @@ _ROWS = 2000
 
 
 def any_model(rng: np.random.Generator) -> IntegerModel:
-    """Draw a model: components, with or without a linear part, or behind a local stage."""
+    """Draw a model: components, a linear part, trees, some beside others, or a local stage."""
     kind, seed = rng.random(), int(rng.integers(2**32))
     if kind < 0.2:
         average = int(rng.integers(1, 3))  # of which windows and hops are multiples
@@ -74,6 +75,16 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             cells=(2, 2),
         )
         return local_model(stage, seed, components=bool(rng.integers(2)))
+    if kind < 0.5:
+        return tree_model(
+            seed,
+            n_features=int(rng.choice([1, 2, 33, 300])),
+            n_classes=int(rng.choice([2, 3, 12])),
+            bits=int(rng.choice([8, 16])),
+            leaf_bits=int(rng.choice([4, 8])),
+            linear=bool(rng.integers(2)),
+            raw_dtype=str(rng.choice(_RAW)),
+        )
     model = random_model(
         seed,
         n_features=int(rng.choice([1, 2, 31, 32, 33, 64, 100, 129, 300])),

@@ -14,9 +14,10 @@ import numpy as np
 from tests.firmware.local_models import IMAGES, LINEAR, SIGNALS
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
-from tests.random_models import make_machine, make_model, random_raw
+from tests.random_models import make_machine, make_model, random_raw, tree_model
 from tinykernel import modelfile
 from tinykernel.codegen.sources import render_sources
+from tinykernel.data.coding import Coding
 from tinykernel.model import as_integer_model
 from tinykernel.modelfile import _Pickled, load, records, schema
 from tinykernel.modelfile.container import read_container, write_container
@@ -30,9 +31,11 @@ def seeds() -> list[bytes]:
         make_model(seed, dtype, 16 if seed % 2 else 8)
         for seed, dtype in enumerate(("uint8", "float32", "int16", "int32"))
     ]
-    models += [make_machine(1), *(make() for make in LINEAR.values())]
+    models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
     models += [IMAGES["channels mixed"](), SIGNALS["averaged"](), SIGNALS["components"]()]
+    coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
     files = [path.read_bytes() for path in kept]
+    files += [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]
     return files + [modelfile._to_bytes(model) for model in models]
 
 
@@ -55,7 +58,8 @@ def mutate_content(data: bytes, rng: np.random.Generator) -> bytes:
     header, arrays = read_container(data)
     for _ in range(int(rng.integers(1, 3))):
         if rng.random() < 0.5:
-            key = "object" if rng.random() < 0.95 else str(rng.choice(sorted(header)))
+            other = "about" if "about" in header else str(rng.choice(sorted(header)))
+            key = "object" if rng.random() < (0.5 if other == "about" else 0.95) else other
             if isinstance(header.get(key), dict):
                 header[key] = mutate_json(header[key], rng)
         else:
@@ -66,21 +70,21 @@ def mutate_content(data: bytes, rng: np.random.Generator) -> bytes:
             ((_, (name, fields)),) = header["object"].items()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                obj = records.decode_record(name, fields, arrays)
+                obj = records.decode_record(name, fields, arrays, header["version"])
                 header["fingerprint"] = modelfile._integer_model(obj).fingerprint()
         except Exception:  # no model: the reader will say so
             pass
     return write_container(header, arrays)
 
 
-def use(batch: Batch, model: Any, data: bytes, suffix: str) -> None:
+def use(batch: Batch, model: Any, data: bytes, suffix: str, coding: Coding | None = None) -> None:
     """Do with a file that was accepted what people do with models."""
 
     def everything() -> None:
         integer = as_integer_model(model)
         if integer.local is None or integer.local.n_inputs < 5000:
             integer.scores(random_raw(integer, 1, 2))
-        render_sources(integer, "model")
+        render_sources(integer, "model", coding=coding)
         modelfile._from_bytes(modelfile._to_bytes(model))
 
     batch.load(everything, data, suffix)
@@ -101,15 +105,17 @@ def run(batch: Batch, size: int) -> None:
             path.write_bytes(data)
             batch.counts["mutated files"] += 1
             model = batch.load(lambda path=path: load(path), data, suffix)
-            batch.load(lambda path=path: _about(path), data, suffix)
+            said = batch.load(lambda path=path: _about(path), data, suffix)
             if model is not None:
                 batch.counts["accepted files"] += 1
-                use(batch, model, data, suffix)
+                use(batch, model, data, suffix, Coding.read((said or {}).get("coding")))
 
 
-def _about(path: Path) -> None:
-    if not schema.is_plain(modelfile.about(path)):
+def _about(path: Path) -> dict[str, Any]:
+    found = modelfile.about(path)
+    if not schema.is_plain(found):
         raise ValueError("about cannot be printed")
+    return found
 
 
 __all__ = ["mutated", "run", "seeds"]
