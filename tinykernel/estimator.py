@@ -134,6 +134,7 @@ class KernelEstimator(MachineEstimator, TrainerOptions):
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
+    in_passes_: bool
 
     def _run(
         self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
@@ -159,6 +160,7 @@ class KernelEstimator(MachineEstimator, TrainerOptions):
         self.sigma_ = None if chosen is None else result.sigma
         self.noise_ = None if chosen is None else chosen.noise
         self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
+        self.in_passes_ = result.in_passes
         self.history_ = {
             name: np.array([epoch[name] for epoch in result.history])
             for name in ("loss", "accuracy")
@@ -241,6 +243,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
         "loss" and, with rows for validation, "accuracy" of each epoch.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
+    in_passes_ : bool
+        Whether the training went over more rows than those given, as the command line has it.
     decision_ : tinykernel.model.answers.decision.Decision
         Only after `calibrate`.
 

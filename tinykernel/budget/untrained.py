@@ -18,8 +18,16 @@ from tinykernel.regressor import TernaryKernelRegressor
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
-# Chosen by a search or taken from another model, and no parameters of the classifier.
-FOUND_ONLY = ("slope", "dropout", "held_first", "held_second", "held_shift", "held_stages")
+# Chosen by a search, or taken from another model or the data, and no parameters of the classifier.
+FOUND_ONLY = (
+    "slope",
+    "dropout",
+    "held_first",
+    "held_second",
+    "held_shift",
+    "held_stages",
+    "passes",
+)
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 

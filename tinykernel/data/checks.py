@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tinykernel.data.coding import gaps_in_words
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
+from tinykernel.stored import StoredRows, row_blocks
 from tinykernel.text import visible
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -47,8 +48,8 @@ def checked_part(
     Returns
     -------
     Part
-        X has two dimensions and holds numbers that fit the firmware's types; y, where there is
-        one, has one dimension and holds integers, booleans or text.
+        X has two dimensions and holds numbers that fit the firmware's types, in memory where some
+        are missing; y, where there is one, has one dimension and holds integers, booleans or text.
 
     Raises
     ------
@@ -72,6 +73,8 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{what} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
+    if gaps and isinstance(X, StoredRows) and _lacks_some(X):
+        X = X[:]
     y = (
         None
         if part.y is None
@@ -86,9 +89,16 @@ def checked_part(
     return replace(part, X=X, y=y)
 
 
+def _lacks_some(X: NDArray[Any] | StoredRows) -> bool:
+    return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
+
+
 def without_gaps(part: Part) -> tuple[Part, str]:
-    """Leave out the rows of a checked part that lack a value, and say in words how many."""
-    if part.X.dtype.kind != "f":
+    """Leave out the rows of a checked part that lack a value, and say in words how many.
+
+    Rows that stay in a file lack none: see `checked_part`.
+    """
+    if part.X.dtype.kind != "f" or isinstance(part.X, StoredRows):
         return part, ""
     gaps = np.isnan(part.X)
     kept = ~gaps.any(axis=1)

@@ -35,11 +35,13 @@ from tinykernel.data.coding import (
     refuse_new_gaps,
 )
 from tinykernel.data.columns import suspicious_inputs
-from tinykernel.data.formats import Part, names_in, read_parts
+from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
 from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.model.stages.scale import RAW_DTYPES
+from tinykernel.stored import MOST_ROWS, StoredRows, drawn_places, rows_at
+from tinykernel.training.passes import Passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,10 @@ class Dataset:
         Name of the column of labels of a table.
     coding : Coding or None
         The numbers of text and of missing values; None where there are none.
+    drawn_of : int or None
+        How many training rows there are, where those of `X_train` are drawn of them.
+    passes : Passes or None
+        All of these, where they need no coding.
     """
 
     X_train: NDArray[Any]
@@ -88,6 +94,8 @@ class Dataset:
     medians: tuple[float, ...] | None = None
     label: str | None = None
     coding: Coding | None = None
+    drawn_of: int | None = None
+    passes: Passes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,11 @@ def load_data(
     Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
     numbers holds integers, even where they are written as 3.0.
 
+    Of more than 500,000 rows of a part, or 2**30 values, so many are drawn. All training rows are
+    then in a temporary file, for `Passes`. Files of more than 256 MB of inputs, but for text,
+    are read in pieces; a table of Parquet is read as a whole where it has columns of text or lacks
+    values.
+
     Parameters
     ----------
     path : path-like
@@ -206,7 +219,27 @@ def load_data(
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
     selection = selection or Selection()
-    parts = read_parts(file, label=label, labels_needed=True, groups=groups, selection=selection)
+    with whole(file):
+        parts = read_parts(
+            file,
+            label=label,
+            labels_needed=True,
+            groups=groups,
+            selection=selection,
+            in_pieces=True,
+        )
+        found = _loaded(parts, file, selection, (test_size, seed, groups is not None), values)
+        return _typed(found, input_type)
+
+
+def _loaded(
+    parts: Parts,
+    file: Path,
+    selection: Selection,
+    split: tuple[float, int, bool],
+    values: bool,
+) -> Dataset:
+    """Check parts, and keep rows aside: which share, the seed, and whether whole groups."""
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
     may_lack = _may_lack(parts.train, selection)
@@ -229,20 +262,18 @@ def load_data(
         )
         if selection.missing == "drop":
             test, _ = without_gaps(test)
-        y_test = needed_labels(test)
         if not values:
             same_kind(train, test)
-        split = f"{len(y)} training rows, {len(y_test)} test rows (as the file splits them)"
-        found = Dataset(X, y, test.X, y_test, file.name, split, train.group, test.group)
+        found = _as_split(train, test, split[1])
     else:
-        found = _split(train, y, test_size, seed, by_group=groups is not None)
+        found = _split(train, y, *split)
     found = replace(
         found,
         shape=parts.train.X.shape[1:],
         notes=(left_out,) if left_out else (),
         label=parts.train.label,
     )
-    return _typed(_filled(_coded(found, train, selection), selection), input_type)
+    return _filled(_coded(found, train, selection), selection)
 
 
 def _may_lack(part: Part, selection: Selection) -> bool:
@@ -254,7 +285,8 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
     """Give text and missing values the numbers of the training rows, or of an earlier training."""
     X, columns = data.X_train, part.columns or tuple(map(str, range(data.X_train.shape[1])))
     keeps = selection.missing in (None, "keep")
-    gaps = np.isnan(part.X) if keeps else np.zeros((1, len(columns)), bool)
+    may_lack = keeps and not isinstance(part.X, StoredRows)
+    gaps = np.isnan(part.X) if may_lack else np.zeros((1, len(columns)), bool)
     coding = selection.coding or coding_of(
         X, data.y_train, columns, part.texts, np.asarray(gaps.any(axis=0))
     )
@@ -267,13 +299,13 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
         if keeps and rows is not None:
             refuse_new_gaps(rows, columns, data.source)
     notes = (*data.notes, *in_words(coding, gaps, columns))
-    return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
+    return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes, passes=None)
 
 
 def _refuse_suspicious(part: Part) -> None:
     """Refuse a column that is no measurement."""
     assert part.columns is not None
-    for name, reason in suspicious_inputs(part.X, part.columns).items():
+    for name, reason in suspicious_inputs(part.X[:MOST_ROWS], part.columns).items():
         if name in part.texts:
             continue
         raise TinykernelError(
@@ -294,14 +326,17 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
         note = "; ".join(
             f"{part} rows: {said}" for part, said in (("training", note), ("test", of_test)) if said
         )
-    notes = (*data.notes, note) if note else data.notes
-    return replace(data, X_train=X, X_test=X_test, notes=notes, medians=tuple(medians.tolist()))
+    if note:
+        data = replace(data, notes=(*data.notes, note), passes=None)
+    return replace(data, X_train=X, X_test=X_test, medians=tuple(medians.tolist()))
 
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
     """Give the inputs the type that is asked for, or say which smaller one would hold them."""
     parts = [data.X_train] if data.X_test is None else [data.X_train, data.X_test]
     ranges = [whole_numbers(X) for X in parts]
+    if data.passes is not None:
+        ranges[0] = whole_numbers(data.passes.rows)
     known = [found for found in ranges if found is not None]
     low, high = min((r[0] for r in known), default=0), max((r[1] for r in known), default=0)
     is_whole = len(known) == len(parts)
@@ -491,29 +526,62 @@ def _complete(
 # ---------------------------------------------------------------------------------------- split
 
 
+def _as_split(train: Part, test: Part, seed: int) -> Dataset:
+    """Take the parts as the file splits them."""
+    X, y, group = _drawn(train, None, seed)
+    X_test, y_test, group_test = _drawn(test, None, seed)
+    n, n_test = len(train.X), len(test.X)
+    split = f"{n} training rows, {n_test} test rows (as the file splits them)"
+    found = Dataset(X, y, X_test, y_test, train.file.name, split, group, group_test)
+    return _with_all(found, train, np.arange(n), n_test, seed)
+
+
 def _split(
-    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool = False
+    part: Part, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
 ) -> Dataset:
     """Keep rows of a checked part aside."""
-    X, group, source = part.X, part.group, part.file.name
+    source, n = part.file.name, len(y)
     if test_size == 0:
-        split = f"{len(y)} training rows, no test rows"
-        return Dataset(X, y, None, None, source, split, group, None, part.columns)
+        split = f"{n} training rows, no test rows"
+        X, labels, group = _drawn(part, None, seed)
+        found = Dataset(X, labels, None, None, source, split, group, None, part.columns)
+        return _with_all(found, part, np.arange(n), 0, seed)
     kept, aside, kind = kept_aside(part, y, test_size, seed, by_group=by_group)
     percent = f"{100 * len(aside) / len(y):.3g} %"
     if by_group:
         share = f"{kind} kept aside, {percent}, seed {seed}"
     else:
         share = f"{kind} {percent} kept aside, seed {seed}"
-        share += "" if group is None else "; groups mixed"
-    return Dataset(
-        X[kept],
-        y[kept],
-        X[aside],
-        y[aside],
-        source,
-        f"{len(kept)} training rows, {len(aside)} test rows ({share})",
-        None if group is None else group[kept],
-        None if group is None else group[aside],
-        part.columns,
-    )
+        share += "" if part.group is None else "; groups mixed"
+    X, labels, group = _drawn(part, kept, seed)
+    X_test, y_test, group_test = _drawn(part, aside, seed)
+    split = f"{len(kept)} training rows, {len(aside)} test rows ({share})"
+    found = Dataset(X, labels, X_test, y_test, source, split, group, group_test, part.columns)
+    return _with_all(found, part, kept, len(aside), seed)
+
+
+def _drawn(
+    part: Part, places: NDArray[np.intp] | None, seed: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Return rows, labels and groups at some places, of too many those that are drawn."""
+    y = needed_labels(part)
+    some = drawn_places(y if places is None else y[places], part.X.shape[1], seed)
+    if places is not None:
+        some = places if some is None else places[some]
+    if some is None:
+        return part.X[:], y, part.group
+    return rows_at(part.X, some), y[some], None if part.group is None else part.group[some]
+
+
+def _with_all(
+    data: Dataset, part: Part, places: NDArray[np.intp], n_test: int, seed: int
+) -> Dataset:
+    """Say which rows are drawn, and keep all training rows beside those."""
+    n, found = len(data.y_train), data
+    if n < len(places):
+        passes = Passes.of(part.X, needed_labels(part), places, seed)
+        found = replace(found, drawn_of=len(places), passes=passes)
+    drawn = [f"{n} training rows"] * (n < len(places))
+    if data.y_test is not None and len(data.y_test) < n_test:
+        drawn.append(f"{len(data.y_test)} test rows")
+    return replace(found, split=f"{found.split}; drawn: {', '.join(drawn)}") if drawn else found

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tinykernel.stored import StoredRows
 
 #: Digests in a record, each of five bytes.
 KEPT = 1024
@@ -26,8 +29,8 @@ _ROWS_AT_ONCE = 4096
 _LEAST_INPUTS, _MORE, _RISK, _LEAST_CHANCE = 6, 0.2, 1e-4, 0.01
 
 
-def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 40 bits for each row, the same for equal rows of any type.
+def digests(X: NDArray[Any] | StoredRows, inputs: slice = slice(None)) -> NDArray[np.uint64]:
+    """Return 40 bits for some inputs of each row, the same for equal rows of any type.
 
     Values count as float32, of which the firmware sees no more.
 
@@ -40,8 +43,9 @@ def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
     """
     found = np.empty(len(X), dtype=np.uint64)
     for first in range(0, len(X), _ROWS_AT_ONCE):
+        rows = X[first : first + _ROWS_AT_ONCE]
         # The sum turns -0.0 into 0.0.
-        part = X[first : first + _ROWS_AT_ONCE].astype("<f4") + np.float32(0)
+        part = rows.reshape(len(rows), -1)[:, inputs].astype("<f4") + np.float32(0)
         for row, values in enumerate(part, start=first):
             digest = hashlib.blake2b(values.tobytes(), digest_size=_BYTES).digest()
             found[row] = int.from_bytes(digest, "big")
@@ -61,9 +65,9 @@ def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
     return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
 
-def record_of(X: NDArray[Any]) -> dict[str, Any]:
+def record_of(X: NDArray[Any] | StoredRows) -> dict[str, Any]:
     """Return what a model file keeps of its training rows, as JSON types."""
-    return _sample(digests(X), KEPT) | {"halves": [_half_record(half) for half in _halves(X)]}
+    return _sample(digests(X), KEPT) | {"halves": [_half_record(X, half) for half in _halves(X)]}
 
 
 def _sample(found: NDArray[np.uint64], most: int) -> dict[str, Any]:
@@ -74,19 +78,19 @@ def _sample(found: NDArray[np.uint64], most: int) -> dict[str, Any]:
     return {"all": len(kept) == len(smallest), "digests": base64.b64encode(raw).decode()}
 
 
-def _halves(X: NDArray[Any]) -> list[NDArray[Any]]:
+def _halves(X: NDArray[Any] | StoredRows) -> list[slice]:
     """Return every second input, and the others; nothing of rows of few inputs."""
-    flat = X.reshape(len(X), -1)
-    return [flat[:, 0::2], flat[:, 1::2]] if flat.shape[1] >= _LEAST_INPUTS else []
+    many = math.prod(X.shape[1:]) >= _LEAST_INPUTS
+    return [slice(0, None, 2), slice(1, None, 2)] if many else []
 
 
-def _half_record(half: NDArray[Any]) -> dict[str, Any]:
+def _half_record(X: NDArray[Any] | StoredRows, half: slice) -> dict[str, Any]:
     """Return digests of every second input, and which share of new rows has one by chance.
 
     That is the share that every fifth row has among the others, where equal ones count once.
     """
-    found, fifth = digests(half), np.arange(len(half)) % 5 == 0
-    shared = float(np.isin(np.unique(found[fifth]), found[~fifth]).mean()) if len(half) > 1 else 0.0
+    found, fifth = digests(X, half), np.arange(len(X)) % 5 == 0
+    shared = float(np.isin(np.unique(found[fifth]), found[~fifth]).mean()) if len(X) > 1 else 0.0
     return _sample(found, HALVES_KEPT) | {"shared": round(shared, 4)}
 
 
@@ -157,7 +161,7 @@ def near_copies(X: NDArray[Any], record: object) -> float:
         known, shared = _known(kept), kept.get("shared") if isinstance(kept, dict) else None
         if known is None or not isinstance(shared, float) or not 0 <= shared <= 1:
             return 0.0
-        found = np.unique(digests(half))
+        found = np.unique(digests(X, half))
         found = found if known[1] else found[found <= known[0].max()]
         n, same = len(found), int(np.isin(found, known[0]).sum())
         chance = max(shared, _LEAST_CHANCE)

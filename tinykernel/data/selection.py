@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.checks import check_choice
 from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
+from tinykernel.stored import StoredRows, row_blocks
 
 #: What stands for a missing value in a text file, where missing values are allowed.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
@@ -99,7 +100,7 @@ def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
 
 
-def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
+def whole_numbers(X: NDArray[Any] | StoredRows) -> tuple[int, int] | None:
     """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
 
     Examples
@@ -107,11 +108,13 @@ def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
     >>> whole_numbers(np.array([[3.0, 16.0]])), whole_numbers(np.array([[0.5]]))
     ((3, 16), None)
     """
-    low, high = float(X.min()), float(X.max())
-    if not (low >= _INT32.min and high <= _INT32.max):
-        return None
-    if X.dtype.kind == "f" and not all(np.array_equal(rows, np.rint(rows)) for rows in X):
-        return None
+    low, high = np.inf, -np.inf
+    for _, rows in row_blocks(X):
+        low, high = min(low, float(rows.min())), max(high, float(rows.max()))
+        if not (low >= _INT32.min and high <= _INT32.max):
+            return None
+        if rows.dtype.kind == "f" and not np.array_equal(rows, np.rint(rows)):
+            return None
     return int(low), int(high)
 
 

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
-from tinykernel.training.component_passes import LANES, OUTPUT_MULTIPLE
+from tinykernel.training.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernel_alignment import aligned_blocks
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
-from tinykernel.training.loop import History, one_cycle, run_epochs
+from tinykernel.training.loop import History, batches, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.passes import Blocks
 from tinykernel.training.steps import (
     Gradients,
     Noise,
@@ -133,6 +134,8 @@ class Learner:
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
         self._augmented: _Augmentation | None = None
+        #: Where there are more rows than those given: all of them, a block at a time.
+        self.blocks: Blocks | None = None
         self._step = 0
         self._draw()
         self._leaves_out = self.layout.leaves_out(self.dimension)
@@ -422,21 +425,22 @@ class Learner:
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        o, n = self.recipe, self.mixed.shape[0]
-        size = max(LANES, min(o.batch_rows, n // LANES * LANES))
-        n_batches = max(1, n // size)
-        order = np.resize(self.rng.permutation(n), n_batches * size)
-        total = 0.0
+        o, blocks = self.recipe, self.blocks
+        sizes = [self.mixed.shape[0]] if blocks is None else blocks.sizes
+        total, n_batches, there = 0.0, 0, None
         if (number + 1) / o.epochs > o.quantize_from:
             self.prove()
-        for i in range(n_batches):
-            done = (number * n_batches + i) / (o.epochs * n_batches)
+        for block, rows, done in batches(self.rng, sizes, o.batch_rows, number, o.epochs):
+            if blocks is not None and block != there:
+                there = block
+                self.mixed, self.inputs, self.targets, self.weight = blocks.load(block)
+                self.mixed -= self.mean
             self.quantized = done >= o.quantize_from
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError
-            rows = order[i * size : (i + 1) * size]
             batch = None if self._augmented is None else self._augmented(rows, self.rng)
             total += self.learn(rows, o.peak_step * one_cycle(done, o.warm_up), batch)
+            n_batches += 1
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:

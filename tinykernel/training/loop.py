@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.elementary import cos
+from tinykernel.training.component_passes import LANES
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,25 @@ def _message(history: list[dict[str, float]], n_epochs: int) -> str:
         left = sum(known) / len(known) * (n_epochs - len(history))
         parts.append(f"{left:.0f} s left")
     return ", ".join(parts)
+
+
+def batches(
+    rng: np.random.Generator, sizes: Sequence[int], batch_rows: int, epoch: int, n_epochs: int
+) -> Iterator[tuple[int, NDArray[np.int64], float]]:
+    """Deal the rows of an epoch to mini-batches, block after block.
+
+    `sizes` are the rows of each block. Yielded are the number of a block, some of its rows, and the
+    share of the training that is done.
+    """
+    size = [max(LANES, min(batch_rows, n // LANES * LANES)) for n in sizes]
+    count = [max(1, n // most) for n, most in zip(sizes, size, strict=True)]
+    total = sum(count)
+    done = epoch * total
+    for block in rng.permutation(len(sizes)) if len(sizes) > 1 else (0,):
+        rows = np.resize(rng.permutation(sizes[block]), count[block] * size[block])
+        for batch in rows.reshape(count[block], -1):
+            yield int(block), batch, done / (n_epochs * total)
+            done += 1
 
 
 def one_cycle(done: float, warm_up: float) -> float:

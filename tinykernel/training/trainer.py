@@ -87,6 +87,8 @@ class TrainingResult:
         Loss, seconds and, with validation rows, accuracy of each epoch.
     interrupted : bool
         Whether Ctrl-C ended the training; the machine is the best until then.
+    in_passes : bool
+        Whether it was trained on more rows than those it was chosen by.
     """
 
     machine: KernelMachine | IntegerModel
@@ -97,6 +99,7 @@ class TrainingResult:
     interrupted: bool
     outcome: Outcome | None = None
     contest: Contest | None = None
+    in_passes: bool = False
 
 
 def fit(
@@ -112,7 +115,8 @@ def fit(
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
         Fields of `Recipe`; they are not searched. For signals `held_stages`, the stages
-        `Levels` and `Kernels` of another model, whose kernels are taken.
+        `Levels` and `Kernels` of another model, whose kernels are taken. `passes`, of classes all
+        rows where `data` has some of them: components and a linear part learn from all.
 
     Returns
     -------
@@ -136,6 +140,10 @@ def fit(
     options.check()
     options.check_for(shape)
     check_rows(data, options)
+    passes = given.pop("passes", None)
+    plain = shape is None and data.quantity is None and data.teacher is None
+    if plain and not options.validation_fraction:
+        data = replace(data, passes=passes)
     if options.model == "trees":
         return _trees_alone(data, options, shape, given)
     if shape is not None:
@@ -169,7 +177,16 @@ def fit(
         rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
         inputs = inputs[~out]
     del trial_data
+    if data.passes is not None and options.epochs is None:
+        recipe = replace(recipe, epochs=data.passes.epochs(recipe.epochs, len(data.X)))
     learner = _learner(mixed, inputs, targets, weight, recipe, transform)
+    none = inputs[:0, :0]
+
+    def seen(rows: NDArray[Any]) -> tuple[_Floats, NDArray[Any]]:
+        linear = recipe.linear_bits is not None
+        return transform.mixed(rows), transform.scaler.quantize(rows) if linear else none
+
+    learner.blocks = data.blocks(options.class_weight, seen)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
     shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
@@ -185,6 +202,7 @@ def fit(
         history.interrupted,
         outcome,
         contest,
+        data.passes is not None,
     )
 
 
@@ -258,7 +276,15 @@ def _without_components(
     else:
         result = fit_images(data, options, shape)
     history = result.history
-    return TrainingResult(result.model, result.recipe, 0.0, [], history.epochs, history.interrupted)
+    return TrainingResult(
+        result.model,
+        result.recipe,
+        0.0,
+        [],
+        history.epochs,
+        history.interrupted,
+        in_passes=data.passes is not None,
+    )
 
 
 # -- preparation ----------------------------------------------------------------------------------

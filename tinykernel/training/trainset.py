@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from tinykernel.model.scaling import raw_dtype_of, to_raw
 from tinykernel.model.values import ValueUnits
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
+from tinykernel.training.passes import Blocks, Passes
 
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
@@ -67,6 +68,8 @@ class TrainSet:
         Probability of each class.
     quantity : Quantity or None
         What is learned where it is no class.
+    passes : Passes or None
+        All rows, where these are some of them.
     """
 
     X: NDArray[Any]
@@ -79,6 +82,7 @@ class TrainSet:
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     teacher: NDArray[np.float32] | None = None
     quantity: Quantity | None = None
+    passes: Passes | None = None
 
     @property
     def n_classes(self) -> int:
@@ -111,6 +115,32 @@ class TrainSet:
         if self.quantity is not None:
             return self.quantity.targets
         return targets_of(self.codes, self.n_classes, self.teacher, teacher_share)
+
+    def blocks(
+        self,
+        class_weight: Mapping[Any, float] | str | None,
+        seen: Callable[[NDArray[Any]], tuple[NDArray[Any], ...]],
+    ) -> Blocks | None:
+        """Return all rows a part at a time, with what a learner sees of raw rows."""
+        passes = self.passes
+        if passes is None:
+            return None
+        names, n = np.asarray(self.classes), self.n_classes
+        parts = (np.searchsorted(names, labels) for labels in passes.labels_of_parts())
+        count = np.sum([np.bincount(codes, minlength=n) for codes in parts], axis=0)
+        by_class = _class_weights(class_weight, self.classes, np.arange(n), count)
+        by_class = (by_class * count.sum() / (by_class * count).sum()).astype(np.float32)
+
+        def load(k: int) -> tuple[NDArray[Any], ...]:
+            rows, labels = passes[k]
+            codes = np.searchsorted(names, labels)
+            return (
+                *seen(to_raw(rows, self.raw_dtype)),
+                targets_of(codes, n, None, 0.0),
+                by_class[codes],
+            )
+
+        return Blocks(passes.sizes, load)
 
     def validation_weight(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return weights of the validation rows: that of a row of the class, in the mean."""

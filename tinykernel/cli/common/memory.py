@@ -148,6 +148,8 @@ def about_training(
     from tinykernel.budget.alike import recipe_of
     from tinykernel.data.seen import hash_of, record_of
 
+    passes = dataset.passes if getattr(trained.classifier, "in_passes_", False) else None
+    rows = dataset.X_train if passes is None else passes.rows
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
         "data": dataset.source,
@@ -158,9 +160,9 @@ def about_training(
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
         "training_rows": {
-            "rows": len(dataset.y_train),
-            "sha256": hash_of(dataset.X_train, dataset.y_train),
-            **record_of(dataset.X_train),
+            "rows": len(rows),
+            "sha256": hash_of(dataset.X_train, dataset.y_train),  # drawn ones, where so many
+            **record_of(rows),
         },
     }
     if sizes is not None:

@@ -34,7 +34,8 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     found = {
         "data": dataset.source,
         "split": dataset.split,
-        "train_rows": len(dataset.y_train),
+        "train_rows": dataset.drawn_of or len(dataset.y_train),
+        "drawn": rows_in_words(trained, dataset),
         "test_rows": 0 if test is None else len(test),
         "features": trained.model.n_inputs,
         "classes": len(trained.model.classes),
@@ -67,6 +68,16 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "limits": str(trained.limits) if trained.limits else None,
         "report": memory.to_dict(),
     }
+
+
+def rows_in_words(trained: TrainResult, dataset: Dataset) -> str:
+    """Say which rows a model was trained on, where these are not simply all; else nothing."""
+    if dataset.drawn_of is None:
+        return ""
+    n, drawn = f"{dataset.drawn_of:,}", f"{len(dataset.y_train):,}"
+    if getattr(trained.classifier, "in_passes_", False):
+        return f"chosen by {drawn} of {n} training rows, trained on all"
+    return f"trained on {drawn} of {n} training rows"
 
 
 def compared(classifier: Any) -> str:
@@ -220,6 +231,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
     pairs = [
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),
+        ("rows", result["drawn"]),
         ("model", f"{result['model_kind']}, {what}, method {result['method']}{stored}"),
         ("compared", result["compared"]),
         ("search", search_in_words(result["search"])),

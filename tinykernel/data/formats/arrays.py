@@ -6,6 +6,7 @@ import lzma
 import math
 import os
 import re
+import shutil
 import tokenize
 import zipfile
 import zlib
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from tinykernel import stored
 from tinykernel.data.formats.parts import Part, Parts
 from tinykernel.errors import TinykernelError
+from tinykernel.stored import KeptFile, StoredRows
 
 # What NumPy and zipfile raise for damaged files and headers, beside ValueError. A RuntimeError
 # stands for encryption, and of its kinds another one for unknown compression.
@@ -34,10 +37,20 @@ DAMAGED = (
 )
 
 
-def _array(path: Path, name: str, stream: Any, length: int) -> NDArray[Any]:
-    """Load one array of a stream of this length without unpickling anything."""
+def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
+    """Load one array of a stream of this length without unpickling anything.
+
+    Many rows that may be read in pieces stay in the file; those of an archive, which cannot be read
+    from the middle, go to a temporary one.
+    """
     try:
-        _check_length(stream, length)
+        rows = _checked_header(stream, length)
+        if rows is not None and in_pieces and length > stored.IN_PIECES:
+            if not isinstance(stream, zipfile.ZipExtFile):
+                return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
+            found = StoredRows.temporary(*rows)
+            shutil.copyfileobj(stream, found.file.stream, 1 << 20)
+            return found
         stream.seek(0)
         return np.asarray(np.load(stream, allow_pickle=False))
     except ValueError as error:
@@ -51,18 +64,23 @@ def _array(path: Path, name: str, stream: Any, length: int) -> NDArray[Any]:
         raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
 
 
-def _check_length(stream: Any, length: int) -> None:
-    """Raise ValueError if an array is longer than its file: NumPy reserves what a header says."""
+def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Return shape and type of an array of rows of numbers, None of another.
+
+    Raises ValueError if it is longer than its file: NumPy reserves what a header says.
+    """
     version = npy.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        return  # for names of fields, which the checks refuse
+        return None  # for names of fields, which the checks refuse
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(stream)
+    shape, by_columns, dtype = read(stream)
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize > length - stream.tell():
         raise ValueError("cut short")
+    is_plain = dtype.kind in "biuf" and dtype != np.float16
+    return (shape, dtype) if len(shape) > 1 and not by_columns and is_plain else None
 
 
-def read_npz(path: Path, label: str | None, groups: str | None) -> Parts:
+def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:
     """Read X_train, y_train, X_test, y_test, or X and y, whatever the case of their letters."""
     with path.open("rb") as stream:
         try:
@@ -72,25 +90,28 @@ def read_npz(path: Path, label: str | None, groups: str | None) -> Parts:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
         with archive:
-            return _npz_parts(path, archive, label, groups)
+            return _npz_parts(path, archive, label, groups, in_pieces)
 
 
-def _npz_parts(path: Path, archive: Any, label: str | None, groups: str | None) -> Parts:
+def _npz_parts(
+    path: Path, archive: Any, label: str | None, groups: str | None, in_pieces: bool
+) -> Parts:
     keys = {key.lower(): key for key in archive.files}
 
-    def get(*names: str) -> NDArray[Any] | None:
+    def get(*names: str, in_pieces: bool = False) -> Any:
         key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
         if key is None:
             return None
         member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
         try:
             with archive.zip.open(member) as stream:
-                return _array(path, key, stream, archive.zip.getinfo(member).file_size)
+                length = archive.zip.getinfo(member).file_size
+                return _array(path, key, stream, length, in_pieces)
         except DAMAGED:
             raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
 
     def part(suffix: str, labels: str) -> Part | None:
-        X = get(f"X{suffix}")
+        X = get(f"X{suffix}", in_pieces=in_pieces)
         if X is None:
             return None
         group = get(f"group{suffix}", f"groups{suffix}")
@@ -128,12 +149,19 @@ def _label_file(path: Path) -> Path | None:
     return None if stem == path.stem else path.with_name(stem + path.suffix)
 
 
-def read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | None) -> Parts:
+def read_npy(
+    path: Path,
+    label: str | None,
+    labels_needed: bool,
+    groups: str | None,
+    in_pieces: bool = False,
+) -> Parts:
     """Read an array, its labels, and the test part that stands beside ``X_train.npy``."""
 
-    def load(file: Path) -> NDArray[Any]:
+    def load(file: Path, in_pieces: bool = False) -> Any:
         with file.open("rb") as stream:
-            return _array(file, "the array", stream, os.fstat(stream.fileno()).st_size)
+            length = os.fstat(stream.fileno()).st_size
+            return _array(file, "the array", stream, length, in_pieces)
 
     labels = Path(label) if label is not None else _label_file(path)
     if labels is not None and label is not None and not labels.exists():
@@ -145,18 +173,18 @@ def read_npy(path: Path, label: str | None, labels_needed: bool, groups: str | N
                 f"{path}: {what}; name the labels with --label FILE.npy, or call the two files "
                 "NAME_X.npy and NAME_y.npy"
             )
-        return Parts(Part(path, "X", load(path)), None)
+        return Parts(Part(path, "X", load(path, in_pieces)), None)
     group = None
     if groups is not None:
         file = Path(groups) if Path(groups).exists() else path.with_name(groups)
         if not file.exists():
             raise TinykernelError(f"{path}: no file {groups} of groups")
         group = _one_a_row(file, "the array", load(file))
-    train = Part(path, "X", load(path), load(labels), group)
+    train = Part(path, "X", load(path, in_pieces), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)
     if label is not None or test_file == path or not test_file.exists():
         return Parts(train, None)
     if test_labels is None or not test_labels.exists():
         return Parts(train, None)
-    return Parts(train, Part(test_file, "X", load(test_file), load(test_labels)))
+    return Parts(train, Part(test_file, "X", load(test_file, in_pieces), load(test_labels)))

@@ -9,21 +9,32 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel import stored
 from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
 from tinykernel.data.formats.texts import TextColumns, holds_text, is_missing
 from tinykernel.errors import TinykernelError
+from tinykernel.stored import StoredRows
 
 _Found = TypeVar("_Found")
 
 
-def read_parquet(path: Path, chooser: ColumnChooser) -> Part:
+def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) -> Part:
     """Read numbers, labels and groups of every row."""
-    return parquet_table(path, lambda table: _table_part(path, table, chooser))
+
+    def pieces(file: Any) -> Part | None:
+        return _stored_part(path, file, chooser) if in_pieces else None
+
+    return parquet_table(path, lambda table: _table_part(path, table, chooser), pieces)
 
 
-def parquet_table(path: Path, use: Callable[[Any], _Found]) -> _Found:
-    """Open a file as a table of pyarrow and return what is made of it; faults become one line."""
+def parquet_table(
+    path: Path, use: Callable[[Any], _Found], pieces: Callable[[Any], _Found | None] | None = None
+) -> _Found:
+    """Open a file as a table of pyarrow and return what is made of it; faults become one line.
+
+    The table is read where `pieces` makes nothing of the file itself.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -35,9 +46,51 @@ def parquet_table(path: Path, use: Callable[[Any], _Found]) -> _Found:
     try:
         # read_table calls a file damaged in which two columns have one name.
         refuse_doubles(path, pq.read_schema(path).names)
-        return use(pq.read_table(path))
+        found = None if pieces is None else pieces(pq.ParquetFile(path))
+        return use(pq.read_table(path)) if found is None else found
     except (pa.ArrowException, UnicodeError):
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+
+
+def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
+    """Write many rows of numbers to a temporary file, some at a time.
+
+    Returns None where there are few, or where columns of text or missing values need all rows.
+    """
+    import pyarrow as pa
+
+    names = [name for name in file.schema_arrow.names if name != "__index_level_0__"]
+    at, group_at, inputs = chooser.positions(names)
+    kinds = [file.schema_arrow.field(names[i]).type for i in inputs]
+    if not kinds or not all(map(_is_number, kinds)):
+        return None
+    dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+    shape = (file.metadata.num_rows, len(inputs))
+    if dtype.itemsize * shape[0] * shape[1] <= stored.IN_PIECES or dtype == np.float16:
+        return None
+    X = StoredRows.temporary(shape, dtype)
+    others: dict[int, list[NDArray[Any]]] = {i: [] for i in (at, group_at) if i is not None}
+    for batch in file.iter_batches(
+        stored.ROWS_AT_ONCE, columns=[names[i] for i in {*inputs, *others}]
+    ):
+        table = pa.Table.from_batches([batch])
+        if any(column.null_count for column in table.columns):
+            return None
+        rows = [_numbers(path, names[i], table.column(names[i])) for i in inputs]
+        X.file.stream.write(np.column_stack(rows).astype(dtype).data)
+        for i, found in others.items():
+            found.append(_names(path, names[i], table.column(names[i])))
+    y, group = (None if i is None else np.concatenate(others[i]) for i in (at, group_at))
+    columns = tuple(names[i] for i in inputs)
+    return Part(path, "", X, y, group, columns, None, None if at is None else names[at])
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    )
 
 
 def _table_part(path: Path, table: Any, chooser: ColumnChooser) -> Part:
@@ -94,7 +147,7 @@ def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    if not _is_number(kind):
         shown = repr(column[0].as_py()) if len(column) else "''"
         shown = shown if len(shown) <= 40 else shown[:37] + "..."
         raise TinykernelError(

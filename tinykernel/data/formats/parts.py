@@ -20,7 +20,7 @@ class Part:
         The file it came from, for messages.
     name : str
         What the features are called in the file, e.g. ``X_train``; empty for a table.
-    X : ndarray
+    X : ndarray or StoredRows
         Features, any shape or type.
     y : ndarray, optional
         Labels.
@@ -38,7 +38,7 @@ class Part:
 
     file: Path
     name: str
-    X: NDArray[Any]
+    X: Any
     y: NDArray[Any] | None = None
     group: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None

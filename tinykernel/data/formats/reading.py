@@ -47,6 +47,7 @@ def read_parts(
     n_features: int | None = None,
     groups: str | None = None,
     selection: Selection | None = None,
+    in_pieces: bool = False,
 ) -> Parts:
     """Read a data file by its suffix.
 
@@ -65,6 +66,8 @@ def read_parts(
         The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
     selection : Selection, optional
         Which columns are inputs, and whether values may be missing (NaN).
+    in_pieces : bool, default=False
+        Whether many rows may stay in a file, as `StoredRows`.
 
     Returns
     -------
@@ -82,14 +85,14 @@ def read_parts(
     try:
         with whole(path):
             if suffix == ".npz":
-                return read_npz(path, label, groups)
+                return read_npz(path, label, groups, in_pieces)
             if suffix == ".npy":
-                return read_npy(path, label, labels_needed, groups)
+                return read_npy(path, label, labels_needed, groups, in_pieces)
             chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection)
             if suffix in _TEXTS:
                 return Parts(read_csv(path, chooser), None)
             if suffix == ".parquet":
-                return Parts(read_parquet(path, chooser), None)
+                return Parts(read_parquet(path, chooser, in_pieces), None)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None

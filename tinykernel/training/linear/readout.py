@@ -35,8 +35,9 @@ from tinykernel.training.linear.linear_passes import (
     linear_backward,
     linear_forward,
 )
-from tinykernel.training.loop import one_cycle
+from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import loss_group, prior
+from tinykernel.training.passes import Blocks
 from tinykernel.training.steps import adam
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
@@ -132,6 +133,8 @@ class LinearLearner:
     """
 
     names: tuple[str, ...] = ("linear", "offset", "gain")
+    #: Where there are more rows than those given: all of them, a block at a time.
+    blocks: Blocks | None = None
 
     def __init__(
         self, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: LinearRecipe
@@ -182,18 +185,19 @@ class LinearLearner:
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        recipe, n = self.recipe, self.n_rows
-        size = max(LANES, min(recipe.batch_rows, n // LANES * LANES))
-        n_batches = max(1, n // size)
-        order = np.resize(self.rng.permutation(n), n_batches * size)
-        total = 0.0
+        recipe, blocks = self.recipe, self.blocks
+        sizes = [self.n_rows] if blocks is None else blocks.sizes
+        total, n_batches, there = 0.0, 0, None
+        dealt = batches(self.rng, sizes, recipe.batch_rows, number, recipe.epochs)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
-            for i in range(n_batches):
-                done = (number * n_batches + i) / (recipe.epochs * n_batches)
-                rows = order[i * size : (i + 1) * size]
+            for block, rows, done in dealt:
+                if blocks is not None and block != there:
+                    there = block
+                    self.inputs, self.targets, self.weight = blocks.load(block)
                 self.accumulate(rows, executor)
-                self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / size))
-                total += float(self.totals[:, 0].sum() / size)
+                self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / rows.size))
+                total += float(self.totals[:, 0].sum() / rows.size)
+                n_batches += 1
         return total / n_batches
 
     def scale(self) -> np.float32:

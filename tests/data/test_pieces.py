@@ -1,0 +1,176 @@
+"""Rows that are read in pieces, drawn, and passed over: the same as rows in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from tinykernel import stored
+from tinykernel.cli import app
+from tinykernel.data.load import load_data
+from tinykernel.data.seen import record_of
+from tinykernel.stored import StoredRows, rows_at
+from tinykernel.training import passes
+from tinykernel.training.passes import Passes
+
+PARTS = ("X_train", "y_train", "X_test", "y_test")
+
+
+def rows(n=3000, kind=np.int16):
+    """Return rows of three classes that overlap, and their labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n)
+    centre = 30 * rng.normal(size=(3, 8))
+    return (20 * rng.normal(size=(n, 8)) + centre[y]).astype(kind), y
+
+
+def as_stored(X):
+    """Put rows into a file."""
+    found = StoredRows.temporary(X.shape, X.dtype)
+    found.file.stream.write(np.ascontiguousarray(X).data)
+    return found
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Read all files in small pieces."""
+    monkeypatch.setattr(stored, "ROWS_AT_ONCE", 700)
+
+    def switch(*, on):
+        monkeypatch.setattr(stored, "IN_PIECES", 1000 if on else 1 << 28)
+
+    return switch
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Draw 500 rows, and pass over parts of 900."""
+    monkeypatch.setattr(stored, "MOST_ROWS", 500)
+    monkeypatch.setattr(passes, "_PART_ROWS", 900)
+
+
+def write(folder, suffix, X, y):
+    """Write rows in one of the formats; returns what to load."""
+    if suffix == ".npy":
+        np.save(folder / "a_y.npy", y)
+        np.save(folder / "a_X.npy", X)
+        return folder / "a_X.npy"
+    if suffix == ".npz":
+        np.savez_compressed(folder / "a.npz", X=X, y=y)
+        return folder / "a.npz"
+    pyarrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    columns = {f"a{i}": column for i, column in enumerate(X.T)} | {"label": y}
+    parquet.write_table(pyarrow.table(columns), folder / "a.parquet", row_group_size=500)
+    return folder / "a.parquet"
+
+
+@given(st.integers(1, 50), st.data())
+def test_rows_at_places_are_those_of_an_array(n, data):
+    """Rows that are read from a file by place are the rows of the same places in memory."""
+    X = np.arange(3 * n, dtype=np.int32).reshape(n, 3)
+    places = np.array(data.draw(st.lists(st.integers(0, n - 1))), dtype=np.intp)
+    assert np.array_equal(rows_at(as_stored(X), places), X[places])
+
+
+@pytest.mark.parametrize("most", [500_000, 500])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, monkeypatch):
+    """Rows, labels and passes do not depend on whether a file was read in pieces."""
+    monkeypatch.setattr(stored, "MOST_ROWS", most)
+    monkeypatch.setattr(passes, "_PART_ROWS", 900)
+    file = write(tmp_path, suffix, *rows())
+    found = []
+    for on in (False, True):
+        in_pieces(on=on)
+        found.append(load_data(file))
+    whole, pieces = found
+    assert (whole.split, whole.drawn_of) == (pieces.split, pieces.drawn_of)
+    assert all(np.array_equal(getattr(whole, name), getattr(pieces, name)) for name in PARTS)
+    assert (whole.passes is None) == (most > 500)
+    if whole.passes is not None:
+        assert whole.passes.sizes == pieces.passes.sizes
+        assert np.array_equal(whole.passes.rows[:], pieces.passes.rows[:])
+        assert np.array_equal(whole.passes.labels, pieces.passes.labels)
+
+
+def test_passes_have_every_row_once_with_its_label(drawn):
+    """Each training row is in one part, with its own label; rows kept aside are in none."""
+    y = np.arange(2000)
+    places = np.random.default_rng(1).permutation(2000)[:1500]
+    found = Passes.of(np.stack([y, -y], axis=1), y, places, seed=0)
+    assert len(found) == 2
+    parts = [found[k] for k in range(2)]
+    assert all(np.array_equal(X, np.stack([labels, -labels], axis=1)) for X, labels in parts)
+    assert sorted(np.concatenate([labels for _, labels in parts])) == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("n_components=64",), "chosen by 500 of 2,400 training rows, trained on all"),
+        (("n_components=0", "linear=4"), "chosen by 500 of 2,400 training rows, trained on all"),
+        (("model=trees",), "trained on 500 of 2,400 training rows"),
+    ],
+)
+def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_pieces, drawn):
+    """A model has the same bytes however the file was read, and it says which rows it saw."""
+    file, models = write(tmp_path, ".npy", *rows()), []
+    settings = [word for option in (*options, "epochs=1") for word in ("--set", option)]
+    for on in (False, True):
+        in_pieces(on=on)
+        model = tmp_path / f"{on}.tkm"
+        words = ["train", str(file), "-o", str(model), "--effort", "quick", *settings]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        assert said in result.output
+        models.append(model.read_bytes())
+    assert models[0] == models[1]
+
+
+def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces):
+    """A large table that lacks values has them coded as in a small one, and none is lost."""
+    X, y = rows(kind=np.float64)
+    X[2900, 3] = np.nan
+    file = write(tmp_path, ".parquet", X, y)
+    in_pieces(on=True)
+    found = load_data(file)
+    assert found.coding is not None
+    assert list(found.coding.gaps) == ["a3"]
+    assert not np.isnan(found.X_train).any()
+
+
+def test_the_type_holds_rows_that_were_not_drawn(tmp_path, drawn):
+    """One number with a fraction among whole ones keeps floats, in a training row not drawn too."""
+    X, y = rows(kind=np.float64)
+    whole = load_data(write(tmp_path, ".parquet", X // 1, y))
+    assert whole.X_train.dtype == np.int64
+    X = X // 1
+    every, some = whole.passes.rows[:], whole.X_train
+    other = next(row for row in every if not (some == row).all(axis=1).any())
+    X[(other == X).all(axis=1), 0] += 0.5
+    assert load_data(write(tmp_path, ".parquet", X, y)).X_train.dtype == np.float64
+
+
+def test_a_record_of_stored_rows_is_that_of_the_same_in_memory():
+    """A model file knows the rows of a pass as it knows rows in memory."""
+    X, _ = rows(300)
+    assert record_of(as_stored(X)) == record_of(X)
+
+
+def test_many_rows_take_little_memory(tmp_path, in_pieces, drawn):
+    """To read rows in pieces takes a few bytes a row, not the rows."""
+    file = write(
+        tmp_path, ".npy", *(np.tile(part, (20,) + (1,) * (part.ndim - 1)) for part in rows())
+    )
+    in_pieces(on=True)
+    load_data(file)  # imports
+    tracemalloc.start()
+    load_data(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000 * 120
