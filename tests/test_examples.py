@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,3 +60,19 @@ def test_every_example_is_known(name: str) -> None:
     """Every example is in the README and in these tests."""
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
     assert f"(examples/{name}.py)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_notebook(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """The cells of the notebook run one after the other, and are kept without their outputs."""
+    require_tool("gcc")
+    require_tool("matplotlib")
+    notebook = json.loads((ROOT / "examples" / "fan.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) == 10
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    environment = os.environ | {"MPLBACKEND": "Agg", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"fan_push" in done.stdout
