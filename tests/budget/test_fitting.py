@@ -10,7 +10,8 @@ from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
 from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
-from tinykernel.budget import fitting, forms
+from tinykernel.budget import fitting, forms, untrained
+from tinykernel.budget.untrained import Asked
 from tinykernel.measure.limits import parse_limits
 from tinykernel.papers import PaperClassifier
 
@@ -65,7 +66,7 @@ def test_more_than_32768_inputs_had_no_size():
     """One block of 65,536 components is as many as there can be: two of them were tried."""
     X = np.random.default_rng(0).normal(size=(24, 33000)).astype(np.float32)
     y = np.arange(24) % 2
-    found = forms.sizes_that_fit(X, y, "learned", QUICK, parse_limits("30KB"), "cortex-m4", None)
+    found = forms.sizes_that_fit(Asked.few(X, y, QUICK, limits=parse_limits("30KB")))
     assert found["n_components"] == {"linear4": 0}
 
 
@@ -242,6 +243,13 @@ def test_too_many_kernels_are_refused(digits):
         train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
 
 
+def test_the_paper_within_a_limit_of_time():
+    """It once ended in a TypeError: an option of code was handed on to a method without one."""
+    found = train(*blobs(60, 0), budget="flash=6KB,time=1ms@16MHz", link=False, **PAPER)
+    assert found.sizes.flash < 6144
+    assert found.model.n_components > 0
+
+
 def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
     """One estimate that was never measured once ended a training that had other forms."""
     X, y = digits
@@ -251,9 +259,9 @@ def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
             raise TinykernelError("not measured")
         return report(model, target)
 
-    monkeypatch.setattr(forms, "decisive_report", sizes)
-    assert forms._linear_sizes(X, y, {}, "cortex-m4") == {}
-    found, least = forms._forms(X, y, {"effort": "quick"}, 6144, "cortex-m4")
+    monkeypatch.setattr(untrained, "decisive_report", sizes)
+    assert forms._linear_sizes(Asked(X, y)) == {}
+    found, least = forms._forms(Asked(X, y, {"effort": "quick"}, parse_limits("6KB")))
     assert list(found) == ["compact"]
     assert least == 0
 

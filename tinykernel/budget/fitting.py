@@ -20,7 +20,7 @@ from tinykernel.budget.forms import (
     sizes_that_fit,
     tree_size,
 )
-from tinykernel.budget.untrained import LEARNED, OF_VALUES, fitted
+from tinykernel.budget.untrained import LEARNED, OF_VALUES, Asked, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
@@ -185,25 +185,29 @@ def train(
     given |= _of_task(task, method, teacher, given)
     if method != LEARNED and "n_kernels" in given:
         raise TinykernelError("n_kernels: not for this method")
-    shape, asked = input_shape(X, method, given), given.get("linear", "auto")
+    shape = input_shape(X, method, given)
     if value_name is not None:
         if task != "numbers" or np.ndim(y) != 1:
             raise TinykernelError('value_name: only for one value, with the task "numbers"')
         extra["value_name"] = value_name
     if task == "numbers" and shape is None:
         given.setdefault("linear", BITS_BESIDE)
-        asked = given["linear"]
+    width = given.get("linear", "auto")
     open_size = not {"n_components", "n_kernels"} & given.keys()
     limits = _limits(budget, target, chosen=open_size)
     limit = None if limits is None else limits.flash
     chosen_here = limits is not None and open_size
-    if limits is not None and chosen_here:
-        progress.report("finding what fits", 0, None)
-        given |= _what_fits(X, y, method, given, limits, target, shape)
-        if isinstance(given.get("n_components"), Mapping):
-            given.pop("linear", None)  # the forms say it
-    elif limit is not None:
-        check_size(X, y, method, given, limit, target, shape)
+    if limits is not None and limit is not None:
+        asked = Asked.few(
+            X, y, dict(given), limits=limits, target=target, shape=shape, method=method
+        )
+        if chosen_here:
+            progress.report("finding what fits", 0, None)
+            given |= _what_fits(asked)
+            if isinstance(given.get("n_components"), Mapping):
+                given.pop("linear", None)  # the forms say it
+        else:
+            check_size(asked)
     while True:
         classifier = fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
@@ -224,35 +228,25 @@ def train(
                 model, classifier, memory, sizes, limit, name, trainings, seconds, limits
             )
         stopped = _interrupted(classifier)
-        smaller = _smaller(classifier, model, over, asked)
+        smaller = _smaller(classifier, model, over, width)
         if not chosen_here or stopped or smaller is None:
             raise _too_much(words, stopped, chosen_here)
         given |= smaller
 
 
-def _what_fits(
-    X: ArrayLike,
-    y: ArrayLike,
-    method: Any,
-    given: Mapping[str, Any],
-    limits: Limits,
-    target: str,
-    shape: tuple[int, ...] | None,
-) -> dict[str, Any]:
+def _what_fits(asked: Asked) -> dict[str, Any]:
     """Return the parameters of models that use up the budget: trees, and all others."""
-    found = tree_size(X, y, given, limits, target) if _may_have_trees(method, given, shape) else {}
-    if given.get("model") == "trees":
-        return found
-    return found | sizes_that_fit(X, y, method, given, limits, target, shape)
+    found = tree_size(asked) if _may_have_trees(asked) else {}
+    return found if asked.get("model") == "trees" else found | sizes_that_fit(asked)
 
 
-def _may_have_trees(method: Any, given: Mapping[str, Any], shape: tuple[int, ...] | None) -> bool:
+def _may_have_trees(asked: Asked) -> bool:
     """Whether trees may be chosen; one has to ask for them where nothing is compared."""
-    asked = given.get("model", "auto")
-    if asked != "auto" or method != LEARNED:
-        return bool(asked == "trees")
-    compared = given.get("effort") != "quick" and given.get("loss", "squared") == "squared"
-    return compared and shape is None and linear_may_compete(given)
+    model = asked.get("model")
+    if model != "auto" or asked.method != LEARNED:
+        return bool(model == "trees")
+    compared = asked.get("effort") != "quick" and asked.get("loss", "squared") == "squared"
+    return compared and asked.shape is None and linear_may_compete(asked.options)
 
 
 def _of_task(task: str, method: Any, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:

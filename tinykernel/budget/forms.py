@@ -7,16 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tinykernel.budget.beside import share_used, within
-from tinykernel.budget.untrained import (
-    FOUND_ONLY,
-    LEARNED,
-    untrained,
-    untrained_integers,
-    untrained_trees,
-)
+from tinykernel.budget.untrained import FOUND_ONLY, LEARNED, Asked
 from tinykernel.checks import check_choice
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.codegen.targets import find_target
@@ -31,13 +25,11 @@ from tinykernel.measure.capacity import (
     least_size,
     most_components,
     most_kernels,
-    needed_bytes,
     random_layout,
-    some_rows,
 )
 from tinykernel.measure.instructions import steps_within
-from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import (
@@ -49,7 +41,6 @@ from tinykernel.training.options import (
 )
 from tinykernel.training.options.values import RegressorOptions
 from tinykernel.training.trainer import check_width
-from tinykernel.training.values.valueset import strata
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
 #: was ahead of "windows" on MNIST, USPS, HAR and covtype.
@@ -88,206 +79,164 @@ def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[in
     return shape
 
 
-def sizes_that_fit(
-    X: ArrayLike,
-    y: ArrayLike,
-    method: Any,
-    given: Mapping[str, Any],
-    limits: Limits,
-    target: str,
-    shape: tuple[int, ...] | None,
-) -> dict[str, Any]:
+def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     """Return the parameters of models that use up the budget; the trainer chooses among these."""
-    assert limits.flash is not None
-    if limits.beside_flash and given.get("code", "auto") == "auto":
-        given = {**given, "code": "fast"}  # who limits the time does not want it doubled
-    found = _sizes_in_flash(X, y, method, given, limits.flash, target, shape)
+    limits = asked.limits
+    if limits.beside_flash and asked.method == LEARNED and asked.get("code") == "auto":
+        asked = asked.but(code="fast")  # who limits the time does not want it doubled
+    found = _sizes_in_flash(asked)
     if not limits.beside_flash:
         return found
-    inputs = np.asarray(X)
-    rows, labels = some_rows(inputs.reshape(len(inputs), -1), np.asarray(y))
-    told = {**given, **found, **({} if shape is None else _as_options(shape))}
-
-    def make(form: str, n: int) -> IntegerModel:
-        if method != LEARNED:
-            return quantize(enlarged(method.untrained(rows, labels, told), n))
-        if shape is not None:
-            return untrained_integers(rows, labels, told, {"n_kernels": n})
-        if n == 0:
-            size: dict[str, Any] = {"n_components": 0, "linear": parts_of(form)[1]}
-            return untrained_integers(rows, labels, told, size)
-        free = {name: value for name, value in told.items() if name != "linear"}
-        size = {"n_components": {form: n}, "code": told.get("code", "auto")}
-        return untrained_integers(rows, labels, free, size)
-
-    name = "n_components" if shape is None else "n_kernels"
+    told = asked.but(**found)
+    name = "n_components" if asked.shape is None else "n_kernels"
     if not isinstance(found[name], Mapping):
-        step = 1 if shape is not None else _WORD
-        n, words = within(lambda n: make("", n), found[name], step, limits, target)
+        step = 1 if asked.shape is not None else _WORD
+        n, words = _within(told, "", found[name], step)
         if n == 0:
-            raise _no_room(limits, target, words)
+            raise _no_room(asked, words)
         return {**found, name: n}
     kept, words = dict[str, int](), ""
     for form, most in found[name].items():
         if most == 0:
-            share, words = share_used(make(form, 0), limits, target)
+            share, words = share_used(_of_size(told, form, 0), limits, asked.target)
             if share <= 1:
                 kept[form] = 0
             continue
-        n, words = within(lambda n, form=form: make(form, n), most, _WORD, limits, target)  # type: ignore[misc]
+        n, words = _within(told, form, most, _WORD)
         if n:
             kept[form] = n
     if not kept:
-        raise _no_room(limits, target, words)
+        raise _no_room(asked, words)
     return {**found, name: kept}
 
 
-def tree_size(
-    X: ArrayLike, y: ArrayLike, given: Mapping[str, Any], limits: Limits, target: str
-) -> dict[str, Any]:
+def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int, str]:
+    """Return how many components or kernels of a form keep to the limits beside flash."""
+    return within(lambda n: _of_size(asked, form, n), most, step, asked.limits, asked.target)
+
+
+def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
+    """Make an untrained model of a form."""
+    if asked.method != LEARNED:
+        return quantize(enlarged(_drawn(asked), n))
+    if asked.shape is not None:
+        return asked.integers(n_kernels=n)
+    if n == 0:
+        return asked.integers(n_components=0, linear=parts_of(form)[1])
+    code = asked.get("code")
+    return asked.but(linear="auto").integers(n_components={form: n}, code=code)
+
+
+def tree_size(asked: Asked) -> dict[str, Any]:
     """Return what a budget leaves for trees: bytes of their tables, and steps.
 
     The rest is that of an untrained model of few trees. Without enough room there are none, which
     is an error where they are asked for.
     """
-    asked = given.get("model") == "trees"
-    assert limits.flash is not None
-    inputs = np.asarray(X)
-    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
+    alone, target = asked.get("model") == "trees", asked.target
     try:
-        model = untrained_trees(rows, labels, given)
+        model = asked.trees()
         trees = model.find(Trees)
         assert trees is not None
-        needed = needed_bytes(decisive_report(model, target))
-        share, words = share_used(model, limits, target)
-        most = limits.most_instructions(find_target(target).cycles[1])
+        needed = asked.size(model)
+        share, words = share_used(model, asked.limits, target)
+        most = asked.limits.most_instructions(find_target(target).cycles[1])
         steps = None if most is None else steps_within(model, target, most)
     except TinykernelError:
-        if asked:
+        if alone:
             raise
         return {}
-    room = allowed_bytes(limits.flash) - needed + tree_bytes(trees)
+    room = allowed_bytes(asked.flash) - needed + tree_bytes(trees)
     enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
     if enough and room >= _LEAST_TREE_BYTES:
         return {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
-    if asked and room < _LEAST_TREE_BYTES:
-        raise _too_small(limits.flash, target, needed + _LEAST_TREE_BYTES, "of few trees")
-    if asked:
-        raise _no_room(limits, target, words)
+    if alone and room < _LEAST_TREE_BYTES:
+        raise _too_small(asked, needed + _LEAST_TREE_BYTES, "of few trees")
+    if alone:
+        raise _no_room(asked, words)
     return {}
 
 
-def _no_room(limits: Limits, target: str, words: str) -> TinykernelError:
+def _no_room(asked: Asked, words: str) -> TinykernelError:
     return TinykernelError(
-        f"no model for this data keeps to {limits} on {target}: the last one tried needs {words}; "
-        "give more"
+        f"no model for this data keeps to {asked.limits} on {asked.target}: the last one tried "
+        f"needs {words}; give more"
     )
 
 
-def _sizes_in_flash(
-    X: ArrayLike,
-    y: ArrayLike,
-    method: Any,
-    given: Mapping[str, Any],
-    limit: int,
-    target: str,
-    shape: tuple[int, ...] | None,
-) -> dict[str, Any]:
+def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
     """Do that for flash alone."""
-    inputs = np.asarray(X)
-    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
-    if method != LEARNED:
-        return {"n_components": _drawn_components(rows, labels, method, given, limit, target)}
-    if shape is not None:
-        return _kernels(rows, labels, given, limit, target, shape)
-    given = {**given, "code": _code(rows, labels, given, limit, target)}
-    found, least = _forms(rows, labels, given, limit, target)
+    if asked.method != LEARNED:
+        return {"n_components": _drawn_components(asked)}
+    if asked.shape is not None:
+        return _kernels(asked, asked.shape)
+    asked = asked.but(code=_code(asked))
+    found, least = _forms(asked)
     if found:
-        return _with_code(found, given)
-    if given.get("scaler_scope", "auto") == "auto" and linear_may_compete(given):
+        return _with_code(found, asked)
+    if asked.get("scaler_scope") == "auto" and linear_may_compete(asked.options):
         # The tables of a scaler for each input may be what is too much.
         one = {"scaler_scope": "global"}
-        found, smaller = _forms(rows, labels, {**given, **one, "effort": "quick"}, limit, target)
+        found, smaller = _forms(asked.but(**one, effort="quick"))
         if found:
-            return {**_with_code(found, given), **one}
+            return {**_with_code(found, asked), **one}
         least = min(least, smaller)
-    raise _too_small(limit, target, least, "the smallest one")
+    raise _too_small(asked, least)
 
 
-def _with_code(found: dict[str, int], given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_code(found: dict[str, int], asked: Asked) -> dict[str, Any]:
     """Say which code was counted with, where there are components."""
-    return {"n_components": found} | ({"code": given["code"]} if any(found.values()) else {})
+    return {"n_components": found} | ({"code": asked.get("code")} if any(found.values()) else {})
 
 
-def _code(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
-) -> str:
+def _code(asked: Asked) -> str:
     """Return "small" where flash is so short that components are worth more than time."""
-    asked = str(given.get("code", "auto"))
-    if asked != "auto":
-        return asked
-    first = _layouts(given, rows.shape[1])[0]
+    code = str(asked.get("code"))
+    if code != "auto":
+        return code
     # Blocks, as trained models have, but for very many inputs.
-    several = min(2 * padded_dimension(rows.shape[1]), MOST_COMPONENTS)
-    fast = quantize(untrained(rows, labels, {**given, "code": "fast"}, first, several))
+    several = min(2 * padded_dimension(asked.rows.shape[1]), MOST_COMPONENTS)
+    fast = quantize(asked.but(code="fast").machine(_layouts(asked)[0], several))
     with suppress(TinykernelError):
-        code = decisive_report(fast, target).flash_parts["code"]
-        return "small" if code > limit * _CODE_SHARE else "fast"
+        taken = decisive_report(fast, asked.target).flash_parts["code"]
+        return "small" if taken > asked.flash * _CODE_SHARE else "fast"
     return "fast"  # how large it is cannot be told without a compiler
 
 
-def _some_rows(
-    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take rows of every class, or of every stratum of values."""
-    return some_rows(X, y, strata(np.asarray(y, dtype=np.float64)) if "loss" in given else None)
+def _drawn(asked: Asked) -> KernelMachine:
+    """Make one block of a method that draws its components."""
+    machine: KernelMachine = asked.method.untrained(asked.rows, asked.labels, asked.options)
+    return machine
 
 
-def _drawn_components(
-    rows: NDArray[Any],
-    labels: NDArray[Any],
-    method: Any,
-    given: Mapping[str, Any],
-    limit: int,
-    target: str,
-) -> int:
-    machine = method.untrained(rows, labels, given)
+def _drawn_components(asked: Asked) -> int:
+    machine = _drawn(asked)
     layout = random_layout(machine)
-    most = components_within(limit, layout, machine.dimension, len(machine.weights))
+    most = components_within(asked.flash, layout, machine.dimension, len(machine.weights))
     machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
-    p, least = most_components(machine, layout, limit, target)
+    p, least = most_components(machine, layout, asked.flash, asked.target)
     if p == 0:
-        raise _too_small(limit, target, least)
+        raise _too_small(asked, least)
     return p
 
 
-def _kernels(
-    rows: NDArray[Any],
-    labels: NDArray[Any],
-    given: Mapping[str, Any],
-    limit: int,
-    target: str,
-    shape: tuple[int, ...],
-) -> dict[str, Any]:
+def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the number of kernels, and the bits of the linear part on their counts."""
-    signal = "stream" if given.get("hop") else "signal"
+    signal = "stream" if asked.get("hop", None) else "signal"
     most = MOST_KERNELS[signal if len(shape) == 2 else "image"]
     if len(shape) == 3:
         # Or a small model of large images would take long: 700,000 instructions at 8 KB.
-        most = int(np.clip(limit * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
+        most = int(np.clip(asked.flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
     least, found = [], {"n_kernels": 0}
-    asked = given.get("linear", "auto")
+    linear = asked.get("linear")
     unknown: TinykernelError | None = None
-    for bits in _COUNT_BITS if asked == "auto" else (asked,):
+    for bits in _COUNT_BITS if linear == "auto" else (linear,):
+
+        def make(n: int, bits: int = bits) -> IntegerModel:
+            return asked.integers(n_kernels=n, linear=bits)
+
         try:
-            n, size = most_kernels(
-                lambda n, bits=bits: untrained_integers(  # type: ignore[misc]
-                    rows, labels, {**given, **_as_options(shape)}, {"n_kernels": n, "linear": bits}
-                ),
-                most,
-                limit,
-                target,
-            )
+            n, size = most_kernels(make, most, asked.flash, asked.target)
         except TinykernelError as error:
             unknown = error
             continue
@@ -299,29 +248,22 @@ def _kernels(
     if not least and unknown is not None:
         raise unknown
     if not found["n_kernels"]:
-        raise _too_small(limit, target, min(least), "with the fewest kernels")
+        raise _too_small(asked, min(least), "with the fewest kernels")
     return found
 
 
-def _as_options(shape: tuple[int, ...]) -> dict[str, Any]:
-    return {"window_shape": shape} if len(shape) == 2 else {"image_shape": shape}
-
-
-def _forms(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], limit: int, target: str
-) -> tuple[dict[str, int], int]:
+def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     """Return the forms that keep to the budget with their components, and the least size measured.
 
     A form is a layout, a linear part, or both.
     """
-    linear = _linear_sizes(rows, labels, given, target)
-    allowed = allowed_bytes(limit)
+    linear, quick = _linear_sizes(asked), asked.get("effort") == "quick"
     found, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
-    for name in _layouts(given, rows.shape[1]):
-        machine = untrained(rows, labels, given, name, _by_tables(rows, labels, name, limit, given))
+    for name in _layouts(asked):
+        layout, machine = LAYOUTS[name], asked.machine(name, _by_tables(asked, name))
         try:
-            p, least = most_components(machine, LAYOUTS[name], limit, target)
+            p, least = most_components(machine, layout, asked.flash, asked.target)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
             unknown = error
@@ -330,25 +272,24 @@ def _forms(
         if p == 0:
             continue
         found[name] = p
-        for bits in linear.keys() & {_BESIDE, given.get("linear")}:
+        for bits in linear.keys() & {_BESIDE, asked.get("linear")}:
             # The linear part takes the place of components.
             n_outputs, d = len(machine.weights), machine.dimension
-            tables = LAYOUTS[name].table_bytes(p, d, n_outputs)
-            beside = -(-rows.shape[1] * n_outputs * bits // 8) + _LINEAR_CODE
-            fewer = components_within(tables - beside, LAYOUTS[name], d, n_outputs)
+            beside = -(-asked.rows.shape[1] * n_outputs * bits // 8) + _LINEAR_CODE
+            tables = layout.table_bytes(p, d, n_outputs) - beside
+            fewer = components_within(tables, layout, d, n_outputs)
             if fewer >= _WORD:
                 found[form_of(name, bits)] = fewer
-    asked = given.get("linear", "auto")
-    if asked not in ("auto", "off"):
-        found = {form: p for form, p in found.items() if parts_of(form)[1] == asked}
+    if asked.get("linear") not in ("auto", "off"):
+        found = {form: p for form, p in found.items() if parts_of(form)[1] == asked.get("linear")}
     if not smallest and unknown is not None:
         raise unknown
-    alone = [bits for bits, size in linear.items() if size <= allowed]
-    if given.keys() & set(_OF_COMPONENTS):
+    alone = [bits for bits, size in linear.items() if size <= allowed_bytes(asked.flash)]
+    if asked.options.keys() & set(_OF_COMPONENTS):
         alone = []
-    if given.get("effort") == "quick" and max(found.values(), default=0) < _FEW_COMPONENTS:
+    if quick and max(found.values(), default=0) < _FEW_COMPONENTS:
         found = {form_of(None, alone[0]): 0} if alone else found
-    if found and given.get("effort") == "quick":
+    if found and quick:
         return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
     found |= {form_of(None, bits): 0 for bits in alone[:2]}
     return found, min(smallest)
@@ -363,115 +304,90 @@ def linear_may_compete(given: Mapping[str, Any]) -> bool:
     return bool(asked != "off")
 
 
-def _linear_sizes(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], target: str
-) -> dict[int, int]:
+def _linear_sizes(asked: Asked) -> dict[int, int]:
     """Return the widths that a linear part may have, widest first, and its size alone."""
-    if not linear_may_compete(given):
+    if not linear_may_compete(asked.options):
         return {}
-    asked = given.get("linear", "auto")
-    if asked != "auto":
-        return {asked: _linear_size(rows, labels, given, asked, target)}
+    bits = asked.get("linear")
+    if bits != "auto":
+        return {bits: asked.size(asked.integers(n_components=0, linear=bits))}
     sizes = {}
     for bits in LINEAR_BITS[::-1]:
         # A width whose sums may pass 32 bits, or whose size is not known, does not compete.
         with suppress(TinykernelError):
-            sizes[bits] = _linear_size(rows, labels, given, bits, target)
+            sizes[bits] = asked.size(asked.integers(n_components=0, linear=bits))
     return sizes
 
 
-def _linear_size(
-    rows: NDArray[Any], labels: NDArray[Any], given: Mapping[str, Any], bits: int, target: str
-) -> int:
-    """Return the bytes of a linear part alone."""
-    size = {"n_components": 0, "linear": bits}
-    model = untrained_integers(rows, labels, given, size)
-    return needed_bytes(decisive_report(model, target))
-
-
-def _layouts(given: Mapping[str, Any], n_features: int) -> list[str]:
+def _layouts(asked: Asked) -> list[str]:
     """Return the layouts to choose from."""
-    if "layout" in given:
-        check_choice("layout", given["layout"], tuple(LAYOUTS))
-        return [given["layout"]]
-    layouts = _LAYOUTS_OF_VALUES if "loss" in given else SEARCHED_LAYOUTS
-    if given.get("effort") == "quick":
+    layout = asked.get("layout", None)
+    if layout is not None:
+        check_choice("layout", layout, tuple(LAYOUTS))
+        return [layout]
+    layouts = _LAYOUTS_OF_VALUES if "loss" in asked.options else SEARCHED_LAYOUTS
+    if asked.get("effort") == "quick":
         return [layouts[0]]  # to choose takes short trainings, too
-    d = padded_dimension(n_features)
+    d = padded_dimension(asked.rows.shape[1])
     # With blocks of 32 rows nothing is left out.
     return [name for name in layouts if not LAYOUTS[name].prunes or LAYOUTS[name].leaves_out(d)]
 
 
-def _by_tables(
-    rows: NDArray[Any], labels: NDArray[Any], layout: str, limit: int, given: Mapping[str, Any]
-) -> int:
+def _by_tables(asked: Asked, layout: str) -> int:
     """Return how many components the tables alone would allow."""
-    n_classes = np.unique(labels).size
+    n_classes = np.unique(asked.labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
-    if "loss" in given:
-        options = RegressorOptions(loss=given["loss"], quantiles=given.get("quantiles"))
-        n_outputs = len(options.losses(1 if labels.ndim == 1 else labels.shape[1]))
-    most = components_within(limit, LAYOUTS[layout], padded_dimension(rows.shape[1]), n_outputs)
+    if "loss" in asked.options:
+        options = RegressorOptions(loss=asked.get("loss"), quantiles=asked.get("quantiles", None))
+        n_outputs = len(options.losses(1 if asked.labels.ndim == 1 else asked.labels.shape[1]))
+    d = padded_dimension(asked.rows.shape[1])
+    most = components_within(asked.flash, LAYOUTS[layout], d, n_outputs)
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
 
-def check_size(
-    X: ArrayLike,
-    y: ArrayLike,
-    method: Any,
-    given: Mapping[str, Any],
-    limit: int,
-    target: str,
-    shape: tuple[int, ...] | None,
-) -> None:
+def check_size(asked: Asked) -> None:
     """Refuse a number of components or kernels that cannot fit, before the long training."""
-    inputs = np.asarray(X)
-    rows, labels = _some_rows(inputs.reshape(len(inputs), -1), np.asarray(y), given)
-    if shape is not None:
-        model = untrained_integers(rows, labels, {**given, **_as_options(shape)}, {})
+    limit = asked.flash
+    if asked.shape is not None:
         try:
-            size = needed_bytes(decisive_report(model, target))
+            size = asked.size(asked.integers())
         except TinykernelError:
             return  # not known without a compiler; the trained model is measured again
         if size - (limit - allowed_bytes(limit)) > limit:
             raise TinykernelError(
-                f"a model of {given.get('n_kernels', 'so many')} kernels needs {size} bytes "
-                f"of flash on {target}, {size - limit} over the budget of {limit}; use fewer "
+                f"a model of {asked.get('n_kernels', 'so many')} kernels needs {size} bytes "
+                f"of flash on {asked.target}, {size - limit} over the budget of {limit}; use fewer "
                 "n_kernels or a larger budget"
             )
         return
-    asked = given["n_components"]
-    if not isinstance(asked, Mapping):
-        asked = {given.get("layout", "compact"): asked}
-    for name, p in asked.items():
+    given = asked.options["n_components"]
+    if not isinstance(given, Mapping):
+        given = {asked.get("layout", "compact"): given}
+    for name, p in given.items():
         layout_name = parts_of(name)[0]
         if p == 0 or layout_name is None:
             continue
-        if method != LEARNED:
-            machine = enlarged(method.untrained(rows, labels, given), p)
-            layout = random_layout(machine)
+        if asked.method != LEARNED:
+            machine = enlarged(_drawn(asked), p)
             # The penalty "l1" may leave as good as nothing.
-            needed = least_size(
-                machine, layout, _WORD if given.get("penalty") == "l1" else p, target
-            )
+            fewest = _WORD if asked.get("penalty") == "l1" else p
+            needed = least_size(machine, random_layout(machine), fewest, asked.target)
         else:
-            machine = untrained(rows, labels, given, layout_name, p)
+            machine = asked.machine(layout_name, p)
             try:
-                needed = least_size(machine, LAYOUTS[layout_name], p, target)
+                needed = least_size(machine, LAYOUTS[layout_name], p, asked.target)
             except TinykernelError:
                 continue
         if needed > limit:
             raise TinykernelError(
-                f"a model of {p} components needs at least {needed} bytes of flash on {target}, "
-                f"{needed - limit} over the budget of {limit}; use fewer n_components or a larger "
-                "budget"
+                f"a model of {p} components needs at least {needed} bytes of flash on "
+                f"{asked.target}, {needed - limit} over the budget of {limit}; use fewer "
+                "n_components or a larger budget"
             )
 
 
-def _too_small(
-    limit: int, target: str, needed: int, least: str = "the smallest one"
-) -> TinykernelError:
+def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:
     return TinykernelError(
-        f"no model for this data fits into {limit} bytes on {target}: {least} needs about "
-        f"{needed}; give a larger budget, or for signals and images their shape"
+        f"no model for this data fits into {asked.flash} bytes on {asked.target}: {least} needs "
+        f"about {needed}; give a larger budget, or for signals and images their shape"
     )

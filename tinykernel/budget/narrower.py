@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.budget.untrained import untrained_integers
+from tinykernel.budget.untrained import Asked
 from tinykernel.data.selection import smallest_type
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, some_rows
@@ -102,12 +102,9 @@ def _flash(
     shape: tuple[int, ...] | None,
 ) -> int:
     """Return the size of a linear part, behind a few kernels where there is a shape."""
-    size: dict[str, Any] = {"n_components": 0, "linear": 8}
-    if shape is not None:
-        size = {"n_kernels": 8, "linear": 4}
-        size |= {"window_shape" if len(shape) == 2 else "image_shape": shape}
-    loss = {"loss": "absolute"} if labels.dtype.kind == "f" else {}
-    kept = {
-        name: given[name] for name in ("scaler_scope", "input_bits") if given.get(name) is not None
-    }
-    return decisive_report(untrained_integers(rows, labels, kept | loss, size), target).flash
+    kept = {n: given[n] for n in ("scaler_scope", "input_bits") if given.get(n) is not None}
+    if labels.dtype.kind == "f":
+        kept["loss"] = "absolute"
+    asked = Asked(rows, labels, kept, shape=shape)
+    size = {"n_components": 0, "linear": 8} if shape is None else {"n_kernels": 8, "linear": 4}
+    return decisive_report(asked.integers(**size), target).flash

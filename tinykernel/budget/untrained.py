@@ -1,9 +1,9 @@
-"""Untrained models, which stand for trained ones, and the estimator of a method."""
+"""What a training was asked for, and untrained models, which stand for trained ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.measure.capacity import decisive_report, needed_bytes, some_rows
+from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantize import as_integer_model
 from tinykernel.regressor import TernaryKernelRegressor
+from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
@@ -30,55 +33,79 @@ FOUND_ONLY = (
 )
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
+_OF_SCALER = ("scaler_scope", "input_bits")
+_OF_LOCAL = ("window_shape", "image_shape", "local", "hop", "rate", "spectrum", "n_kernels")
+_SHORTLY = {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
 
 
-def untrained(
-    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], layout: str, n_components: int
-) -> KernelMachine:
-    """Make a machine of random values with so many components."""
-    names = ("scaler_scope", "input_bits", "code", *OF_VALUES)
-    kept = {name: given[name] for name in names if name in given}
-    kept |= {"layout": layout, "n_components": n_components, "epochs": 1, "effort": "quick"}
-    kept |= {"random_state": 0, "n_jobs": 1}
-    if kept.get("loss") == "squared":
-        kept["loss"] = "absolute"  # as large, and takes no smooth fit
-    with progress.observing(None):
-        machine: KernelMachine = fitted(LEARNED, kept, X, y).machine_
-    # Training gives each block a scale of its own, which takes a table.
-    factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
-    return replace(machine, row_scale=machine.row_scale * factor)
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What `train` was asked for, with few rows: by these the size of a model is told.
 
+    `rows` and `labels` are some of every class, or of every stratum of values; `options` are those
+    of the estimator that were given; `shape` is that of an input of a local stage.
+    """
 
-def untrained_trees(X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> IntegerModel:
-    """Make a model of trees that has seen few rows, each four times."""
-    names = ("scaler_scope", "input_bits", "loss")
-    kept = {name: given[name] for name in names if name in given} | {"model": "trees"}
-    kept |= {"tree_bytes": 64, "random_state": 0, "n_jobs": 1, "effort": "quick"}
-    with progress.observing(None):
-        return as_integer_model(fitted(LEARNED, kept, X, y))
+    rows: NDArray[Any]
+    labels: NDArray[Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    target: str = "cortex-m4"
+    shape: tuple[int, ...] | None = None
+    method: Any = LEARNED
 
+    @staticmethod
+    def few(X: ArrayLike, y: ArrayLike, options: Mapping[str, Any], **more: Any) -> Asked:
+        """Take few of the rows."""
+        inputs, labels = np.asarray(X), np.asarray(y)
+        codes = strata(labels.astype(np.float64)) if "loss" in options else None
+        return Asked(*some_rows(inputs.reshape(len(inputs), -1), labels, codes), options, **more)
 
-def untrained_integers(
-    X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any], size: Mapping[str, Any]
-) -> IntegerModel:
-    """Make a model without components that has seen few rows."""
-    names = (
-        "scaler_scope",
-        "input_bits",
-        "window_shape",
-        "image_shape",
-        "local",
-        "hop",
-        "rate",
-        "spectrum",
-        "n_kernels",
-        "linear",
-        *OF_VALUES,
-    )
-    kept = {name: given[name] for name in names if name in given} | dict(size)
-    kept |= {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
-    with progress.observing(None):
-        return as_integer_model(fitted(LEARNED, kept, X, y))
+    def but(self, **options: Any) -> Asked:
+        """Return the same with other options."""
+        return replace(self, options={**self.options, **options})
+
+    def get(self, name: str, default: Any = "auto") -> Any:
+        """Return an option."""
+        return self.options.get(name, default)
+
+    @property
+    def flash(self) -> int:
+        """The limit of flash, in bytes."""
+        assert self.limits.flash is not None
+        return self.limits.flash
+
+    def size(self, model: IntegerModel) -> int:
+        """Return the bytes of flash that a model needs."""
+        return needed_bytes(decisive_report(model, self.target))
+
+    def machine(self, layout: str, n_components: int) -> KernelMachine:
+        """Make a machine of random values with so many components."""
+        size = {"layout": layout, "n_components": n_components}
+        machine: KernelMachine = self._fitted((*_OF_SCALER, "code", *OF_VALUES), size).machine_
+        # Training gives each block a scale of its own, which takes a table.
+        factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
+        return replace(machine, row_scale=machine.row_scale * factor)
+
+    def integers(self, **size: Any) -> IntegerModel:
+        """Make a model of a linear part, behind kernels where there is a shape."""
+        if self.shape is not None:
+            size["window_shape" if len(self.shape) == 2 else "image_shape"] = self.shape
+        names = (*_OF_SCALER, *_OF_LOCAL, "linear", *OF_VALUES)
+        return as_integer_model(self._fitted(names, size))
+
+    def trees(self) -> IntegerModel:
+        """Make a model of few trees."""
+        size = {"model": "trees", "tree_bytes": 64, "epochs": None}
+        return as_integer_model(self._fitted((*_OF_SCALER, "loss"), size))
+
+    def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
+        """Train as shortly as can be, with those of the options, and of this size."""
+        kept = {name: self.options[name] for name in names if name in self.options}
+        if "layout" in size and kept.get("loss") == "squared":
+            kept["loss"] = "absolute"  # as large, and takes no smooth fit
+        with progress.observing(None):
+            return fitted(LEARNED, {**kept, **_SHORTLY, **size}, self.rows, self.labels)
 
 
 def fitted(
