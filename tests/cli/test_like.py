@@ -79,6 +79,19 @@ def test_kernels_of_signals_are_kept():
     assert np.any(old.local.threshold != held.local.threshold)
 
 
+def test_the_spectrum_of_sounds_is_kept():
+    """Another training on sounds has the same frames and bands, so that its blob can be opened."""
+    rng, n, y = np.random.default_rng(0), np.arange(2000), np.arange(40) % 2
+    tones = 3000 * np.sin(n * (0.3 + 0.4 * y[:, None] + 0.1 * rng.random((40, 1))))
+    X = (tones + rng.normal(0, 300, tones.shape)).astype(np.int16)[:, :, None]
+    settings = {"rate": 8000.0, "epochs": 1, "effort": "quick", "n_kernels": 5}
+    old = train(X[:20], y[:20], spectrum="128/100/6", hop=400, random_state=0, **settings).model
+    given = parameters_like(old) | {"rate": 8000.0, "epochs": 1, "random_state": 1}
+    held = train(X[20:], y[20:], **given).model
+    assert difference(old, held) == ""
+    np.testing.assert_array_equal(held.stages[0].edges, old.stages[0].edges)
+
+
 def test_what_is_refused(work, tmp_path):
     """Options that the other model says, other inputs and other classes end before a training."""
     new, like = tmp_path / "new.tkm", ("--set", f"like={work / 'gesture.tkm'}")

@@ -29,6 +29,7 @@ from tests.random_models import (
     with_linear,
 )
 from tests.sessions import ROOT, blocks
+from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import (
     WARNING_FLAGS,
@@ -109,11 +110,25 @@ def image(seed: int) -> IntegerModel:
     return local_model(stage, seed, weight_bits=4, n_classes=3)
 
 
+def sound(seed: int) -> IntegerModel:
+    """Return a model of sounds; another seed gives other edges of bands, and weights."""
+    model = spectral_model(1)
+    spectrum, (part,) = model.stages[0], model.readout.parts
+    edges = spectrum.edges + (np.arange(6) == 2) * (seed - 1) % 3
+    weights = np.roll(part.weights, seed, axis=1)
+    return replace(
+        model,
+        stages=(replace(spectrum, edges=edges.astype(np.uint16)), *model.stages[1:]),
+        readout=replace(model.readout, parts=(replace(part, weights=weights),)),
+    )
+
+
 KINDS: dict[str, Callable[[int], IntegerModel]] = {
     "compact": compact,
     "decided": decided,
     "signal": signal,
     "image": image,
+    "sound": sound,
 }
 
 
