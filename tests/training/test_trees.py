@@ -10,9 +10,11 @@ from tinykernel.budget import train
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
+from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.growth import Bins, Growth, grow
+from tinykernel.training.readouts.lines import Lines
 from tinykernel.training.trainset import prepare
 
 
@@ -88,6 +90,35 @@ def test_rows_to_choose_by_again_hold_no_group_that_is_left_out():
     grouped = prepare(X, y, groups=np.arange(60) // 6)[1]
     inside = contest.others(outside, grouped)
     assert not set(grouped.groups[inside]) & set(grouped.groups[outside])
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_trees_stand_beside_a_linear_part_where_that_is_better(values):
+    """A slope and a step: the linear part has the one, few trees the other, in integers too."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 5)).astype(np.float32)
+    y = X @ [3.0, -2.0, 1.0, 2.0, 0.5] + 4.0 * (X[:, 0] > 0.3) * (X[:, 1] < 0.5)
+    given = {"model": "trees", "tree_bytes": 900, "random_state": 0}
+    model = (
+        TernaryKernelRegressor(**given).fit(X, y).quantize()
+        if values
+        else TernaryKernelClassifier(**given).fit(X, y > 1).quantize()
+    )
+    assert [type(part) for part in model.readout.parts] == [Linear, Trees]
+    assert tree_bytes(model.find(Trees)) < 900 - 260
+    assert model.score(X, y if values else y > 1) > 0.97
+
+
+def test_linear_part_of_trees_is_exact_in_integers():
+    """Its outputs are those of the integers, each worth a power of two in units of the scores."""
+    Q = np.random.default_rng(1).integers(-(2**15), 2**15, (300, 4)).astype(np.int16)
+    target = Q[:, :2] / 2.0**14
+    scale = np.array([3.0, 0.2])
+    lines = Lines.of(Q, target, np.ones(300), (0.0, 0.0), scale)
+    dots = Linear(lines.weights, [1, 1]).totals(Q)
+    assert np.array_equal(lines.outputs(Q), lines.offset + lines.worth * dots)
+    assert np.all(np.log2(lines.worth * scale) % 1 == 0)
+    assert np.mean(np.square(lines.outputs(Q) - target)) < 0.01
 
 
 def test_values_of_trees():

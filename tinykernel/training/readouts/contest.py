@@ -43,18 +43,21 @@ class Contest:
     other : (float, float)
     form : str
         Of the other.
+    name : str
+        Of the trees.
     """
 
     trees: tuple[float, float]
     other: tuple[float, float]
     form: str
+    name: str = "trees"
 
     @property
     def in_words(self) -> str:
         """Say what won, and by how much."""
         ahead = self.trees[0] < self.other[0]
         won, lost = (self.trees, self.other) if ahead else (self.other, self.trees)
-        names = ("trees", self.form) if ahead else (self.form, "trees")
+        names = (self.name, self.form) if ahead else (self.form, self.name)
         return (
             f"{names[0]} won over {names[1]} on rows left out: log loss {won[0]:.4f} against "
             f"{lost[0]:.4f}, {100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
@@ -99,7 +102,8 @@ def trees_ahead(
         return None, None
     rows = TreeData.of(data, options)
     found = searched(rows, room, folds, other[1])
-    contest = Contest((found.log_loss, found.accuracy), other[1:], form)
+    name = "trees beside a linear part" if found.options.lines else "trees"
+    contest = Contest((found.log_loss, found.accuracy), other[1:], form, name)
     progress.report(STAGE, 0, None, contest.in_words)
     if not found.log_loss < other[1]:
         return contest, None

@@ -17,6 +17,8 @@ from tinykernel.training.readouts.growth import Bins, Growth, Tree, grow
 _Floats = NDArray[np.float64]
 # Of a tree (nodes, output and shift), a node, a threshold (input, level), in flash.
 _TREE_BYTES, _NODE_BYTES, _THRESHOLD_BYTES = 2, 2, 3
+# What a linear part adds to the code, about.
+_LINEAR_CODE = 260
 _MOST_BINS = 128
 _SUMS_BYTES = 1 << 26
 _FIRST_STEPS = 20
@@ -42,6 +44,8 @@ class TreeOptions:
         Of a leaf.
     together : bool
         Whether the leaves of all trees are fitted again after each new tree.
+    lines : bool
+        Whether trees are grown to the error of a linear part, which stands beside them.
     """
 
     leaves: int = 16
@@ -49,6 +53,7 @@ class TreeOptions:
     l2: float = 1.0
     bits: int = 4
     together: bool = True
+    lines: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,10 +132,11 @@ class Forest:
         first: NDArray[np.int64],
         aim: Aim,
         options: TreeOptions,
+        given: _Floats | None = None,
     ) -> Forest:
-        """Return a forest without trees."""
-        offset = aim.start()
-        f = np.tile(offset, (len(bins), 1))
+        """Return a forest without trees; `given` are the outputs of a linear part beside it."""
+        offset = aim.start() if given is None else np.zeros(aim.target.shape[1])
+        f = np.tile(offset, (len(bins), 1)) if given is None else given.copy()
         return Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
 
     @property
@@ -138,8 +144,10 @@ class Forest:
         """Bytes of its tables in flash, about."""
         nodes = sum(tree.n_leaves - 1 for _, tree in self.trees)
         leaves = (nodes + len(self.trees)) * self.options.bits
+        weights = self.bins.shape[1] * len(self.offset)
         return (
-            _TREE_BYTES * len(self.trees)
+            (weights + _LINEAR_CODE if self.options.lines else 0)
+            + _TREE_BYTES * len(self.trees)
             + _NODE_BYTES * nodes
             + (leaves + 7) // 8
             + _THRESHOLD_BYTES * int(self.used.sum())
@@ -272,9 +280,8 @@ class Watch:
     truth: NDArray[Any]
     weight: NDArray[np.float32]
     values: bool
+    given: _Floats | None = None
     losses: list[tuple[int, float, float]] = field(default_factory=list)
-    outputs: _Floats | None = None
-    _seen: int = 0
 
     def goes_on(self, forest: Forest) -> bool:
         """Note loss and accuracy with the trees so far; False where they have not fallen long."""
@@ -283,7 +290,7 @@ class Watch:
         return len(loss) - int(np.argmin(loss)) <= _PATIENCE
 
     def _note(self, forest: Forest) -> None:
-        f = np.tile(forest.offset, (len(self.bins), 1))
+        f = np.tile(forest.offset, (len(self.bins), 1)) if self.given is None else self.given.copy()
         for (o, tree), values in zip(forest.trees, forest.values, strict=True):
             f[:, o] += values[tree.reached(self.bins)]
         losses = (0.0,) * f.shape[1] if self.values else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stage import Part
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.values import to_fixed_point
 from tinykernel.training.folds import Fold
@@ -33,10 +36,12 @@ from tinykernel.training.readouts.forest import (
     packed,
 )
 from tinykernel.training.readouts.growth import Bins
+from tinykernel.training.readouts.lines import Lines
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
 _MOST_TREES = 4000
+_LARGEST_DOT = 2**30
 #: What is tried: sizes of trees, then these changes one after the other.
 _LEAVES, _LEAST_LEAF_BYTES = (16, 4, 8, 32, 64, 256), 3
 _CHANGES: tuple[dict[str, Any], ...] = (
@@ -49,6 +54,13 @@ _CHANGES: tuple[dict[str, Any], ...] = (
     {"together": False},
 )
 _FAR_BEHIND = 1.5
+#: Then, of trees beside a linear part.
+_CHANGES_OF_BOTH: tuple[dict[str, Any], ...] = (
+    {"l2": 4.0},
+    {"leaves": 8},
+    {"leaves": 16},
+    {"rate": 0.1},
+)
 #: The same of many rows.
 _OF_MANY_ROWS: dict[str, Any] = {"leaves": 256, "rate": 0.3, "l2": 1.0}
 _CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
@@ -65,7 +77,7 @@ class TreeRecipe(TreeOptions):
 
     Parameters
     ----------
-    leaves, rate, l2, bits, together
+    leaves, rate, l2, bits, together, lines
         As of `TreeOptions`.
     n_trees : int
     """
@@ -109,12 +121,15 @@ class TreeData:
     aim : Aim
     truth : ndarray
         Codes of the labels, or the targets of values.
+    scale : ndarray of float64, shape (n_outputs,)
+        What 1 of each output stands for, of values.
     """
 
     scaler: Scale
     Q: NDArray[Any]
     aim: Aim
     truth: NDArray[Any]
+    scale: NDArray[np.float64]
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
@@ -133,23 +148,48 @@ class TreeData:
         weight = data.sample_weight / data.sample_weight.mean()
         targets = data.targets(options.teacher_share).astype(np.float64)
         aim = Aim(targets, weight, data.quantity is not None)
-        return TreeData(scaler, scaler.quantize(data.X), aim, data.truth)
+        scale = np.ones(targets.shape[1])
+        if data.quantity is not None:  # 0 of a value that never varies
+            scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
+        return TreeData(scaler, scaler.quantize(data.X), aim, data.truth, scale)
+
+    def may_have_lines(self) -> bool:
+        """Whether no dot product of the linear part may come near the end of 32 bits."""
+        return bool(self.Q.shape[1] * 127 * 2 ** (8 * self.Q.itemsize - 1) < _LARGEST_DOT)
+
+    def lines(self, rows: NDArray[np.int64] | slice) -> Lines:
+        """Train the linear part on some rows."""
+        losses = (0.0,) * len(self.scale) if self.aim.values else ()
+        target, weight = self.aim.target[rows], self.aim.weight[rows]
+        return Lines.of(self.Q[rows], target, weight, losses, self.scale)
 
 
-def tried(data: TreeData, options: TreeOptions, room: Room, folds: Sequence[Fold]) -> Found:
-    """Grow forests on the rows inside each fold, and measure them on those outside."""
+def tried(
+    data: TreeData,
+    options: TreeOptions,
+    room: Room,
+    folds: Sequence[Fold],
+    lines: Sequence[Lines] = (),
+) -> Found:
+    """Grow forests on the rows inside each fold, and measure them on those outside.
+
+    `lines` are the linear parts of the folds, where the options have one.
+    """
     bins = Bins.of(data.Q, most_bins(data.Q.shape[1], options.leaves))
     paths = []
-    for fold in folds:
+    for number, fold in enumerate(folds):
         aim = data.aim
+        base = lines[number].outputs if options.lines else lambda _: None
         own = Aim(aim.target[fold.inside], aim.weight[fold.inside], aim.values)
         watch = Watch(
             bins.sort(data.Q[fold.outside]),
             data.truth[fold.outside],
             aim.weight[fold.outside].astype(np.float32),
             aim.values,
+            base(data.Q[fold.outside]),
         )
-        forest = Forest.planted(bins.sort(data.Q[fold.inside]), bins.first, own, options)
+        inside = data.Q[fold.inside]
+        forest = Forest.planted(bins.sort(inside), bins.first, own, options, base(inside))
         grown(forest, room, _MOST_TREES, watch)
         paths.append(watch.losses)
     steps = sorted({n for path in paths for n, _, _ in path})
@@ -171,15 +211,19 @@ class _Search:
     room: Room
     folds: Sequence[Fold]
     tries: int = 0
+    lines: list[Lines] = field(default_factory=list)
 
     def attempt(self, options: TreeOptions) -> Found:
         self.tries += 1
-        found = tried(self.data, options, self.room, self.folds)
+        if options.lines and not self.lines:
+            self.lines = [self.data.lines(fold.inside) for fold in self.folds]
+        found = tried(self.data, options, self.room, self.folds, self.lines)
+        beside = ", linear part" if options.lines else ""
         progress.report(
             STAGE,
             self.tries,
             None,
-            f"trees of {options.leaves} leaves, rate {options.rate:g}, l2 {options.l2:g}, "
+            f"trees of {options.leaves} leaves{beside}, rate {options.rate:g}, l2 {options.l2:g}, "
             f"{options.bits} bits: log loss {found.log_loss:.4f}, {100 * found.accuracy:.2f} %",
         )
         return found
@@ -201,7 +245,11 @@ def searched(data: TreeData, room: Room, folds: Sequence[Fold], limit: float) ->
     if best.log_loss > _FAR_BEHIND * limit:
         return best
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= room.n_bytes]
-    return search.climb(best, [*sizes, *_CHANGES])
+    best = search.climb(best, [*sizes, *_CHANGES])
+    if np.isfinite(room.steps) or not data.may_have_lines():
+        return best
+    both = search.attempt(replace(best.options, lines=True))
+    return search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
 
 
 def searched_again(data: TreeData, room: Room, folds: Sequence[Fold], best: Found) -> Found:
@@ -222,26 +270,58 @@ def tree_model(data: TrainSet, rows: TreeData, found: Found, room: Room) -> Inte
     """Grow the trees that a search found on all rows, and make the model of them."""
     options = found.options
     bins = Bins.of(rows.Q, most_bins(rows.Q.shape[1], options.leaves))
-    forest = Forest.planted(bins.sort(rows.Q), bins.first, rows.aim, options)
+    lines = rows.lines(slice(None)) if options.lines else None
+    given = None if lines is None else lines.outputs(rows.Q)
+    forest = Forest.planted(bins.sort(rows.Q), bins.first, rows.aim, options, given)
     grown(forest, room, found.n_trees)
     if not forest.trees:
         raise TinykernelError("trees: no threshold of any input tells anything of the rows")
     trees, unit = packed(forest, bins)
-    answers: Labels | Values
-    if data.quantity is None:
-        worth = float(unit.min())
-        multiplier, offset = np.rint(unit / worth), np.rint(forest.offset / worth)
-        answers = Labels(tuple(data.classes))
+    taken = Grid.table(data.raw_dtype, data.X.shape[1])
+    if lines is None:
+        none = np.zeros(len(unit))
+        fixed = _in_integers(data, (trees, unit), (none, none), forest.offset)
     else:
-        bound = np.abs(trees.extremes()).max(axis=0)
-        fixed = to_fixed_point(data.quantity.units, unit, 0 * unit, forest.offset, bound, 0 * bound)
-        multiplier, offset, answers = fixed.multiplier, fixed.offset, fixed.values
-        worth = fixed.values.unit
-    trees = replace(trees, multiplier=multiplier.astype(np.int32))
+        weighed = Linear(lines.weights, np.ones(len(unit), np.int32))
+        dots = np.abs(weighed.reach(rows.scaler.gives(taken))).max(axis=0).astype(np.float64)
+        fixed = _in_integers(data, (trees, unit), (lines.worth, dots), lines.offset)
+    parts: tuple[Part, ...] = (replace(trees, multiplier=fixed.multiplier),)
+    if lines is not None:
+        parts = (Linear(lines.weights, fixed.linear_multiplier), *parts)
     return IntegerModel(
-        input=Grid.table(data.raw_dtype, data.X.shape[1]),
+        input=taken,
         stages=(rows.scaler,),
-        readout=Readout((trees,), offset.astype(np.int32)),
-        answers=answers,
-        decision_scale=worth,
+        readout=Readout(parts, fixed.offset),
+        answers=fixed.answers,
+        decision_scale=fixed.worth,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Integers:
+    multiplier: NDArray[np.int32]
+    linear_multiplier: NDArray[np.int32]
+    offset: NDArray[np.int32]
+    answers: Labels | Values
+    worth: float
+
+
+def _in_integers(
+    data: TrainSet,
+    grown: tuple[Trees, NDArray[np.float64]],
+    lines: tuple[NDArray[np.float64], NDArray[np.float64]],
+    offset: NDArray[np.float64],
+) -> _Integers:
+    """Choose multipliers, by what 1 of the trees and of the linear part stand for."""
+    (trees, unit), (worth, dots) = grown, lines
+    if data.quantity is not None:
+        bound = np.abs(trees.extremes()).max(axis=0)
+        found = to_fixed_point(data.quantity.units, unit, worth, offset, bound, dots)
+        values = found.values
+        return _Integers(
+            found.multiplier, found.linear_multiplier, found.offset, values, values.unit
+        )
+    # All are powers of two, so that multipliers of the smallest one are whole.
+    one = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
+    first, second, third = (np.rint(x / one).astype(np.int32) for x in (unit, worth, offset))
+    return _Integers(first, second, third, Labels(tuple(data.classes)), one)

@@ -1,0 +1,71 @@
+"""A linear part that trees stand beside: trained first, so that they are grown to its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.training.linear.readout import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    round_linear,
+)
+from tinykernel.training.loop import run_epochs
+
+_Floats = NDArray[np.float64]
+_BITS = 8
+# For 60,000 rows; of fewer rows each is seen more often.
+_EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 250
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``.
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (n_outputs, n_inputs)
+    worth : ndarray of float64, shape (n_outputs,)
+        A power of two in units of the scores, so that multipliers are exact.
+    offset : ndarray of float64, shape (n_outputs,)
+    """
+
+    weights: NDArray[np.int8]
+    worth: _Floats
+    offset: _Floats
+
+    @staticmethod
+    def of(
+        Q: NDArray[Any],
+        targets: _Floats,
+        weight: _Floats,
+        losses: tuple[float, ...],
+        scale: _Floats,
+    ) -> Lines:
+        """Train it on levels Q; `scale` is what 1 of each output stands for in the scores."""
+        epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
+        recipe = LinearRecipe(
+            _BITS,
+            epochs,
+            batch_rows=64 if len(Q) < 4000 else 128,
+            dropout=linear_dropout(Q.shape[1]),
+            losses=losses,
+        )
+        learner = LinearLearner(Q, targets.astype(np.float32), weight.astype(np.float32), recipe)
+        run_epochs(learner, epochs, None, None, None)
+        levels, step = round_linear(learner.linear, _BITS)
+        fine = float(learner.scale()) * float(learner.unit) * float(step)
+        worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale
+        found = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
+        found[:, learner.spread == 0] = 0
+        shift = worth * np.einsum("oi,i->o", found, learner.mean.astype(np.float64))
+        return Lines(found.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
+
+    def outputs(self, Q: NDArray[Any]) -> _Floats:
+        """Return what it gives levels, shape (n, n_outputs)."""
+        dots = Q.astype(np.int64) @ self.weights.T.astype(np.int64)
+        return np.asarray(self.offset + self.worth * dots)
