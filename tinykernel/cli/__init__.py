@@ -84,7 +84,9 @@ for _name, _command in (
     ("options", options_command),
     ("demo", demo_command),
 ):
-    app.command(_name)(_command)
+    # Rich keeps the ends of lines of all but the first paragraph.
+    _paragraphs = (_command.__doc__ or "").split("\n\n")
+    app.command(_name, help="\n\n".join(" ".join(p.split()) for p in _paragraphs))(_command)
 
 
 def main() -> None:

@@ -49,8 +49,7 @@ def calibrate_command(
             "--max-error",
             parser=share_option,
             metavar="SHARE",
-            help="answer as often as an error among the answers of at most this can be promised, "
-            "e.g. 1%",
+            help="the largest error among the answers that is promised, e.g. 1%",
         ),
     ] = None,
     coverage: Annotated[
@@ -65,8 +64,8 @@ def calibrate_command(
             "--false-alarms",
             parser=share_option,
             metavar="SHARE",
-            help="also tell what looks like no class, and take at most this share of rows like "
-            "these for it, e.g. 1%",
+            help="also find rows that look like no class, with at most this share of rows like "
+            "these among them, e.g. 1%",
         ),
     ] = None,
     known: Annotated[
@@ -74,8 +73,8 @@ def calibrate_command(
         typer.Option(
             "--known",
             metavar="DATA",
-            help="with --false-alarms: rows of the training, or others of known classes; what is "
-            "far from all of them is novel, too. Of a file with a test part the other one",
+            help="with --false-alarms: rows of the training, or others of known classes; rows that "
+            "are far from all of them are novel, too; takes the training part of a file",
         ),
     ] = None,
     per_class: Annotated[
@@ -83,7 +82,7 @@ def calibrate_command(
         typer.Option(
             "--per-class",
             metavar="",
-            help="a least margin of its own for each class; the promise then holds for each class",
+            help="give each class a least margin and the promise",
         ),
     ] = False,
     confidence: Annotated[
@@ -92,7 +91,7 @@ def calibrate_command(
             "--confidence",
             parser=share_option,
             metavar="SHARE",
-            help="of the promise",
+            help="how sure the promise is",
             show_default="95%",
         ),
     ] = 0.95,
@@ -109,10 +108,9 @@ def calibrate_command(
 ) -> None:
     """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
 
-    The rows must not be those of the training. Prints what can be promised of new rows, and ends
-    with status 1, without a model, where the rows do not support what is asked for. Takes the test
-    part of DATA; where DATA is what the model was trained on, the rows that were kept aside;
-    otherwise all its rows.
+    The rows must not be those of the training. Prints the promise for new rows. If the rows do not
+    support it, writes no model and ends with status 1. Takes the test part of DATA, or the rows
+    kept aside if the model was trained on DATA, or all rows.
     """
     from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError

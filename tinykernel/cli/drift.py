@@ -62,13 +62,13 @@ def drift_command(
         typer.Option(
             "--independent",
             metavar="",
-            help="every decision is about something new; those of a stream are not",
+            help="count each decision, as for parts on a belt, not for a stream",
         ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
-    """Compare what a device counted with what held-out rows gave.
+    """Compare the counters of a device with the figures of held-out rows.
 
     Ends with status 1 where they differ by more than chance, and where the device has too few
     decisions to say.

@@ -57,8 +57,8 @@ def evaluate_command(
 ) -> None:
     """Say how good a model is: by class, with an interval, beside simple models.
 
-    Takes the test part of DATA; where DATA is what the model was trained on, the rows that were
-    kept aside; otherwise all its rows. Label and groups are those of the training.
+    Takes the test part of DATA, or the rows kept aside if the model was trained on DATA, or all
+    rows. Label and groups are those of the training.
     """
     from tinykernel.evaluation import evaluate, input_importance
     from tinykernel.evaluation.clips import evaluate_clips

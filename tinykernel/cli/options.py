@@ -22,8 +22,8 @@ def options_command(
 ) -> None:
     """List what --set NAME=VALUE and tinykernel.toml take: kind, default, range, text.
 
-    tinykernel.toml lies beside the data (for export beside the model); its tables are [data],
-    [train], [tune] and [export]. The command line goes before the file.
+    tinykernel.toml lies beside the data (for export beside the model); its tables are data,
+    train, tune and export. The command line goes before the file.
     """
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:

@@ -70,9 +70,9 @@ def train_command(
     With --window, or where DATA is a folder or a .wav, DATA are recordings of a signal: .csv, .tsv,
     .parquet, .npz or .wav. They are cut into windows, and whole recordings are kept aside.
 
-    Ctrl-C while settings are searched ends the search, and the best so far are taken. After the
-    first epoch of the training itself it keeps the best model until then. --save-config FILE writes
-    what was given as settings for --config.
+    Ctrl-C ends the search of settings, and the best so far are taken. After the first epoch of the
+    training itself it keeps the best model until then. --save-config FILE writes
+    the given settings for --config.
     """
     check_output_file(output, MODEL_SUFFIXES)
     found, given = gather(ctx.params, ("data", "train"), data)

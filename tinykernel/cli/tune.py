@@ -64,7 +64,7 @@ def tune_command(
     Models of 1 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
     there are groups, and judged on the part held out; the test rows choose nothing. Finished
     trainings are kept: started again, the same command goes on from there. Ctrl-C keeps the best so
-    far. Takes the settings of train, and those of [tune], with --set.
+    far. --set takes the settings of train, too.
     """
     from tinykernel.codegen.targets import find_target
 

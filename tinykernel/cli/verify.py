@@ -42,9 +42,9 @@ def verify_command(
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
-    Of classifiers, counters and class offsets are compared, too, over 10,000 steps. Ends with
-    status 1 on one difference. Takes the test part of DATA; where DATA is what the model was
-    trained on, the rows that were kept aside; otherwise all its rows.
+    Ends with status 1 on one difference. For classifiers it also compares counters and class
+    offsets over 10,000 steps. Takes the test part of DATA, or the rows kept aside if the model was
+    trained on DATA, or all rows.
     """
     from tinykernel.codegen.targets import TARGETS
 

@@ -110,7 +110,7 @@ CurrentOption = Annotated[
     typer.Option(
         "--current",
         metavar="CURRENT[@VOLTAGE]",
-        help="what the chip draws at --clock, for charge and energy, e.g. 4mA@3V",
+        help="the current of the chip at --clock, for charge and energy, e.g. 4mA@3V",
     ),
 ]
 JsonOption = Annotated[

@@ -74,7 +74,7 @@ def export_command(
 ) -> None:
     """Write C99: a PlatformIO project, a library for any build system, or a single source; or data.
 
-    The target is that of the training unless given. Takes the settings of [export] with --set.
+    The target is that of the training unless given.
     """
     from tinykernel.codegen.projects import default_folder, is_for_boards, next_step
     from tinykernel.codegen.targets import find_target
