@@ -176,6 +176,14 @@ def test_images_end_to_end(digits, tmp_path):
     assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
 
 
+def test_chosen_kernels_do_not_hide_that_labels_are_random():
+    """Their own error left out was 0.21, where a guess has 1; the penalty was too small by it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 50, (60, 64)).astype(np.int16)
+    model = TernaryKernelClassifier(window_shape=(64, 1), n_kernels=128, random_state=0)
+    assert model.fit(X, rng.integers(0, 2, 60)).history_["loss"][-1] > 0.8
+
+
 def test_signals_end_to_end(waves, tmp_path):
     """Protects windows as an array: chosen kernels, few mixes, variation, the file, the threads."""
     X, y = waves

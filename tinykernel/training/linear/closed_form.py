@@ -54,6 +54,12 @@ class Fit:
     penalty: float
     left_out: _Doubles
 
+    def fitted(self, inputs: NDArray[Any]) -> _Doubles:
+        """Return what the fit says of inputs (n, n_inputs), added up input by input."""
+        columns = np.ascontiguousarray(inputs.T, dtype=np.float64)
+        total: _Doubles = _combined(columns, self.weights) + self.offset
+        return total
+
 
 def fit_ridge(
     inputs: NDArray[Any],

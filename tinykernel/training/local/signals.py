@@ -186,11 +186,17 @@ class SignalPool:
         self.weight = np.tile(weight, len(parts))
 
     def ridge(
-        self, kept: NDArray[np.int64], group: NDArray[Any] | None
+        self,
+        kept: NDArray[np.int64],
+        group: NDArray[Any] | None,
+        targets: NDArray[np.float64] | None = None,
     ) -> tuple[Fit, NDArray[np.float64]]:
-        """Return ridge regression on the counts of some kernels, and the deviations of these."""
-        inputs = self.inputs[:, self.columns(kept)]
-        return fit_standardised(inputs, 2.0 * self.targets - 1.0, self.weight, group)
+        """Return ridge regression on the counts of some kernels, and the deviations of these.
+
+        Its targets are -1 and 1 of the classes unless told otherwise.
+        """
+        wanted = 2.0 * self.targets - 1.0 if targets is None else targets
+        return fit_standardised(self.inputs[:, self.columns(kept)], wanted, self.weight, group)
 
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
         """Put thresholds at quantiles of the responses of some windows."""
