@@ -112,17 +112,13 @@ def rows_at(X: NDArray[Any] | StoredRows, places: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def drawn_places(y: NDArray[Any], n_inputs: int, seed: int) -> NDArray[np.intp] | None:
-    """Draw as many rows as are looked at together, some of every label; None where these are all.
+def drawn_places(y: NDArray[Any], most: int, seed: int | tuple[int, ...]) -> NDArray[np.intp]:
+    """Return places of rows in a random order, the same each time: at most so many.
 
-    Labels `y`, shape (n,), are of classes where they are no floats. The same seed draws the same.
+    There are some of every label `y`, shape (n,); floats are values, which are no labels.
     """
-    most = min(MOST_ROWS, MOST_VALUES // n_inputs)
-    if len(y) <= most:
-        return None
-    order = np.random.default_rng([seed, 8]).permutation(len(y))
-    if y.dtype.kind == "f":
-        return order[:most]
-    first = np.unique(y[order], return_index=True)[1]
-    some: NDArray[np.intp] = order[np.union1d(first, np.arange(most))]
-    return some
+    order = np.random.default_rng(seed).permutation(len(y))
+    kept = np.arange(min(most, len(y)))
+    if y.dtype.kind != "f":
+        kept = np.union1d(np.unique(y[order], return_index=True)[1], kept)
+    return np.asarray(order[kept], np.intp)

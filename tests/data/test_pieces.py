@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -130,6 +131,9 @@ def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_piec
         assert said in result.output
         models.append(model.read_bytes())
     assert models[0] == models[1]
+    # The file of the training is known again, and its training rows are left out.
+    result = CliRunner().invoke(app, ["evaluate", str(model), str(file), "--json"])
+    assert json.loads(result.output)["rows"] == 600
 
 
 def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces):

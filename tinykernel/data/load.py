@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel import stored
 from tinykernel.checks import check_choice
 from tinykernel.data.aside import kept_aside
 from tinykernel.data.checks import (
@@ -40,7 +41,7 @@ from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.model.stages.scale import RAW_DTYPES
-from tinykernel.stored import MOST_ROWS, StoredRows, drawn_places, rows_at
+from tinykernel.stored import StoredRows, drawn_places, rows_at
 from tinykernel.training.passes import Passes
 
 
@@ -96,6 +97,10 @@ class Dataset:
     coding: Coding | None = None
     drawn_of: int | None = None
     passes: Passes | None = None
+
+    def learned(self, *, in_passes: bool) -> NDArray[Any] | StoredRows:
+        """Return the rows that a model learned from: all, or those of `X_train`."""
+        return self.passes.rows if in_passes and self.passes is not None else self.X_train
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +310,7 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
 def _refuse_suspicious(part: Part) -> None:
     """Refuse a column that is no measurement."""
     assert part.columns is not None
-    for name, reason in suspicious_inputs(part.X[:MOST_ROWS], part.columns).items():
+    for name, reason in suspicious_inputs(part.X[: stored.MOST_ROWS], part.columns).items():
         if name in part.texts:
             continue
         raise TinykernelError(
@@ -564,13 +569,13 @@ def _drawn(
     part: Part, places: NDArray[np.intp] | None, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Return rows, labels and groups at some places, of too many those that are drawn."""
-    y = needed_labels(part)
-    some = drawn_places(y if places is None else y[places], part.X.shape[1], seed)
-    if places is not None:
-        some = places if some is None else places[some]
-    if some is None:
+    y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
+    if len(y if places is None else places) > most:
+        drawn = drawn_places(y if places is None else y[places], most, (seed, 8))
+        places = drawn if places is None else places[drawn]
+    if places is None:
         return part.X[:], y, part.group
-    return rows_at(part.X, some), y[some], None if part.group is None else part.group[some]
+    return rows_at(part.X, places), y[places], None if part.group is None else part.group[places]
 
 
 def _with_all(

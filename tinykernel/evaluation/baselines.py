@@ -15,6 +15,7 @@ from tinykernel.evaluation.evaluation import LEVEL, Baseline
 from tinykernel.evaluation.labels import compare
 from tinykernel.evaluation.values import compare_values
 from tinykernel.progress import report as say
+from tinykernel.stored import drawn_places
 
 #: A linear model learns from so many rows at most; more hardly change it, and take long.
 _LINEAR_ROWS = 20_000
@@ -121,13 +122,13 @@ def value_baselines(
         "mean", "linear" and "tree".
     """
     (X, y), (X_test, true) = train, test
-    some = np.random.default_rng(0).permutation(len(y))[:_LINEAR_ROWS]
-    linear = _linear_answers(X[some], y[some], X_test, _ridge)
+    some = drawn_rows(X, y, _LINEAR_ROWS)
+    linear = _linear_answers(*some, X_test, _ridge)
     return _compared(
         {
             "mean": _Simple("the mean", 0, len(y), np.full(len(true), y.mean())),
-            "linear": _Simple("a linear model", X.shape[1], len(some), linear),
-            "tree": _tree(X[some][: _tree_rows(X)], y[some][: _tree_rows(X)], X_test),
+            "linear": _Simple("a linear model", X.shape[1], len(some[1]), linear),
+            "tree": _tree(some[0][: _tree_rows(X)], some[1][: _tree_rows(X)], X_test),
         },
         predicted,
         lambda answers: compare_values(true, answers).figures,
@@ -253,7 +254,5 @@ def _more_often_right(
 
 def drawn_rows(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return rows in a random order, the same each time: at most so many, of every label some."""
-    order = np.random.default_rng(0).permutation(len(y))
-    first = np.unique(y[order], return_index=True)[1]
-    kept = np.unique(np.concatenate([first, np.arange(min(most, len(y)))]))
-    return X[order[kept]], y[order[kept]]
+    places = drawn_places(y, most, 0)
+    return X[places], y[places]

@@ -148,8 +148,7 @@ def about_training(
     from tinykernel.budget.alike import recipe_of
     from tinykernel.data.seen import hash_of, record_of
 
-    passes = dataset.passes if getattr(trained.classifier, "in_passes_", False) else None
-    rows = dataset.X_train if passes is None else passes.rows
+    rows = dataset.learned(in_passes=getattr(trained.classifier, "in_passes_", False))
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
         "data": dataset.source,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinykernel.data.load import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.model import IntegerModel
+    from tinykernel.stored import StoredRows
 
 _LABELS_SHOWN = 2
 
@@ -100,12 +101,19 @@ def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
     if own is None:
         seen = equal_rows(rows.X, memory.everything.get("training_rows"))
     else:
-        seen = np.isin(digests(rows.X), digests(own.X_train))
+        seen = np.isin(digests(rows.X), digests(_learned(own, memory)))
     if seen is None or not seen.any() or seen.all():
         return rows
     note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
     y, group = (None if part is None else part[~seen] for part in (rows.y, rows.group))
     return replace(rows, X=rows.X[~seen], y=y, group=group, notes=(*rows.notes, note))
+
+
+def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:
+    """Return the rows of a file that training learned from: all, or those that were drawn."""
+    record = memory.everything.get("training_rows")
+    n = record.get("rows") if isinstance(record, dict) else None
+    return own.learned(in_passes=n == own.drawn_of)
 
 
 def _asked_for(memory: Remembered) -> str:
@@ -261,8 +269,9 @@ def _own_training(
         dataset = _without_calibration(training_part(model, integer, data, *split), memory)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
-    found = record_of(dataset.X_train)
-    here = {"rows": len(dataset.y_train), "all": found["all"], "digests": found["digests"]}
+    rows = _learned(dataset, memory)
+    found = record_of(rows)
+    here = {"rows": len(rows), "all": found["all"], "digests": found["digests"]}
     # The file says more of its rows than what identifies them here.
     same = all(record.get(name) == value for name, value in here.items())
     return dataset if same else None
