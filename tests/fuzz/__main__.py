@@ -28,7 +28,7 @@ FULL = (
     ("guided", 8, 5),
     ("field", 1, 20000),
     ("proofs", 10, 2000),
-    ("forged", 29, 400),
+    ("forged", 32, 400),
     ("models", 25, 2000),
     ("data", 10, 1000),
     ("coverage", 8, 4000),

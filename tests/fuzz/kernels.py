@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
 from tests.random_models import (
     local_model,
@@ -21,6 +22,7 @@ from tests.random_models import (
     tree_model,
     with_linear,
 )
+from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import Platform, build_model
 from tinykernel.build.toolchains import host_toolchain
@@ -49,8 +51,19 @@ _ROWS = 2000
 
 
 def any_model(rng: np.random.Generator) -> IntegerModel:
-    """Draw a model: components, a linear part, trees, some beside others, or a local stage."""
+    """Draw a model: components, a linear part, trees, or what stands behind other stages."""
     kind, seed = rng.random(), int(rng.integers(2**32))
+    if kind < 0.08:
+        return spectral_model(
+            seed,
+            length=int(rng.choice([64, 128])),
+            frames=int(rng.integers(13, 30)),
+            channels=int(rng.integers(1, 3)),
+            dtype=str(rng.choice(_RAW[1:])),
+            n_kernels=int(rng.integers(1, 12)),
+            hop=int(rng.choice([0, 6])),
+            dilations=(1,),
+        )
     if kind < 0.2:
         average = int(rng.integers(1, 3))  # of which windows and hops are multiples
         stage = random_signal_stage(
@@ -63,7 +76,20 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             n_kernels=int(rng.integers(1, 12)),
         )
         return local_model(stage, seed, components=bool(rng.integers(2)))
-    if kind < 0.35:
+    if kind < 0.27:
+        return layers(
+            seed,
+            kernels=(int(rng.integers(1, 9)), int(rng.integers(1, 9))),
+            height=int(rng.integers(12, 24)),
+            width=int(rng.integers(12, 40)),
+            channels=int(rng.integers(1, 3)),
+            raw_dtype=str(rng.choice(_RAW)),
+            level_bits=int(rng.integers(1, 5)),
+            shift=int(rng.integers(0, 4)),
+            pool=int(rng.integers(1, 3)),
+            cells=(2, 2),
+        )
+    if kind < 0.38:
         side = int(rng.integers(8, 30))
         stage = random_stage(
             seed,
@@ -75,14 +101,16 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             cells=(2, 2),
         )
         return local_model(stage, seed, components=bool(rng.integers(2)))
-    if kind < 0.5:
+    if kind < 0.48:
+        n_features = int(rng.choice([1, 2, 33, 100]))
         return tree_model(
             seed,
-            n_features=int(rng.choice([1, 2, 33, 300])),
-            n_classes=int(rng.choice([2, 3, 12])),
+            n_features,
+            int(rng.choice([2, 3, 12])),
             bits=int(rng.choice([8, 16])),
             leaf_bits=int(rng.choice([4, 8])),
             linear=bool(rng.integers(2)),
+            shared_scaler=n_features < 3,  # one of several inputs varies
             raw_dtype=str(rng.choice(_RAW)),
         )
     model = random_model(
@@ -103,7 +131,7 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             rng.choice(["rows", "phases", "one width", "two starts", "half turns", "constant"])
         ),
     )
-    if kind > 0.7:
+    if kind > 0.75:
         model = with_linear(model, seed, int(rng.choice([1, 2, 4, 8])), bool(rng.integers(2)))
     return model
 

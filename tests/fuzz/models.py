@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import IMAGES, LINEAR, SIGNALS
+from tests.firmware.local_models import IMAGES, LINEAR, SIGNALS, SPECTRA
+from tests.firmware.test_layers import layers
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
-from tests.random_models import make_machine, make_model, random_raw, tree_model
+from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
 from tinykernel import modelfile
 from tinykernel.codegen.sources import render_sources
 from tinykernel.data.coding import Coding
@@ -34,6 +35,8 @@ def seeds() -> list[bytes]:
     models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
     models += [IMAGES["channels mixed"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
+    models += [SPECTRA["int16"](), layers(1), tree_model(2, linear=True)]
+    models += [one_class(make_model(4), 1)]
     files = [path.read_bytes() for path in kept]
     files += [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]
     return files + [modelfile._to_bytes(model) for model in models]
