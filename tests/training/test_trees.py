@@ -141,6 +141,14 @@ def test_trees_win_where_they_are_better():
     assert other.model.find(Trees) is None
 
 
+def test_rows_without_a_signal_ended_in_an_error_of_trees():
+    """Where no tree is the best of the trees, the other form is taken."""
+    i = np.arange(48)
+    X = np.stack([i * 7 % 12 + 0.5, i * 5 % 9], axis=1)
+    found = train(X, i % 2, budget="2KB", epochs=5, random_state=0, link=False)
+    assert found.model.find(Trees) is None
+
+
 def test_trees_of_a_loss_that_they_have_not():
     """Quantiles are for components; who asks for trees is told so."""
     X, y = corners(60)

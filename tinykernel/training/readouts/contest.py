@@ -104,11 +104,16 @@ def trees_ahead(
     found = searched(rows, room, folds, other[1])
     name = "trees beside a linear part" if found.options.lines else "trees"
     contest = Contest((found.log_loss, found.accuracy), other[1:], form, name)
-    progress.report(STAGE, 0, None, contest.in_words)
     if not found.log_loss < other[1]:
+        progress.report(STAGE, 0, None, contest.in_words)
         return contest, None
     found = _for_all(found, rows, room, data, folds)
-    return contest, (tree_model(data, rows, found, room), found)
+    try:
+        model = tree_model(data, rows, found, room)
+    except TinykernelError:  # no tree was the best: nothing can be learned of these rows
+        return None, None
+    progress.report(STAGE, 0, None, contest.in_words)
+    return contest, (model, found)
 
 
 def _room(options: TrainerOptions) -> Room:
