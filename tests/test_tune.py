@@ -12,6 +12,7 @@ from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import TinykernelError, tune
 from tinykernel.measure.report import Report, report
+from tinykernel.model.readouts.linear import Linear
 from tinykernel.tuning.curve import Point, curve, smallest_good
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Trial, deal_folds
@@ -279,6 +280,25 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     assert sum(trial.size == 2048 for trial in trained) == 1
     with pytest.raises(TinykernelError, match="too small"):
         tune(X, y, sizes=["2KB"], n_jobs=1)
+
+
+def test_a_linear_part_below_2_kb_was_never_tried(no_tools):
+    """A quick tune begins at 1 KB, where a linear part fits, and recommends it where it does."""
+    X, y = blobs(60, 0, 2)
+    found = tune(X, y, budget="2KB", n_jobs=1, **QUICK)
+    assert [point.budget for point in found.points] == [1024, 2048]
+    assert found.best.flash < 1024
+    assert found.model.find(Linear) is not None
+    assert found.model.n_components == 0
+
+
+def test_random_labels_were_predicted_on_rows_held_out(no_tools):
+    """Without anything to learn no size is better than chance: held-out rows choose nothing."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(400, 6)), rng.integers(0, 2, 400)
+    found = tune(X, y, sizes=["1KB", "3KB"], n_jobs=1, **QUICK)
+    for each in found.points:
+        assert abs(each.accuracy - 0.5) < 4 * 0.5 / np.sqrt(400)
 
 
 def test_wrong_arguments():

@@ -72,7 +72,7 @@ def tune(
     budget : str, int or Limits, optional
         Largest size, ``"30KB"`` by default; what it limits beside flash holds for every size.
     sizes : sequence of str or int, optional
-        Bytes of flash to try instead of 2, 3, 4, 6, 8, 12, 16, 24 and 30 KB up to the budget.
+        Bytes of flash to try instead of 1, 2, 3, 4, 6, 8, 12, 16, 24 and 30 KB up to the budget.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. Whole groups are held out.
     n_folds : int, default=4
