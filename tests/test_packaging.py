@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tinykernel import __version__
+
+_WITH_PYTHON = ("tinykernel", "tests", "benchmarks", "examples", "firmware", "templates")
 
 
 def run(command: list[str | Path], folder: Path) -> str:
@@ -94,6 +97,12 @@ def test_wheel_is_small(wheel: Path) -> None:
 
 
 @pytest.mark.slow  # mypy reads the whole package
+def test_a_file_needed_a_newer_python(checkout: Path) -> None:
+    """Every file has the grammar of the oldest Python that pyproject.toml allows."""
+    for path in [file for part in _WITH_PYTHON for file in (checkout / part).rglob("*.py")]:
+        ast.parse(path.read_text(), path.name, feature_version=(3, 10))
+
+
 def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
     """mypy of a user's project takes the types of the installed package, and finds a wrong one."""
     run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], tmp_path)

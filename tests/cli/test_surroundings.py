@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, process, run
+from tests.cli.tools import QUICK, ROOT, process, run, table_with_groups
 from tinykernel.modelfile import load
 
 _STATE = """
@@ -26,6 +28,29 @@ from tinykernel import TernaryKernelClassifier, export, load, report, train, ver
 after = state()
 assert all(a == b for a, b in zip(before, after)), [
     i for i, (a, b) in enumerate(zip(before, after)) if a != b]
+"""
+# Everything that reads or writes numbers as text, twice: with a point and with a comma.
+_COMMA = """
+import locale, pathlib, sys
+from typer.testing import CliRunner
+from tinykernel.cli import app
+from tests.cli.tools import QUICK
+def everything(name):
+    for command in (
+        ["train", "d.csv", "-o", f"{name}.tkm", *QUICK], ["inspect", f"{name}.tkm"],
+        ["export", f"{name}.tkm", "-t", "host", "-o", name, "--name", "m"],
+        ["evaluate", f"{name}.tkm", "d.csv", "--json"],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        yield done.output.replace(name, "m")
+    for path in sorted(pathlib.Path(name).rglob("*.[ch]")):
+        yield path.read_text()
+assert locale.localeconv()["decimal_point"] == "."
+point = list(everything("point"))
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert locale.localeconv()["decimal_point"] == ","
+assert list(everything("comma")) == point
 """
 
 
@@ -55,6 +80,35 @@ def test_a_home_that_cannot_be_written_to(tmp_path):
 def test_importing_changes_no_global_state():
     """A program that imports the package keeps its random numbers, filters and settings."""
     subprocess.run([sys.executable, "-c", _STATE], check=True, cwd=ROOT)
+
+
+def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path):
+    """Data, model, C and what is printed are the same where C writes 1,5 for 1.5."""
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
+    if shutil.which("localedef") is None or subprocess.run(made, capture_output=True).returncode:
+        pytest.skip("no sources of locales: apt-get install locales")
+    table_with_groups(tmp_path)
+    (tmp_path / "d.csv").write_text((tmp_path / "t.csv").read_text())
+    here = {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", _COMMA], check=True, cwd=tmp_path, env=here)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"], ids=["Windows", "Macintosh"])
+def test_line_ends_of_other_systems_became_part_of_labels(tmp_path, monkeypatch, end):
+    """Tables, settings and names of models from Windows and old Macs read as those of Unix."""
+    monkeypatch.chdir(tmp_path)
+    for name, mark in (("unix", "\n"), ("other", end)):
+        (tmp_path / name).mkdir()
+        text = table_with_groups(tmp_path).read_text()
+        (tmp_path / name / "t.csv").write_bytes(text.replace("\n", mark).encode())
+        settings = "[train]\neffort = 'quick'\nepochs = 2\nn_components = 32\n"
+        (tmp_path / name / "tinykernel.toml").write_bytes(settings.replace("\n", mark).encode())
+        model = rf"C:\{name}\größe 1.tkm"
+        assert run("train", f"{name}/t.csv", "-o", model, "-q").exit_code == 0
+    one, other = (load(tmp_path / rf"C:\{name}\größe 1.tkm") for name in ("unix", "other"))
+    assert other == one
+    assert run("export", model, "--format", "single", "-o", "c").exit_code == 0
+    assert len(list(Path("c").glob("c_other_gr*.[ch]"))) == 3
 
 
 def test_paths_with_spaces_and_quotes(work, tmp_path, require_tool):

@@ -141,11 +141,15 @@ def test_formats_for_every_target_take_none(format: str) -> None:
 def test_cmake_on_this_computer(
     name: str, compiler: str, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
-    """The folder configures, builds without warnings and passes its self-test by ctest."""
+    """The folder configures, builds without warnings and passes its self-test by ctest.
+
+    Also in a folder with blanks and letters that are not of ASCII.
+    """
     require_tool("cmake")
-    folder = write_library(tmp_path / name, name)
+    place = tmp_path / ("Größe 1 µ" if name == "wake" else "plain")
+    folder = write_library(place / name, name)
     flags = " ".join(WARNINGS)
-    build = tmp_path / "build"
+    build = place / "build"
     run(
         [
             "cmake",
