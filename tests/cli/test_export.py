@@ -69,11 +69,22 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     assert files == {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
 
 
+def test_a_library_for_a_target_was_refused(work, tmp_path):
+    """A target beside a format that is for all of them is left out with a note."""
+    model, both = work / "gesture.tkm", []
+    for options in ((), ("-t", "cortex-m4")):
+        folder = tmp_path / str(len(options))
+        result = run("export", model, "--format", "library", "-o", folder, *options)
+        assert result.exit_code == 0
+        assert ("the same for every target" in result.stderr) == bool(options)
+        both.append({path.name: path.read_bytes() for path in folder.glob("src/*")})
+    assert both[0] == both[1]
+
+
 def test_options_of_another_format_are_refused(work, tmp_path):
     """An option that a format does not use is an error, not ignored."""
     model, out = work / "gesture.tkm", tmp_path / "p"
     for options in (
-        ("-t", "cortex-m4"),
         ("--set", "board=pico"),
         ("--set", "framework=arduino"),
         ("--set", "platform=ststm32"),

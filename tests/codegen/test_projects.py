@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model
+from tests.spectra import spectral_model
 from tinykernel.codegen.projects import export, formats, generated_inputs, render_project
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
@@ -74,6 +75,13 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     assert f"platform = {TARGETS[target].board.platform}" in ini
     assert str(Path(__file__).resolve().parents[2]) not in ini
     assert "{{" not in "".join(map(str, files.values()))
+
+
+def test_the_readme_of_a_signal_spoke_of_no_components() -> None:
+    """It names the stages and parts that there are, not "0 binary components"."""
+    text = render_project(spectral_model(1), "host", name="gesture")["README.md"].decode()
+    words = "spectrum of 5 bands, 20 kernels on windows of 532 x 1, linear part of 40 counts"
+    assert words in text
 
 
 def test_same_bytes_every_time(model: IntegerModel) -> None:

@@ -189,7 +189,7 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
-    from tinykernel.measure.description import consists_of
+    from tinykernel.codegen.description import consists_of
 
     facts, unit = _facts(integer), f"{integer.raw_dtype}, used as {integer.input_dtype}"
     names = ", ".join(map(str, integer.classes[:_CLASSES_SHOWN]))

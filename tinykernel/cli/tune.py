@@ -197,7 +197,7 @@ def _print(
     judged: LabelEvaluation | None,
     output: Path | None,
 ) -> None:
-    from tinykernel.measure.description import consists_of
+    from tinykernel.codegen.description import consists_of
 
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])
     columns = (

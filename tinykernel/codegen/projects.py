@@ -25,6 +25,7 @@ from tinykernel import resources
 from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
+from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
@@ -207,6 +208,7 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "macro": name.upper(),
         "title": name.replace("_", " ").capitalize(),
         "model": model,
+        "pieces": consists_of(model),
         "fingerprint": model.fingerprint()[:8],
         "contract": FORMAT,
         "version": tinykernel.__version__,

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 import tinykernel
 from tinykernel import resources
+from tinykernel.codegen.description import consists_of
 from tinykernel.evaluation import LabelEvaluation, interval_in_words
-from tinykernel.measure.description import consists_of
 from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     """Return what ``train --json`` prints, but for the file and the accuracies."""
     learned, classifier = trained.method == "learned", trained.classifier
-    from tinykernel.measure.description import consists_of
+    from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
     from tinykernel.model.stages.kernels import Kernels
 

@@ -94,6 +94,9 @@ def export_command(
                 f"missing, and format {project_format} is for one", param_hint="--target"
             )
     chosen = None if target is None else find_target(target)
+    if chosen is not None and not is_for_boards(project_format):
+        typer.echo(f"note: format {project_format} is the same for every target", err=True)
+        chosen = None
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
