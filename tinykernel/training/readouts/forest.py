@@ -112,7 +112,10 @@ class Aim:
 
 @dataclass(eq=False)
 class Forest:
-    """Trees so far, and what they make of the training rows."""
+    """Trees so far, and what they make of the training rows.
+
+    Of several classes ``exp(f)`` is kept: a tree changes one column.
+    """
 
     bins: NDArray[np.uint8]
     first: NDArray[np.int64]
@@ -121,7 +124,9 @@ class Forest:
     offset: _Floats
     f: _Floats
     used: NDArray[np.bool_]
+    odds: _Floats | None = None
     steps: int = 0
+    n_leaves: int = 0
     trees: list[tuple[int, Tree]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
     values: list[_Floats] = field(default_factory=list)
@@ -137,13 +142,18 @@ class Forest:
         """Return a forest without trees; `given` are the outputs of a linear part beside it."""
         offset = aim.start() if given is None else np.zeros(aim.target.shape[1])
         f = np.tile(offset, (len(bins), 1)) if given is None else given.copy()
-        return Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
+        forest = Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
+        if not aim.values and f.shape[1] > 1:
+            forest.odds = np.empty_like(f)
+            for o in range(f.shape[1]):
+                _raise(f, o, forest.odds)
+        return forest
 
     @property
     def n_bytes(self) -> int:
         """Bytes of its tables in flash, about."""
-        nodes = sum(tree.n_leaves - 1 for _, tree in self.trees)
-        leaves = (nodes + len(self.trees)) * self.options.bits
+        nodes = self.n_leaves - len(self.trees)
+        leaves = self.n_leaves * self.options.bits
         weights = self.bins.shape[1] * len(self.offset)
         return (
             (weights + _LINEAR_CODE if self.options.lines else 0)
@@ -162,20 +172,33 @@ class Forest:
         if leaves < 2:
             return False
         growth = Growth(leaves, options.l2, 0.5 * options.l2, leaf / (leaf + _THRESHOLD_BYTES))
-        slope, bend = self.aim.slopes(self.f, o)
+        slope, bend = self._slopes(o)
         used = self.used.copy()
         tree = grow(self.bins, self.first, slope, bend, used, growth)
         if tree is None or self.steps + tree.depth + 1 > room.steps:
             return False
         self.used, self.steps = used, self.steps + tree.depth + 1
+        self.n_leaves += tree.n_leaves
         reached = tree.reached(self.bins)
         sums = _leaf_sums(reached, slope, bend, tree.n_leaves)
         values = -options.rate * sums[0] / (sums[1] + options.l2)
-        self.f[:, o] += values[reached]
+        self._move(o, values[reached])
         self.trees.append((o, tree))
         self.reached.append(reached)
         self.values.append(values)
         return True
+
+    def _move(self, o: int, by: _Floats) -> None:
+        self.f[:, o] += by
+        if self.odds is not None:
+            _raise(self.f, o, self.odds)
+
+    def _slopes(self, o: int) -> tuple[_Floats, _Floats]:
+        if self.odds is None:
+            return self.aim.slopes(self.f, o)
+        slope, bend = np.empty(len(self.f)), np.empty(len(self.f))
+        _slopes_of_odds(self.odds, self.aim.target, self.aim.weight, o, slope, bend)
+        return slope, bend
 
     def fit_leaves(self) -> None:
         """Fit the leaves of every tree again, with those of all others as they are."""
@@ -184,7 +207,7 @@ class Forest:
 
     def _fit(self, i: int, o: int, old: _Floats) -> _Floats:
         """Take a Newton step of one tree's leaves; returns them."""
-        slope, bend = self.aim.slopes(self.f, o)
+        slope, bend = self._slopes(o)
         sums = _leaf_sums(self.reached[i], slope, bend, len(old))
         l2 = self.options.l2
         new: _Floats = old - (sums[0] + l2 * old) / (sums[1] + l2)
@@ -192,7 +215,7 @@ class Forest:
         return new
 
     def _put(self, i: int, o: int, new: _Floats) -> None:
-        self.f[:, o] += (new - self.values[i])[self.reached[i]]
+        self._move(o, (new - self.values[i])[self.reached[i]])
         self.values[i] = new
 
     def rounded(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
@@ -212,7 +235,7 @@ class Forest:
         for _ in range(_LAST_PASSES):
             for i, (o, _) in enumerate(self.trees):
                 wanted = self._fit(i, o, self.values[i])
-                bend = _leaf_sums(self.reached[i], *self.aim.slopes(self.f, o), len(wanted))[1]
+                bend = _leaf_sums(self.reached[i], *self._slopes(o), len(wanted))[1]
                 shifts[i], leaves[i] = _rounded(wanted, bend + self.options.l2, unit[o], top)
                 self._put(i, o, leaves[i] * (unit[o] * 2.0 ** shifts[i]))
         return leaves, shifts, unit
@@ -282,6 +305,7 @@ class Watch:
     values: bool
     given: _Floats | None = None
     losses: list[tuple[int, float, float]] = field(default_factory=list)
+    reached: list[NDArray[np.uint8]] = field(default_factory=list)
 
     def goes_on(self, forest: Forest) -> bool:
         """Note loss and accuracy with the trees so far; False where they have not fallen long."""
@@ -291,8 +315,10 @@ class Watch:
 
     def _note(self, forest: Forest) -> None:
         f = np.tile(forest.offset, (len(self.bins), 1)) if self.given is None else self.given.copy()
-        for (o, tree), values in zip(forest.trees, forest.values, strict=True):
-            f[:, o] += values[tree.reached(self.bins)]
+        new = forest.trees[len(self.reached) :]
+        self.reached += [tree.reached(self.bins) for _, tree in new]
+        for (o, _), values, reached in zip(forest.trees, forest.values, self.reached, strict=True):
+            f[:, o] += values[reached]
         losses = (0.0,) * f.shape[1] if self.values else ()
         loss, right = judge(f.astype(np.float32), self.truth, self.weight, losses)
         self.losses.append((len(forest.trees), loss, right))
@@ -360,3 +386,21 @@ def _sum_leaves(reached, slope, bend, sums):  # type: ignore[no-untyped-def]
     for i in range(reached.size):
         sums[0, reached[i]] += slope[i]
         sums[1, reached[i]] += bend[i]
+
+
+@njit(nogil=True)
+def _raise(f, o, odds):  # type: ignore[no-untyped-def]
+    for i in range(f.shape[0]):
+        odds[i, o] = exp(min(max(f[i, o], -300.0), 300.0))
+
+
+@njit(nogil=True)
+def _slopes_of_odds(odds, target, weight, o, slope, bend):  # type: ignore[no-untyped-def]
+    """Do what `_slopes` does for several classes."""
+    for i in range(odds.shape[0]):
+        total = 0.0
+        for c in range(odds.shape[1]):
+            total += odds[i, c]
+        p = odds[i, o] / total
+        slope[i] = weight[i] * (p - target[i, o])
+        bend[i] = weight[i] * max(p * (1.0 - p), 1e-6)

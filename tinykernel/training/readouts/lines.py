@@ -19,7 +19,7 @@ from tinykernel.training.loop import run_epochs
 _Floats = NDArray[np.float64]
 _BITS = 8
 # For 60,000 rows; of fewer rows each is seen more often.
-_EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 250
+_EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Lines:
         recipe = LinearRecipe(
             _BITS,
             epochs,
-            batch_rows=64 if len(Q) < 4000 else 128,
+            batch_rows=64,
             dropout=linear_dropout(Q.shape[1]),
             losses=losses,
         )
