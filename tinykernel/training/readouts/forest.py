@@ -26,6 +26,7 @@ _FIRST_STEPS = 20
 _LAST_PASSES = 3
 _FIT_AGAIN = 1.25
 _PATIENCE = 12
+_LONGEST_STEP = 1.0
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,11 @@ class Forest:
         slope, bend = self._slopes(o)
         sums = _leaf_sums(self.reached[i], slope, bend, len(old))
         l2 = self.options.l2
-        new: _Floats = old - (sums[0] + l2 * old) / (sums[1] + l2)
+        step = (sums[0] + l2 * old) / (sums[1] + l2)
+        if not self.aim.values:
+            # Sure rows have next to no curvature, and a step by it would be far too long.
+            step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        new: _Floats = old - step
         self._put(i, o, new)
         return new
 

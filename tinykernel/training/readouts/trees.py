@@ -52,6 +52,9 @@ _CHANGES: tuple[dict[str, Any], ...] = (
     {"l2": 0.1},
     {"bits": 8},
     {"together": False},
+    {"leaves": 8},
+    {"rate": 0.2},
+    {"l2": 8.0},
 )
 _FAR_BEHIND = 1.5
 #: Then, of trees beside a linear part.
@@ -231,7 +234,9 @@ class _Search:
     def climb(self, best: Found, changes: Sequence[dict[str, Any]]) -> Found:
         """Try changes one after the other, each to the best so far."""
         for change in changes:
-            best = min(best, self.attempt(replace(best.options, **change)), key=_loss)
+            options = replace(best.options, **change)
+            if options != best.options:
+                best = min(best, self.attempt(options), key=_loss)
         return best
 
 
