@@ -155,8 +155,13 @@ def test_trees_win_where_they_are_better():
     assert other.model.find(Trees) is None
 
 
-def test_rows_without_a_signal_ended_in_an_error_of_trees():
+def test_rows_without_a_signal_ended_in_an_error_of_trees(monkeypatch):
     """Where no tree is the best of the trees, the other form is taken."""
+
+    def none(*_):
+        raise TinykernelError("trees: no threshold of any input tells anything of the rows")
+
+    monkeypatch.setattr("tinykernel.training.readouts.contest.tree_model", none)
     i = np.arange(48)
     X = np.stack([i * 7 % 12 + 0.5, i * 5 % 9], axis=1)
     found = train(X, i % 2, budget="2KB", epochs=5, random_state=0, link=False)
