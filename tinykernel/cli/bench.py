@@ -75,12 +75,7 @@ def _rate(model: Path) -> float | None:
 
 
 def print_bench(results: list[BenchResult]) -> None:
-    """Print one line a target.
-
-    Parameters
-    ----------
-    results : list of BenchResult
-    """
+    """Print one line a target."""
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
     print_table(
         ("target", "instructions", "a component", *stages, "time"),

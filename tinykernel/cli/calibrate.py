@@ -243,12 +243,7 @@ def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
 
 
 def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
-    """Return the figures as names and values for `print_pairs`.
-
-    Parameters
-    ----------
-    found : Calibration
-    """
+    """Return the figures as names and values for `print_pairs`."""
     assert found.model.decision is not None
     thresholds = found.model.decision.thresholds.tolist()
     shown = ", ".join(map(str, thresholds[:12])) + (", ..." if len(thresholds) > 12 else "")

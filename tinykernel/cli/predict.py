@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +16,7 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
-from tinykernel.cli.common.output import percent, print_json, print_table
+from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
 from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 
@@ -109,7 +107,7 @@ def predict_command(
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     decided = _decided(integer, scores)
     if output is not None:
-        _write_csv(output, integer, labels, scores, decided)
+        _write_scores(output, integer, labels, scores, decided)
     found, seen = _evaluation(integer, true, rows.group, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
@@ -179,13 +177,8 @@ def _predict_values(
     assert isinstance(integer.answers, Values)
     values, names = scores * integer.answers.unit, list(integer.answers.names)
     if output is not None:
-        from tinykernel.files import write_bytes_atomically
-
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["row", *names])
-        writer.writerows([row, *each] for row, each in enumerate(values.tolist()))
-        write_bytes_atomically(output, text.getvalue().encode("utf-8", "backslashreplace"))
+        table = [[row, *each] for row, each in enumerate(values.tolist())]
+        write_csv(output, ["row", *names], table)
     found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
@@ -264,7 +257,7 @@ def _show_decisions(
     if "decision" in table[0] and not as_json:
         table = [row | {"decision": _or_unknown(row["decision"])} for row in table]
     if output is not None:
-        _write_decisions(output, table, columns)
+        write_csv(output, columns, ([row[name] for name in columns] for row in table))
     if as_json:
         print_json({"decisions": table})
     elif not quiet:
@@ -280,32 +273,20 @@ def _cell(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _write_decisions(path: Path, table: list[dict[str, Any]], columns: list[str]) -> None:
-    from tinykernel.files import write_bytes_atomically
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([row[name] for name in columns] for row in table)
-    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
-
-
-def _write_csv(
+def _write_scores(
     path: Path,
     integer: IntegerModel,
     labels: list[Any],
     scores: NDArray[Any],
     decided: tuple[list[Any], list[int]] | None,
 ) -> None:
-    from tinykernel.files import write_bytes_atomically
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
     sure = [] if decided is None else ["decision", "confidence"]
-    writer.writerow(["row", "label", *sure, *(f"score_{name}" for name in integer.classes)])
-    for row, (label, values) in enumerate(zip(labels, scores.tolist(), strict=True)):
-        writer.writerow([row, label, *_sure(decided, row), *values])
-    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
+    rows = enumerate(zip(labels, scores.tolist(), strict=True))
+    write_csv(
+        path,
+        ["row", "label", *sure, *(f"score_{name}" for name in integer.classes)],
+        ([i, label, *_sure(decided, i), *values] for i, (label, values) in rows),
+    )
 
 
 def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:

@@ -176,12 +176,7 @@ def _write(page: ReportPage, html: Path | None, *, markdown: bool) -> None:
 
 
 def print_report(reports: list[Report]) -> None:
-    """Print one target in full, several in one line each.
-
-    Parameters
-    ----------
-    reports : list of Report
-    """
+    """Print one target in full, several in one line each."""
     if len(reports) == 1:
         _print_one(reports[0])
         return

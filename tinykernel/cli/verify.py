@@ -100,12 +100,7 @@ def _evaluation(integer: IntegerModel, rows: Rows) -> Evaluation | None:
 
 
 def verification_json(result: VerifyResult) -> dict[str, Any]:
-    """Return what ``verify --json`` prints of one target.
-
-    Parameters
-    ----------
-    result : VerifyResult
-    """
+    """Return what ``verify --json`` prints of one target."""
     first = result.first_difference
     return {
         "target": result.target,
@@ -127,11 +122,7 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
 def print_verification(results: list[VerifyResult], where: str) -> None:
     """Print one line a target.
 
-    Parameters
-    ----------
-    results : list of VerifyResult
-    where : str
-        Which rows were compared.
+    `where` says which rows were compared.
     """
     values = any(result.r2 is not None for result in results)
     measure = "R2" if values else "accuracy"

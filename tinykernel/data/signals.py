@@ -122,31 +122,12 @@ def cut_for(
     model: IntegerModel,
     cutting: Cutting,
     *,
-    label: str | None = None,
-    groups: str | None = None,
-    rate: float | None = None,
     mixed: str | None = None,
-    missing: str | None = None,
 ) -> Windows:
     """Cut recordings as those that a model was trained on.
 
-    Parameters
-    ----------
-    path : str
-        File or folder.
-    model : IntegerModel
-    cutting : Cutting
-    label, groups, rate, mixed, missing
-        Instead of what `cutting` says.
-
-    Returns
-    -------
-    Windows
-
-    Raises
-    ------
-    TinykernelError
-        As `windows`, and for other channels, another rate, or labels that the model does not know.
+    `mixed` takes the place of what `cutting` says. Refuses what `windows` refuses, and other
+    channels, another rate, or labels that the model does not know.
     """
     if not cutting.hop:
         raise TinykernelError(
@@ -156,13 +137,13 @@ def cut_for(
         path,
         cutting.window,
         cutting.hop,
-        label=label or cutting.label,
-        groups=groups or cutting.groups,
+        label=cutting.label,
+        groups=cutting.groups,
         inputs=cutting.channels or None,
-        rate=rate or cutting.rate,
+        rate=cutting.rate,
         time=cutting.time,
         mixed=mixed or cutting.mixed,
-        missing=missing or cutting.missing,
+        missing=cutting.missing,
         name=cutting.name,
         short=cutting.short,
         labels_needed=False,

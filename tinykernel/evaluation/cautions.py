@@ -13,6 +13,8 @@ from tinykernel.evaluation.labels import LabelEvaluation
 
 _RARE = 0.05
 _FLOAT_GAP = 0.05
+# Labels that are told, and inputs that are tried.
+_LISTED, _CANDIDATES = 6, 32
 
 
 def cautions(
@@ -98,8 +100,8 @@ def _rare(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
     return [f"{line}: the accuracy hardly shows that {right} of its {rows} test rows are found"]
 
 
-def _listed(labels: Sequence[Any], most: int = 6) -> str:
-    return ", ".join(map(repr, labels[:most])) + (", ..." if len(labels) > most else "")
+def _listed(labels: Sequence[Any]) -> str:
+    return ", ".join(map(repr, labels[:_LISTED])) + (", ..." if len(labels) > _LISTED else "")
 
 
 def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> list[str]:
@@ -134,7 +136,7 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     ]
 
 
-def _candidates(X: NDArray[Any], y: NDArray[Any], most: int = 32) -> list[int]:
+def _candidates(X: NDArray[Any], y: NDArray[Any]) -> list[int]:
     """Return the inputs whose order says most of the labels.
 
     In the order of a good input equal labels stand side by side.
@@ -145,7 +147,7 @@ def _candidates(X: NDArray[Any], y: NDArray[Any], most: int = 32) -> list[int]:
             for column in X.T
         ]
     )
-    return sorted(int(i) for i in np.argsort(-same, kind="stable")[:most])
+    return sorted(int(i) for i in np.argsort(-same, kind="stable")[:_CANDIDATES])
 
 
 def _repeated(X_train: NDArray[Any], X_test: NDArray[Any]) -> list[str]:

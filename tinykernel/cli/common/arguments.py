@@ -82,9 +82,6 @@ ModelArgument = Annotated[
         show_default=False,
     ),
 ]
-TargetOption = Annotated[
-    str, typer.Option("--target", "-t", help="processor", autocompletion=complete_target)
-]
 TargetsOption = Annotated[
     list[str],
     typer.Option(
@@ -134,27 +131,9 @@ ForceOption = Annotated[
 def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
     """Read the values of a repeated ``--target``.
 
-    Parameters
-    ----------
-    given : sequence of str
-        Names, comma-separated names, or ``all``.
-    everything : iterable of str
-        What ``all`` stands for.
+    Each is a name, several with commas, or ``all``, which stands for `everything`. Returns known
+    targets, each once, in the order given, and whether they are a list rather than one.
 
-    Returns
-    -------
-    names : list of str
-        Known targets, each once, in the order given.
-    several : bool
-        Whether the result is a list of results rather than one.
-
-    Raises
-    ------
-    TinykernelError
-        For an unknown target.
-
-    Examples
-    --------
     >>> expand_targets(["host,cortex-m4", "host"], [])
     (['host', 'cortex-m4'], True)
     """
@@ -192,20 +171,7 @@ def check_output_file(
 ) -> None:
     """Refuse an output file that could not be written, before the long work begins.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file to be written later; not touched.
-    suffixes : sequence of str
-        The suffixes that are allowed; any by default.
-    inputs : iterable of pathlib.Path
-        Files that are read, which the output must not be.
-
-    Raises
-    ------
-    TinykernelError
-        If the suffix is another one, the file is an input, or the folder is missing or cannot be
-        written.
+    It has one of the `suffixes`, if there are some, and is none of the `inputs`, which are read.
     """
     refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
@@ -231,24 +197,8 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
 
     What tinykernel wrote and nobody changed since may be written anew, as a model may.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The folder to be written later; not touched.
-    force : bool
-        Whether an earlier export may be replaced that was changed.
-    inputs : iterable of pathlib.Path
-        Files that are read, which must not be in the folder.
-
-    Returns
-    -------
-    bool
-        Whether to replace what is there.
-
-    Raises
-    ------
-    TinykernelError
-        As in `tinykernel.files.replace_folder_atomically`, and if an input is in the folder.
+    None of the `inputs` may lie in it. Returns whether to replace what is there; with `force` also
+    an earlier export that was changed.
     """
     refuse_inputs(path, inputs)
     force = force or is_unchanged_export(path, [_BUILD])

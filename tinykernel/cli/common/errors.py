@@ -98,10 +98,7 @@ def hear_interrupts_once() -> None:
 def fail(message: str) -> None:
     """Print one line that begins with ``error:`` on stderr.
 
-    Parameters
-    ----------
-    message : str
-        What is wrong, where, and what to do. Line breaks become spaces.
+    It says what is wrong, where, and what to do; line breaks become spaces.
     """
     prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
     typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
@@ -113,14 +110,6 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     A word is taken for a parameter where it stands before a colon at the beginning, or has an
     underscore; not as part of a file name, nor in quotes.
 
-    Parameters
-    ----------
-    message : str
-    options : dict of str to str
-        By the name of the parameter.
-
-    Examples
-    --------
     >>> options = {"image_shape": "--image-shape", "linear": "--linear"}
     >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
     '--linear: give --image-shape 28x28, not --linear 4'

@@ -25,12 +25,7 @@ _CLASSES_SHOWN = 12
 
 
 def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
-    """Return the figures as names and values for `print_pairs`.
-
-    Parameters
-    ----------
-    found : Evaluation
-    """
+    """Return the figures as names and values for `print_pairs`."""
     from tinykernel.evaluation import LabelEvaluation, ValueEvaluation
 
     of = f"{found.rows} rows"
@@ -127,10 +122,6 @@ def print_classes(found: LabelEvaluation) -> None:
     """Print recall and precision of every class, and what its rows were taken for.
 
     Of many classes those with the lowest recall, without the confusion.
-
-    Parameters
-    ----------
-    found : LabelEvaluation
     """
     import numpy as np
 
@@ -156,12 +147,7 @@ def _share(value: float) -> str:
 
 
 def print_verdict(found: Evaluation) -> None:
-    """Print what to think of: a baseline that does as well or better, and all cautions.
-
-    Parameters
-    ----------
-    found : Evaluation
-    """
+    """Print what to think of: a baseline that does as well or better, and all cautions."""
     if found.n_groups == 1 and found.baselines:
         typer.echo(
             "all rows are of one group: whether the model does better on others cannot be concluded"
@@ -240,8 +226,6 @@ def near_in_words(share: float) -> str:
 def seen_in_words(share: float | None, where: str = "in training") -> str:
     """Say which share of the rows was used before; empty for none or where nobody knows.
 
-    Examples
-    --------
     >>> seen_in_words(0.5), seen_in_words(None)
     ('about 50 % of these rows were used in training', '')
     """

@@ -24,15 +24,8 @@ class Names(TypedDict):
 class Remembered:
     """What a model file says of its training; None where it does not say.
 
-    Parameters
-    ----------
-    everything : dict
-        As it stands in the file.
-    data, label, groups, target : str or None
-    limits : str or None
-        The whole budget, where there is more than flash.
-    budget, seed : int or None
-    test_size : float or None
+    `everything` is what stands in the file, and `limits` the whole budget where there is more than
+    flash.
     """
 
     everything: dict[str, Any] = field(default_factory=dict)
@@ -46,13 +39,7 @@ class Remembered:
     test_size: float | None = None
 
     def names(self, data: str) -> Names:
-        """Return which columns are what, as far as the file has them; inputs as in the training.
-
-        Parameters
-        ----------
-        data : str
-            The file.
-        """
+        """Return which columns are what, as far as the file has them; inputs as in the training."""
         from tinykernel.data.coding import Coding
         from tinykernel.data.formats import names_in
         from tinykernel.data.paths import find_data, is_recording
@@ -105,12 +92,7 @@ class Remembered:
 
 
 def remembered(model: Path) -> Remembered:
-    """Read what a model file remembers.
-
-    Parameters
-    ----------
-    model : pathlib.Path
-    """
+    """Read what a model file remembers."""
     from tinykernel.codegen.targets import TARGETS
     from tinykernel.modelfile import about
 
@@ -136,14 +118,7 @@ def about_training(
 ) -> dict[str, Any]:
     """Return what the model file is to remember; the same for the same training.
 
-    Parameters
-    ----------
-    trained : TrainResult
-    dataset : Dataset
-    target : str
-        That the budget is for.
-    given : dict
-        Further names and values, as the user gave them.
+    `target` is that of the budget; `given` has further names and values, as the user gave them.
     """
     from tinykernel.budget.alike import recipe_of
     from tinykernel.data.seen import hash_of, record_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import io
 import json
@@ -24,13 +25,7 @@ _WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that neither colours numbers nor reads markup in file names.
-
-    Parameters
-    ----------
-    stderr : bool, default=False
-        Print there and not on stdout.
-    """
+    """Return a console that neither colours numbers nor reads markup in file names."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -41,19 +36,26 @@ def console(*, stderr: bool = False) -> Console:
 def size(n_bytes: int) -> str:
     """Write a number of bytes the way a data sheet does; KB = 1024 bytes.
 
-    Examples
-    --------
     >>> size(532), size(30720)
     ('532 B', '30.0 KB')
     """
     return f"{n_bytes} B" if n_bytes < 1024 else f"{n_bytes / 1024:.1f} KB"
 
 
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table to a .csv file, all of it or none."""
+    from tinykernel.files import write_bytes_atomically
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
 def percent(share: float | None) -> str:
     """Write a share of 0 to 1 in percent.
 
-    Examples
-    --------
     >>> percent(0.9153)
     '91.53 %'
     """
@@ -108,15 +110,10 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def print_pairs(pairs: Iterable[tuple[str, str]], *, stderr: bool = False) -> None:
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     """Print names and values in two columns.
 
-    Parameters
-    ----------
-    pairs : iterable of (str, str)
-        Names and values; empty values are left out.
-    stderr : bool, default=False
-        Print there and not on stdout.
+    Empty values are left out.
     """
     from rich.table import Table
 
@@ -126,7 +123,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]], *, stderr: bool = False) -> No
     for name, value in pairs:
         if value:
             table.add_row(visible(name), visible(value))
-    _print_grid(table, stderr)
+    _print_grid(table)
 
 
 def print_table(
@@ -134,14 +131,7 @@ def print_table(
 ) -> None:
     """Print a table on stdout.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        The headings.
-    rows : iterable of sequences of str
-        The cells.
-    right : sequence of str, default=()
-        The headings of the columns to align right.
+    The columns named in `right` are aligned right.
     """
     from rich.table import Table
 
@@ -151,12 +141,12 @@ def print_table(
         table.add_column(visible(name), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(visible, row))
-    _print_grid(table, stderr=False)
+    _print_grid(table)
 
 
-def _print_grid(table: Table, stderr: bool) -> None:
+def _print_grid(table: Table) -> None:
     """Print a table; to a file or a pipe without the blanks at the ends of lines."""
-    output = console(stderr=stderr)
+    output = console()
     if output.is_terminal:
         output.print(table)
         return

@@ -22,11 +22,7 @@ _BEFORE, _OTHER = "starting", "other"
 class Times:
     """Wall time of a command, by phase; an observer that hands messages on to another one.
 
-    Parameters
-    ----------
-    show : Observer
-    clock : callable, default=time.monotonic
-        Gives seconds.
+    `clock` gives seconds.
     """
 
     def __init__(self, show: Observer, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,10 +67,7 @@ class Times:
 def showing_progress(quiet: bool | None) -> Iterator[Times]:
     """Show the progress of all work inside the ``with`` block, and time it.
 
-    Parameters
-    ----------
-    quiet : bool or None
-        True shows nothing; False also says at the end how long each phase took.
+    `quiet` is True to show nothing; False also says at the end how long each phase took.
     """
     from tinykernel.progress import observing, observing_all_threads
 
@@ -103,12 +96,7 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
 class PlainLines:
     """An observer that writes a line every few seconds, and none of what is soon over.
 
-    Parameters
-    ----------
-    write : callable taking a str
-        Takes the lines.
-    clock : callable, default=time.monotonic
-        Gives seconds.
+    `write` takes the lines, `clock` gives seconds.
     """
 
     def __init__(

@@ -27,15 +27,8 @@ _LABELS_SHOWN = 2
 class Judged:
     """Rows to judge a model on.
 
-    Parameters
-    ----------
-    rows : Rows
-    y : ndarray or None
-        Their labels; None where there are none, or a model of one class knows none of them.
-    train : (X, y) or None
-        The rows that the model was trained on, where they are known.
-    class_weight : {None, "balanced"}
-        As the model was trained.
+    `y` is None where there are no labels, or a model of one class knows none of them; `train` are
+    the rows that the model was trained on, where they are known.
     """
 
     rows: Rows
@@ -54,25 +47,9 @@ def rows_to_judge(
 ) -> Judged:
     """Load the test part of DATA, what training kept aside of it, or else all its rows.
 
-    Parameters
-    ----------
-    model : pathlib.Path
-        The model's file, which remembers its training.
-    integer : IntegerModel
-    data : str
-    train : str, optional
-        Where the training rows are, if not in `data`.
-    needs_labels : bool, default=True
-
-    Returns
-    -------
-    Judged
-
-    Raises
-    ------
-    TinykernelError
-        If the rows do not fit the model, have only labels that it does not know, or lack labels
-        that are needed.
+    The file of the model remembers its training; `train` says where its rows are, if not in `data`.
+    Refuses rows that do not fit, of whose labels the model knows none, or without any that are
+    needed.
     """
     memory = remembered(model)
     own = _own_training(model, integer, data, memory)
@@ -123,19 +100,7 @@ def _asked_for(memory: Remembered) -> str:
 def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = False) -> Rows:
     """Load rows as those of the training: the test part of DATA, or all its rows.
 
-    Parameters
-    ----------
-    model : pathlib.Path
-        The model's file, which says which columns are what, and how recordings were cut.
-    integer : IntegerModel
-    data : str
-        File or folder.
-    held_out : bool, default=False
-        Only the rows that training kept aside.
-
-    Returns
-    -------
-    Rows
+    With `held_out` only the rows that training kept aside.
     """
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
@@ -163,17 +128,7 @@ def recordings_for(
 ) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
-    Parameters
-    ----------
-    model : pathlib.Path
-    integer : IntegerModel
-    data : str
-    mixed : str, optional
-        Instead of what training did.
-
-    Returns
-    -------
-    Windows or None
+    `mixed` takes the place of what training did with windows of several labels.
     """
     from tinykernel.data import signals
 
@@ -187,20 +142,7 @@ def recordings_for(
 def training_part(
     model: Path, integer: IntegerModel, data: str, test_size: float = 0.0, seed: int = 0
 ) -> Dataset:
-    """Return rows with a split: those of a file, or windows of recordings.
-
-    Parameters
-    ----------
-    model : pathlib.Path
-    integer : IntegerModel
-    data : str
-    test_size, seed
-        As for `load_data`.
-
-    Returns
-    -------
-    Dataset
-    """
+    """Return rows with a split: those of a file, or windows of recordings."""
     from tinykernel.data.load import load_data
     from tinykernel.data.splits import as_dataset
 
@@ -218,23 +160,6 @@ def labels_to_judge_by(
     """Refuse labels of which none is a class: nothing could be right.
 
     A model of one class never saw labels: those that it does not know are not judged by.
-
-    Parameters
-    ----------
-    integer : IntegerModel
-    data : str
-        Where the rows are from.
-    y : ndarray, shape (n,), or None
-        Their labels, where they have some; or values.
-
-    Returns
-    -------
-    ndarray, shape (n,), or None
-
-    Raises
-    ------
-    TinykernelError
-        If there are labels, and none is a class of the model.
     """
     if y is None or integer.is_regressor:
         return y

@@ -155,19 +155,8 @@ def write_project(
 ) -> dict[str, Any]:
     """Export a model and say what was written.
 
-    Parameters
-    ----------
-    integer : IntegerModel
-    target : str or None
-    folder : pathlib.Path
-    name : str
-    **options
-        Further options of `tinykernel.export`.
-
-    Returns
-    -------
-    dict
-        target, name, folder, files (relative paths) and bytes.
+    `options` are further ones of `tinykernel.export`. Returns target, name, folder, files (relative
+    paths) and bytes.
     """
     from tinykernel.codegen import export
 

@@ -23,10 +23,7 @@ def beside(path: str | Path) -> Path | None:
 def read_file(path: Path) -> dict[str, tuple[str, str]]:
     """Read settings as text, each with its place for messages.
 
-    Raises
-    ------
-    TinykernelError
-        If it is no TOML, or has a table or a setting that does not exist.
+    Refuses what is no TOML, or has a table or a setting that does not exist.
     """
     if sys.version_info >= (3, 11):
         import tomllib

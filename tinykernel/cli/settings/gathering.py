@@ -84,29 +84,12 @@ def gather(
 ) -> tuple[dict[str, Any], set[str]]:
     """Read and check all settings of a command.
 
-    Parameters
-    ----------
-    options : mapping
-        The parameters of the command: settings as text, ``assignments`` of ``--set``, ``config``,
-        ``save_config`` where it has that.
-    parts : iterable of str
-        The tables of settings that it takes.
-    source : path-like
-        Beside which ``tinykernel.toml`` may lie.
-    left_out : iterable of str
-        Settings of these tables that it does not take.
+    `options` are the parameters of the command: settings as text, ``assignments`` of ``--set``,
+    ``config``, and ``save_config`` where it has that. It takes the settings of the tables `parts`
+    without those `left_out`; ``tinykernel.toml`` may lie beside `source`.
 
-    Returns
-    -------
-    found : dict
-        A value for every setting: what was given, or the default.
-    given : set of str
-        Names of what was given.
-
-    Raises
-    ------
-    TinykernelError, typer.BadParameter
-        In the words of the place where the setting was given.
+    Returns a value for every setting, given or default, and the names of those given. Errors are in
+    the words of the place where a setting was given.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}

@@ -19,8 +19,6 @@ Reader = Callable[[str], Any]
 def plain(text: str) -> Any:
     """Read a number, a mapping NAME:VALUE,..., several numbers, or else a word.
 
-    Examples
-    --------
     >>> plain("64"), plain("0.5"), plain("compact:64,phases:32"), plain("0.1,0.9"), plain("auto")
     (64, 0.5, {'compact': 64, 'phases': 32}, (0.1, 0.9), 'auto')
     """
@@ -109,8 +107,6 @@ def shape(what: str, lengths: tuple[int, ...], example: str) -> Reader:
 def augmentation(text: str) -> dict[str, float] | None:
     """Read KIND or KIND:AMOUNT, several separated by commas.
 
-    Examples
-    --------
     >>> augmentation("affine,shift:2")
     {'affine': 1.0, 'shift': 2}
     """
@@ -129,8 +125,6 @@ def augmentation(text: str) -> dict[str, float] | None:
 def share(text: str) -> float:
     """Read a share, as 1% or 0.01.
 
-    Examples
-    --------
     >>> share("1%"), share("0.95")
     (0.01, 0.95)
     """
