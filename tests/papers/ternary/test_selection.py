@@ -67,7 +67,7 @@ def test_sigma_is_found_inside_and_beyond_the_grid(multiple, monkeypatch):
         far = abs(np.log(sigma / (multiple * self.distance))) + abs(np.log(regularization / 0.03))
         return part.left_out.sum() * np.exp(-0.3 * far)
 
-    monkeypatch.setattr(selection._Validation, "hits", hits)
+    monkeypatch.setattr(selection._Search, "hits", hits)
     X, y = load_digits(n_class=3, return_X_y=True)
     choice = choose(problem_of(X, y), PaperOptions(n_components=64, n_threads=2))
     distance = choice.cv_results["sigma"][0] / 1.4
@@ -98,7 +98,7 @@ def test_scores_that_round_to_more_than_1(monkeypatch):
         share = 1 + 1e-15 if regularization == 0.3 else 0.1
         return share * part.left_out.sum()
 
-    monkeypatch.setattr(selection._Validation, "hits", hits)
+    monkeypatch.setattr(selection._Search, "hits", hits)
     X, y = load_digits(n_class=2, return_X_y=True)
     choice = choose(problem_of(X, y), PaperOptions(n_components=32, sigma=1.0))
     assert choice.regularization == 0.3

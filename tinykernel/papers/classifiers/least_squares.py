@@ -6,6 +6,7 @@ for two classes and else one a class (one-hot).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,17 +38,19 @@ def _solve(matrix: NDArray[Any], right: NDArray[Any], regularization: float) -> 
     return np.asarray(cho_solve(factor, right, check_finite=False))
 
 
-def _normal_equations(
-    X: NDArray[Any], Y: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add up ``X' X`` and ``X' Y`` in float64, part by part."""
-    square = np.zeros((X.shape[1], X.shape[1]))
-    right = np.zeros((X.shape[1], Y.shape[1]))
+def _weights(
+    features: Callable[[NDArray[Any]], NDArray[Any]],
+    X: NDArray[Any],
+    Y: NDArray[Any],
+    regularization: float,
+) -> NDArray[Any]:
+    """Solve ``(Z' Z + lambda I) W = Z' Y`` of features, added up in float64, part by part."""
+    square = right = np.zeros(())
     for first in range(0, X.shape[0], _ROWS_AT_ONCE):
-        rows = X[first : first + _ROWS_AT_ONCE].astype(np.float64)
-        square += rows.T @ rows
-        right += rows.T @ Y[first : first + _ROWS_AT_ONCE]
-    return square, right
+        part = slice(first, first + _ROWS_AT_ONCE)
+        Z = features(X[part]).astype(np.float64)
+        square, right = square + Z.T @ Z, right + Z.T @ Y[part]
+    return _solve(square, right, regularization).astype(X.dtype)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -83,9 +86,7 @@ class LeastSquaresClassifier(OneVersusRest):
     def _fit(self, X: NDArray[Any], codes: NDArray[np.int64], rng: np.random.RandomState) -> None:
         penalty = check_positive("regularization", self.regularization)
         Y = label_targets(codes, self.classes_.size, np.float64)
-        square, right = _normal_equations(with_constant(X), Y)
-        W = _solve(square, right, penalty).astype(X.dtype)
-        self._keep(W)
+        self._keep(_weights(with_constant, X, Y, penalty))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -204,12 +205,7 @@ class FourierLeastSquaresClassifier(OneVersusRest):
             random_state=rng.randint(2**31 - 1),
         ).fit(X)
         Y = label_targets(codes, self.classes_.size, np.float64)
-        square, right = np.zeros((0, 0)), np.zeros((0, 0))
-        for first in range(0, X.shape[0], _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            sums = _normal_equations(self.features_.transform(X[part]), Y[part])
-            square, right = sums if first == 0 else (square + sums[0], right + sums[1])
-        W = _solve(square, right, penalty).astype(X.dtype)
+        W = _weights(self.features_.transform, X, Y, penalty)
         self._keep(W, with_intercept=False)
 
     def _features(self, X: NDArray[Any]) -> NDArray[Any]:

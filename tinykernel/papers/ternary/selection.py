@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -89,8 +88,8 @@ class _Part:
     seed: int
 
 
-class _Validation:
-    """Scores pairs of sigma and lambda on the same parts of the same rows."""
+class _Search:
+    """Scores pairs of sigma and lambda on the same parts of the same rows, and keeps the scores."""
 
     def __init__(self, problem: PaperRows, options: PaperOptions) -> None:
         rng = np.random.default_rng([options.seed, 1])
@@ -98,35 +97,27 @@ class _Validation:
         most = int(min(_MOST_ROWS, max(_LEAST_ROWS, _WORK / work)))
         rows = stratified_rows(problem.codes, most, rng)
         self.X = problem.scaling.apply(problem.X[rows])
-        self.codes = problem.codes[rows]
-        self.sample_weight = problem.sample_weight[rows]
-        self.n_classes = problem.n_classes
-        self.options = options
-        n_rows = int(rows.size)
-        self.decay = (n_rows / problem.codes.size) ** _DECAY
-        self.parts: list[_Part] = []
-        if problem.splits:
-            for training, left_out in problem.splits:
-                self._add(training[rows], left_out[rows], options.seed)
-        else:
-            self._split(min(_MOST_SPLITS, -(-_ROWS_FOR_ONE_SPLIT // n_rows)), rng)
-        self.distance = 1.0
-        if n_rows > 1:
-            self.distance = neighbour_distance(self.X, random_state=options.seed)
+        self.codes, self.n_classes = problem.codes[rows], problem.n_classes
+        self.options, self.tried = options, dict[tuple[float, float], float]()
+        self.decay = (rows.size / problem.codes.size) ** _DECAY
+        parts = [_Part(kept[rows], out[rows], options.seed) for kept, out in problem.splits]
+        if not parts:
+            parts = self._split(problem.sample_weight[rows], rng)
+        # Without those in which there is nothing to learn from or to score.
+        self.parts = [part for part in parts if part.training.any() and part.left_out.any()]
+        self.distance = (
+            neighbour_distance(self.X, random_state=options.seed) if rows.size > 1 else 1.0
+        )
 
-    def _split(self, n_splits: int, rng: np.random.Generator) -> None:
-        """Split the rows several times."""
-        n_folds = min(self.options.cv, int(np.bincount(self.codes).max()))
-        for split in range(n_splits):
+    def _split(self, weight: NDArray[np.float64], rng: np.random.Generator) -> list[_Part]:
+        """Split the rows, several times where they are few."""
+        n_folds, parts = min(self.options.cv, int(np.bincount(self.codes).max())), []
+        for split in range(min(_MOST_SPLITS, -(-_ROWS_FOR_ONE_SPLIT // self.codes.size))):
             folds = assign_folds(self.codes, n_folds, rng)
             for fold in range(n_folds):
-                left_out = np.where(folds == fold, self.sample_weight, 0.0)
-                self._add(self.sample_weight - left_out, left_out, self.options.seed + split)
-
-    def _add(self, training: NDArray[np.float64], left_out: NDArray[np.float64], seed: int) -> None:
-        """Add one part, unless there is nothing in it to learn from or to score."""
-        if training.any() and left_out.any():
-            self.parts.append(_Part(training, left_out, seed))
+                left_out = np.where(folds == fold, weight, 0.0)
+                parts.append(_Part(weight - left_out, left_out, self.options.seed + split))
+        return parts
 
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
         """Train on all but one part; return the weight of the rows of it that come out right."""
@@ -151,70 +142,49 @@ class _Validation:
         labels = values.argmax(axis=1) if self.n_classes > 2 else values[:, 0] > 0
         return float(part.left_out[rows] @ (labels == self.codes[rows]))
 
-    def scores(
-        self, pairs: list[tuple[float, float]], pool: ThreadPoolExecutor, done: Callable[[], None]
-    ) -> list[float]:
-        """Return the weighted accuracy of every pair."""
-        n_parts = len(self.parts)
-        futures = [
-            pool.submit(self.hits, sigma, penalty, part)
-            for sigma, penalty in pairs
-            for part in self.parts
-        ]
+    def _score(self, stage: str, pairs: list[tuple[float, float]]) -> None:
+        """Keep the weighted accuracy of every pair."""
+        trials = [(*pair, part) for pair in pairs for part in self.parts]
         hits = []
-        try:
-            for future in futures:
-                hits.append(future.result())
-                done()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        with ThreadPoolExecutor(max(1, self.options.n_threads)) as pool:
+            try:
+                for hit in pool.map(lambda trial: self.hits(*trial), trials):
+                    hits.append(hit)
+                    progress.report(stage, len(hits), len(trials))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         total = sum(float(part.left_out.sum()) for part in self.parts)
-        return [sum(hits[i : i + n_parts]) / total for i in range(0, len(hits), n_parts)]
-
-
-class _Search:
-    """A search over one hyperparameter after the other, keeping what it tried."""
-
-    def __init__(self, validation: _Validation, pool: ThreadPoolExecutor) -> None:
-        self.validation = validation
-        self.pool = pool
-        self.tried: dict[tuple[float, float], float] = {}
+        for i, pair in enumerate(pairs):
+            first = i * len(self.parts)
+            self.tried[pair] = sum(hits[first : first + len(self.parts)]) / total
 
     def best(self, stage: str, pairs: list[tuple[float, float]]) -> int:
         """Score the pairs; return the position of the first that is as good as the best.
 
         As good is what is worse by less than half a standard error: earlier pairs are likelier.
         """
-        fresh = [pair for pair in pairs if pair not in self.tried]
-        n_done, total = 0, len(fresh) * len(self.validation.parts)
-
-        def done() -> None:
-            nonlocal n_done
-            n_done += 1
-            progress.report(stage, n_done, total)
-
-        self.tried.update(zip(fresh, self.validation.scores(fresh, self.pool, done), strict=True))
+        self._score(stage, [pair for pair in pairs if pair not in self.tried])
         scores = np.array([self.tried[pair] for pair in pairs])
         top = scores.max()
         # The weights of all rows, added up in another order, may come out below those of the hits.
-        error = np.sqrt(top * max(0.0, 1 - top) / self.validation.codes.size)
+        error = np.sqrt(top * max(0.0, 1 - top) / self.codes.size)
         return int(np.argmax(scores >= top - _MARGIN * error))
 
     def sigma(self, regularization: float) -> float:
         """Try the grid, then go on where the best value lies at its edge."""
         stage = "choosing sigma"
-        unit = self.validation.distance
-        sigma = _MULTIPLES[self.best(stage, [(m * unit, regularization) for m in _MULTIPLES])]
+        grid = [(m * self.distance, regularization) for m in _MULTIPLES]
+        sigma = _MULTIPLES[self.best(stage, grid)]
         if sigma in (min(_MULTIPLES), max(_MULTIPLES)):
             factor = _STEP if sigma == max(_MULTIPLES) else 1 / _STEP
             for _ in range(_MOST_EXTENSIONS):
-                pairs = [(m * unit, regularization) for m in (sigma, sigma * factor)]
+                pairs = [(m * self.distance, regularization) for m in (sigma, sigma * factor)]
                 self.best(stage, pairs)
                 if self.tried[pairs[1]] <= self.tried[pairs[0]]:
                     break
                 sigma *= factor
-        return sigma * unit
+        return sigma * self.distance
 
     def results(self) -> dict[str, NDArray[np.float64]]:
         """Return what was tried, in the form of `Choice`."""
@@ -235,24 +205,17 @@ def choose(problem: PaperRows, options: PaperOptions) -> Choice:
     When no class has two rows nothing can be left out, and the middling values are taken: 1.4 times
     that distance, and 0.1 (l2) or 0.001 (l1).
     """
-    if options.sigma is not None and options.regularization is not None:
-        return Choice(options.sigma, options.regularization, {})
-    penalties = _PENALTIES[options.descent.penalty]
-    validation = _Validation(problem, options)
     sigma, regularization = options.sigma, options.regularization
-    if not validation.parts:
-        middle = _MULTIPLES[0] * validation.distance
-        return Choice(
-            middle if sigma is None else sigma,
-            penalties[0] if regularization is None else regularization,
-            {},
-        )
-    with ThreadPoolExecutor(max(1, options.n_threads)) as pool:
-        search = _Search(validation, pool)
-        if sigma is None:
-            sigma = search.sigma(penalties[0] if regularization is None else regularization)
-        if regularization is None:
-            pairs = [(sigma, penalty) for penalty in penalties]
-            best = search.best("choosing lambda", pairs)
-            regularization = penalties[best] * validation.decay
+    if sigma is not None and regularization is not None:
+        return Choice(sigma, regularization, {})
+    penalties = _PENALTIES[options.descent.penalty]
+    middling = penalties[0] if regularization is None else regularization
+    search = _Search(problem, options)
+    if not search.parts:
+        return Choice(_MULTIPLES[0] * search.distance if sigma is None else sigma, middling, {})
+    if sigma is None:
+        sigma = search.sigma(middling)
+    if regularization is None:
+        best = search.best("choosing lambda", [(sigma, penalty) for penalty in penalties])
+        regularization = penalties[best] * search.decay
     return Choice(sigma, regularization, search.results())
