@@ -88,8 +88,7 @@ def tune_command(
             groups=dataset.group_train if by_group else None,
             n_folds=options["folds"],
             journal=folder,
-            n_jobs=options["jobs"],
-            only_journal=pick is not None and folder.is_dir(),
+            n_jobs=0 if pick is not None and folder.is_dir() else options["jobs"],
             **parameters,
         )
         chosen = found.best if pick is None else found.pick(pick)

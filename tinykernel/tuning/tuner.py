@@ -53,7 +53,6 @@ def tune(
     n_jobs: int | None = None,
     backend: str = "threading",
     scheduler: str | None = None,
-    only_journal: bool = False,
     **parameters: Any,
 ) -> TuneResult:
     """Find how accuracy grows with size, and the smallest model that is good enough.
@@ -81,13 +80,12 @@ def tune(
     journal : path-like, optional
         Folder in which finished trials are kept; what is there is not trained again.
     n_jobs : int, optional
-        Trials at a time; by default one a processor. The result is the same.
+        Trials at a time; by default one a processor. The result is the same. 0 trains nothing and
+        takes the trials of the journal.
     backend : str, default="threading"
         Of joblib: "threading", "loky", "dask", or one that was registered.
     scheduler : str, optional
         Address of a Dask scheduler, for "dask"; without it that of the current client.
-    only_journal : bool, default=False
-        Take what the journal holds and train nothing.
     **parameters
         As for `tinykernel.train`; ``random_state`` is 0 by default.
 
@@ -144,7 +142,7 @@ def tune(
     threads = max(1, (os.cpu_count() or 1) // (n_jobs or 1)) if backend == "threading" else 1
     work = Work(rows, labels, named, folds, target, limits, {**given, "n_jobs": threads})
     run = Run(work, trials, before, kept, max_time)
-    if only_journal:
+    if n_jobs == 0:
         run.stopped = "nothing was trained"
     else:
         run.go(backend, n_jobs if n_jobs is not None else -1, scheduler)
