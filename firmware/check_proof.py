@@ -20,7 +20,8 @@ VALUE = rf"(?:{NUMBER}|-?\d[\d.]*(?:e[+-]\d+)?f|tk_\w+\[(?:i|block)\])"
 CHOICE = rf"\(block == TK_BLOCKS - 1u \? {NUMBER} : {NUMBER}\)"
 MACRO = rf"#define (TK_[A-Z\d_]+)(?:\(\w+\))? +((?:\(\(u?int32_t\))?(?:{VALUE}|{CHOICE})\)?) *\n\s*"
 TABLE = (
-    r"TK_TABLE static const TK_FLASH (float|u?int\d+)(?:_t)? (tk_\w+)\[(\d+)\] = \{([^{};]*)\};\s*"
+    r"TK_TABLE static const TK_FLASH (float|u?int\d+)(?:_t)? (tk_\w+)\[(\d+)\] = "
+    r"\{([^{};\"]*)\};\s*"
 )
 STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\};\s*"
 MEMBERS = {
@@ -58,11 +59,13 @@ def contents(path):
 
 
 def code_of(path):
-    """Return C without comments and strings, in which nothing else can hide."""
+    """Return C without comments and with empty strings, in which nothing else can hide."""
     text = contents(path)
     need(not re.search(r"[^\n -~]|\\\n|\?\?", text), f"{path}: characters with two meanings")
     parts = r'/\*.*?\*/|("\w+\.h"|"C")|"(?:\\.|[^"\\\n])*"'
-    code = re.sub(parts, lambda part: part[1] or " ", text, flags=re.S)
+    code = re.sub(
+        parts, lambda part: part[1] or (" " if part[0][0] == "/" else '""'), text, flags=re.S
+    )
     need(not re.search(r"'|//|/\*|%:|_Pragma|__asm", code), f"{path}: what no exported C has")
     return code
 

@@ -328,6 +328,7 @@ TRICKS = {
         "const char ",
         "TK_TABLE static const TK_FLASH int32_t tk_biases[1] = {\n\\g<0>",
     ),
+    "string in a table": (r"(tk_biases\[\d+\] = \{\s*)", r'\g<1>"a" '),
     "code between": ("TK_TABLE [^;]*tk_diagonal", "int32_t x;\n\\g<0>"),
 }
 
