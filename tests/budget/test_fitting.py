@@ -229,6 +229,16 @@ def test_kernels_use_the_budget(digits):
         assert found.classifier.linear == bits
 
 
+def test_a_spectrum_that_leaves_no_room_is_left_out():
+    """Vibrations at 2 KB were refused, though kernels on samples fit."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    X = (1000 * rng.standard_normal((24, 1024, 1)) * (1 + y[:, None, None])).astype(np.int16)
+    given = {"rate": 1000.0, "effort": "quick", "epochs": 1, "random_state": 0, "link": False}
+    small = train(X, y, budget="2KB", **given)
+    assert (small.model.stages[0].KIND, small.classifier.spectrum) == ("levels", "off")
+    assert train(X, y, budget="4KB", **given).model.stages[0].KIND == "spectrum"
+
+
 def test_a_linear_part_where_components_do_not_fit(digits):
     """Where 32 components are too many, a linear part is trained, without tables of a scaler."""
     found = train(*digits, budget=1400, **QUICK)

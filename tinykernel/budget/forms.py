@@ -221,7 +221,21 @@ def _drawn_components(asked: Asked) -> int:
 
 
 def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the number of kernels, and the bits of the linear part on their counts."""
+    """Return the number of kernels and the bits of the linear part; without a spectrum for few.
+
+    The code of a spectrum takes about 900 bytes, which kernels on samples make better use of.
+    """
+    free = len(shape) == 2 and asked.get("spectrum") == "auto" and asked.get("rate", None)
+    if not free:
+        return _kernels_as_asked(asked, shape)
+    with suppress(TinykernelError):
+        found = _kernels_as_asked(asked, shape)
+        if found["n_kernels"] >= _FEW_KERNELS:
+            return found
+    return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
+
+
+def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     signal = "stream" if asked.get("hop", None) else "signal"
     most = MOST_KERNELS[signal if len(shape) == 2 else "image"]
     if len(shape) == 3:
