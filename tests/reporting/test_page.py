@@ -170,7 +170,7 @@ def test_balanced_accuracy_leads_where_classes_are_unequal(page: ReportPage) -> 
         text = replace(page, judged=replace(judged, confusion=confusion)).to_html()
         tile = text.split('<div class="tile">')[1]
         assert f"<span>{first}" in tile
-        assert "clearly better than" in text or "It is better than" in text
+        assert ">Better than" in text or ">Not clearly better than" in text
 
 
 def test_what_is_not_known_is_left_out() -> None:
