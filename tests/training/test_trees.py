@@ -76,7 +76,7 @@ def test_sure_rows_do_not_throw_leaves_far_away():
     bins = Bins.of(X, 64)
     aim = Aim(y[:, np.newaxis].astype(float), np.ones(200), values=False)
     sure = np.full((200, 1), 30.0)
-    forest = Forest.planted(bins.sort(X), bins.first, aim, TreeOptions(l2=0.01), sure)
+    forest = Forest.planted(bins.sort(X), bins.first, aim, TreeOptions(l2=1e-6), sure)
     assert forest.add(0, Room(500))
     before = forest.values[0].copy()
     forest.fit_leaves()
