@@ -202,6 +202,8 @@ def page(rows: FinishedRows) -> Iterator[str]:
     yield "of the processor, the start of the program and the linker included. The tree of depth 6,"
     yield "the linear model, the RBF SVM (C = 10, at most 20,000 rows) and HistGradientBoosting"
     yield "with its defaults are of any size; emlearn's forest has the same budget, and no values."
+    if len(rows) < len(SETS):
+        yield f"Measured so far: {len(rows)} of {len(SETS)} rows. The script can go on."
     yield ""
     yield (
         "| data | budget | found | bytes | instructions | seconds | tree of depth 6 | linear "

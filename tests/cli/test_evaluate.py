@@ -205,9 +205,10 @@ def test_a_model_remembers_its_training(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_session_in_the_documentation(tmp_path):
-    """Who follows docs/judging.md sees what it shows: the accuracy of 97 % that finds no fault."""
-    page = ROOT / "docs" / "judging.md"
+@pytest.mark.parametrize("name", ["judging.md", "trees.md"])
+def test_the_session_in_the_documentation(name, tmp_path):
+    """Who follows a page sees what it shows: 97 % that find no fault, trees of text and gaps."""
+    page = ROOT / "docs" / name
     made = blocks(page, "python")[0].text
     subprocess.run([sys.executable, "-c", made], cwd=tmp_path, check=True)
     for block in blocks(page, "console"):
