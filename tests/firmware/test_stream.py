@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.firmware.local_models import SIGNALS
 from tinykernel import TernaryKernelClassifier, windows
+from tinykernel.build.program import write_sources
+from tinykernel.codegen.sources import render_sources
 from tinykernel.model.integer import IntegerModel
 from tinykernel.parity import verify
 
@@ -23,6 +27,40 @@ TOOLS = {
     "cortex-m3": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
 }
+# A stream whose running counts, which only grow, stand just below the end of their type.
+_LONG = """
+#include "m.c"
+#include <string.h>
+int main(void)
+{
+    enum { N = M_WINDOW + 9 * M_HOP };
+    static m_state_t state;
+    static m_scratch_t scratch;
+    static m_input_t samples[N * M_CHANNELS];
+    int32_t stream[M_CLASSES], window[M_CLASSES];
+    uint32_t noise = 1u, i;
+    int ends = 0;
+    for (i = 0u; i < N * M_CHANNELS; i++) {
+        noise = noise * 1664525u + 1013904223u;
+        samples[i] = (m_input_t)(noise >> 16);
+    }
+    m_init(&state);
+    for (i = tk_kernels_1.running; i < tk_kernels_1.counts; i++) {
+        ((uint32_t *)&state)[i] = 0xfefefefeu;
+    }
+    for (i = 0u; i < N; i++) {
+        if (m_push(&state, samples + i * M_CHANNELS)) {
+            ends++;
+            m_stream_scores(&state, scratch, stream);
+            m_scores(samples + (i + 1 - M_WINDOW) * M_CHANNELS, scratch, window);
+            if (memcmp(stream, window, sizeof window) != 0) {
+                return 1;
+            }
+        }
+    }
+    return ends == 10 ? 0 : 2;
+}
+"""
 _Recordings = tuple[IntegerModel, list[NDArray[Any]]]
 
 
@@ -58,6 +96,21 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
     model = classifier.fit(cut.X[few], cut.y[few]).quantize()
     by_file = groupby(cut.stretches, key=lambda stretch: stretch.group)
     return model, [np.concatenate([one.X for one in stretches]) for _, stretches in by_file]
+
+
+@pytest.mark.parametrize("kind", ["averaged", "16-bit counts, float"])
+def test_a_stream_of_more_samples_than_a_counter_holds(
+    kind: str, require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Scores of a stream do not change where its running counts pass the end of their type."""
+    model = SIGNALS[kind]()
+    include = write_sources(tmp_path, render_sources(model, "m"))
+    command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined"]
+    command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
+    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
+    source.write_text(_LONG)
+    subprocess.run([*command, source, "-o", program], check=True)
+    assert subprocess.run([program]).returncode == 0
 
 
 @pytest.mark.slow
