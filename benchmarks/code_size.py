@@ -5,9 +5,9 @@ Run it again whenever the runtime in firmware/ changes::
     python benchmarks/code_size.py
 
 It needs arm-none-eabi-gcc, riscv64-unknown-elf-gcc, xtensa-lx106-elf-gcc and avr-gcc, and takes a
-few minutes; ``--targets`` measures some targets and keeps the rows of the others; ``--one-class``
-and ``--trees`` measure such models alone: they share no property with others. Coefficients come
-from ridge regression, which spreads what the sample cannot tell apart.
+few minutes; ``--targets`` measures some targets and keeps the rows of the others; ``--only trees``
+measures such models alone, as "one class" or "spectrum" others: they share no property with any.
+Coefficients come from ridge regression, which spreads what the sample cannot tell apart.
 """
 
 from __future__ import annotations
@@ -34,21 +34,22 @@ from tests.random_models import (
     tree_model,
     with_linear,
 )
+from tests.spectra import spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
+from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, SPECTRUM, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel, changed
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import LENGTHS
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
-# Kinds that share no property with others, by the beginning of their properties.
-_ALONE = (ONE_CLASS, TREES)
 
 
 @functools.cache
@@ -181,6 +182,34 @@ def tree_sample(index: int, most: tuple[int, int] = (11, 19)) -> IntegerModel:
     )
 
 
+@functools.cache
+def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
+    """Draw a model of sounds, some with as many frames as given; the same for the same index."""
+    rng = np.random.default_rng([4, index])
+    length = int(rng.choice(LENGTHS))
+    model = spectral_model(
+        index,
+        length=length,
+        frames=longest if length < 256 and index % 3 == 0 else 50,
+        channels=int(rng.choice([1, 1, 3])),
+        dtype=str(rng.choice(["int16", "int16", "uint8"])),
+        bands=int(rng.integers(5, 13)),
+        output={"n_classes": int(rng.choice([2, 3, 12])), "weight_bits": int(rng.choice([2, 4]))},
+        cells=(int(rng.choice([1, 2, 2, 4])), 1),
+        terms=int(rng.integers(1, 3)),
+        n_kernels=int(rng.integers(16, 300)),
+        dilations=((1, 2, 3, 4, 5), (1, 2))[index % 2],
+    )
+    # As `train` has it: kernels look at the levels as they are.
+    whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
+    spectrum, levels, *others = model.stages
+    return replace(model, stages=(spectrum, replace(levels, scaler=whole), *others))
+
+
+# Kinds that share no property with others, by the beginning of their properties.
+_ALONE = {ONE_CLASS: one_class_sample, TREES: tree_sample, SPECTRUM: spectral_sample}
+
+
 def decided(model: IntegerModel, index: int) -> IntegerModel:
     """Give a model decisions: no margin, one, or one a class; half of them with novelty.
 
@@ -249,7 +278,7 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
     stack = {"float": 0, "integer": 0}
     if TARGETS[name].family == "avr":
         # A compiler with an int of 16 bits refuses an array of 32 KB.
-        models = [model for model in models if sum(pack(model).table_bytes().values()) < 20000]
+        models = [model for model in models if _largest_array(model) < 20000]
     # The work is done by compilers, in processes of their own.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         footprints = list(pool.map(lambda model: measure_footprint(model, name, chain), models))
@@ -274,6 +303,13 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
         "code": code_sizes,
         "library": library_sizes,
     }
+
+
+def _largest_array(model: IntegerModel) -> int:
+    """Return no less than the bytes of any array of a model."""
+    packed = pack(model)
+    inputs = model.input.size * np.dtype(model.input.dtype).itemsize
+    return max(sum(packed.table_bytes().values()), 4 * packed.scratch_words, inputs)
 
 
 def together(known: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
@@ -306,13 +342,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=160, help="models a target")
     parser.add_argument("--targets", nargs="*", choices=TARGETS, help="measure only these")
-    parser.add_argument("--one-class", action="store_true", help="measure only models of one class")
-    parser.add_argument("--trees", action="store_true", help="measure only models of trees")
+    parser.add_argument("--only", choices=_ALONE, help="measure only models of this kind")
     arguments = parser.parse_args()
-    asked = {ONE_CLASS: arguments.one_class, TREES: arguments.trees}
-    kinds = [kind for kind in _ALONE if asked[kind] or not any(asked.values())]
+    kinds = [arguments.only] if arguments.only else list(_ALONE)
     runtime, kept = runtime_digest(), json.loads(OUTPUT.read_text(encoding="utf-8"))
-    if arguments.targets or any(asked.values()):
+    if arguments.targets or arguments.only:
         runtime = kept["runtime"]  # that of what is kept
     # Each row is written at once: after a fault, --targets measures the others.
     targets: dict[str, Any] = kept["targets"] if runtime == kept["runtime"] else {}
@@ -326,11 +360,11 @@ def main() -> None:
         key = (*chain.command, *chain.flags)
         if key not in done:
             several = None
-            if not any(asked.values()):
+            if not arguments.only:
                 several = measure(name, chain, many(arguments.models))
-            draws = {ONE_CLASS: one_class_sample, TREES: tree_sample}
             number = range(arguments.models // 2)
-            done[key] = several, [measure(name, chain, list(map(draws[k], number))) for k in kinds]
+            alone = [measure(name, chain, list(map(_ALONE[k], number))) for k in kinds]
+            done[key] = several, alone
         several, alone = done[key]
         targets[name] = functools.reduce(together, alone, several or targets[name])
         write(runtime, targets)

@@ -5,10 +5,10 @@ Run it again whenever the runtime in firmware/ becomes faster or slower::
     python benchmarks/instruction_counts.py
 
 It needs QEMU and the compilers of all targets, and takes about twenty minutes; ``--targets
-cortex-m3,esp8266`` counts on these alone and leaves the others as they are. ``--one-class`` and
-``--trees`` count such models alone, of which only the pieces of prototypes, or of trees, are taken.
-The models are those of ``code_size.py``. What a piece of work costs is fitted by least squares of
-the relative error, stage by stage, with no price below zero.
+cortex-m3,esp8266`` counts on these alone and leaves the others as they are. ``--only tree`` counts
+models of trees alone, as ``prototypes`` and ``spectrum`` others, and takes only these pieces. The
+models are those of ``code_size.py``. What a piece of work costs is fitted by least squares of the
+relative error, stage by stage, with no price below zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 from typing import Any
 
 import numpy as np
-from code_size import one_class_sample, sample, shaped_sample, tree_sample
+from code_size import one_class_sample, sample, shaped_sample, spectral_sample, tree_sample
 from scipy.optimize import nnls
 
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -87,25 +87,15 @@ def _walked(model: IntegerModel, work: dict[str, Any]) -> dict[str, Any]:
 
 
 def together(known: dict[str, Any], one: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Add to the prices of a target those of the pieces of one kind.
+    """Add to the prices of a target those of the pieces, or of the stage, of one kind.
 
     What these models share with others, which have more of it, keeps its price.
     """
-    prices = {
-        stage: dict(
-            sorted(
-                (
-                    pieces
-                    | {
-                        piece: price
-                        for piece, price in one["prices"].get(stage, {}).items()
-                        if kind in piece
-                    }
-                ).items()
-            )
-        )
-        for stage, pieces in known["prices"].items()
-    }
+    prices = {stage: dict(pieces) for stage, pieces in known["prices"].items()}
+    for stage, pieces in one["prices"].items():
+        own = {name: price for name, price in pieces.items() if stage == kind or kind in name}
+        if own:
+            prices[stage] = dict(sorted((prices.get(stage, {}) | own).items()))
     excess = max(known["largest_excess"], one["largest_excess"])
     return {**known, "largest_excess": excess, "prices": prices}
 
@@ -121,38 +111,44 @@ def write(name: str, found: dict[str, Any]) -> None:
     write_bytes_atomically(PRICES, (json.dumps(table, indent=1) + "\n").encode())
 
 
+def _trees(index: int) -> IntegerModel:
+    """Draw many small trees, or fewer large ones."""
+    return tree_sample(index, ((80, 4), (40, 40), (20, 120))[index % 4 % 3])
+
+
+def _sounds(index: int) -> IntegerModel:
+    """Draw models of few frames, which an emulator runs in seconds."""
+    return spectral_sample(index, 50)
+
+
+# Kinds of which only their own pieces, or their own stage, are taken.
+_ALONE = {"prototypes": one_class_sample, "tree": _trees, "spectrum": _sounds}
+
+
 def main() -> None:
     """Count on every core that runs code of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=20, help="of each kind and core")
     parser.add_argument("--targets", help="count on these alone, parted by commas")
-    parser.add_argument("--one-class", action="store_true", help="count only models of one class")
-    parser.add_argument("--trees", action="store_true", help="count only models of trees")
+    parser.add_argument("--only", choices=_ALONE, help="count only models of this kind")
     arguments = parser.parse_args()
     names = [n for n, t in TARGETS.items() if t.machines and t.family != "host" and n not in SAME]
     if arguments.targets is not None:
         names = arguments.targets.split(",")
-    elif arguments.one_class or arguments.trees:  # only what the others have prices for
+    elif arguments.only:  # only what the others have prices for
         names = [name for name in names if name in json.loads(PRICES.read_text())["targets"]]
-    asked = {"prototypes": arguments.one_class, "tree": arguments.trees}
     for name in names:
-        if any(asked.values()):
+        if arguments.only:
             known = json.loads(PRICES.read_text())["targets"][name]
         else:
             models = [sample(index) for index in range(arguments.models)]
             models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
             known = fit(counted_rows(models, name))
-        for kind, draw in (("prototypes", one_class_sample), ("tree", _trees)):
-            if asked[kind] or not any(asked.values()):
-                one = fit(counted_rows([draw(index) for index in range(12)], name))
-                print(f"{name}, {kind}: largest excess {one['largest_excess']}", flush=True)
-                known = together(known, one, kind)
+        for kind in [arguments.only] if arguments.only else _ALONE:
+            one = fit(counted_rows([_ALONE[kind](index) for index in range(12)], name))
+            print(f"{name}, {kind}: largest excess {one['largest_excess']}", flush=True)
+            known = together(known, one, kind)
         write(name, known)
-
-
-def _trees(index: int) -> IntegerModel:
-    """Draw many small trees, or fewer large ones."""
-    return tree_sample(index, ((80, 4), (40, 40), (20, 120))[index % 4 % 3])
 
 
 def counted_rows(models: list[IntegerModel], target: str) -> Rows:

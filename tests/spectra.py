@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,10 +53,12 @@ def spectral_model(
     frames: int = 20,
     channels: int = 1,
     dtype: str = "int16",
+    bands: int = 5,
+    output: Mapping[str, int] | None = None,
     **changes: Any,
 ) -> IntegerModel:
     """Return a model of windows of frames and a rest, whose stream decides every 6 frames."""
-    bands, hop = 5, 3 * length // 8
+    hop = 3 * length // 8
     edges = np.linspace(2, length // 2, bands + 1).astype(int)
     spectrum = Spectrum(length, hop, edges, 2, 70)
     grid = Grid.raw(dtype, length + (frames - 1) * hop + hop // 2, 1, channels)
@@ -69,5 +72,5 @@ def spectral_model(
         "cells": (2, 1),
         "hop": 6,
     }
-    model = local_model(random_signal_stage(seed, **fields | changes), seed)
+    model = local_model(random_signal_stage(seed, **fields | changes), seed, **output or {})
     return replace(model, input=grid, stages=(spectrum, *model.stages), hop=model.hop * hop)

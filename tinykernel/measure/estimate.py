@@ -29,8 +29,8 @@ from tinykernel.model.stages.spectrum import Spectrum
 SMALL_CODE = "small code"
 #: The beginning of all properties of models of one class.
 ONE_CLASS = "one class"
-#: The same of models with trees.
-TREES = "trees"
+#: The same of models with trees, and with a spectrum.
+TREES, SPECTRUM = "trees", "spectrum"
 # Beginnings of the properties of transforms and products, which take otherwise in small code.
 _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
 _MANY_INPUTS = 3
@@ -138,16 +138,15 @@ def _other_properties(
         f"{kind}, raw {model.raw_dtype}": 1,
         f"{kind}, 16-bit inputs": value["TK_INPUT_BITS"] == "16",
     }
-    levels = model.find(Levels)
+    levels, kernels = model.find(Levels), model.find(Kernels)
     if levels is not None:
         properties |= {
-            f"{kind}, spectrum": model.find(Spectrum) is not None,
             f"{kind}, averaged": levels.average == 2,
             f"{kind}, {members['terms'].rstrip('u')} terms": 1,
             f"{kind}, wide counts": model.scaler.raw_dtype == "uint16",
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
-    trees = model.find(Trees)
+    trees, spectrum = model.find(Trees), model.find(Spectrum)
     if model.is_one_class:
         properties = _one_class_properties(model, value, tables, properties)
     elif trees is not None:
@@ -159,6 +158,13 @@ def _other_properties(
             "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
             "two classes": model.n_outputs < model.n_scores,
         }
+        if spectrum is not None:
+            properties |= {
+                f"frames of {spectrum.length}": 1,
+                "several channels": model.input.channels > 1,
+                "several cells": kernels is not None and kernels.cells[0] > 1,
+            }
+            properties = {f"{SPECTRUM}, {name}": number for name, number in properties.items()}
     return {name: float(number) for name, number in properties.items() if number}
 
 

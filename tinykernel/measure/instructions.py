@@ -111,6 +111,11 @@ def _components(stage: Components, given: Grid, packed: _Packed) -> _Work:
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
 
 
+def _spectrum(stage: Spectrum, given: Grid, packed: _Packed) -> _Work:
+    samples = {"samples": float(given.size)}
+    return {"spectrum": {f"{name}s": n for name, n in stage.work(given).items()} | samples}
+
+
 def _levels(stage: Levels, given: Grid, packed: _Packed) -> _Work:
     kind, raw = _kind(given), "float" if stage.scaler.is_float else "integer"
     made = stage.gives(given)
@@ -158,9 +163,7 @@ def _prototypes(part: Prototypes, given: Grid, packed: _Packed) -> _Work:
 
 # Work by the class of a stage; the ternary weights are counted with the components.
 _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
-    Spectrum: lambda stage, given, packed: {
-        "local": {"signal, frames": stage.work(given)["frame"]}
-    },
+    Spectrum: _spectrum,
     Scale: _scale,
     Components: _components,
     Levels: _levels,
@@ -218,7 +221,7 @@ def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
     total = 0.0
     for stage, pieces in work_of(model).items():
         for piece, times in pieces.items():
-            if piece not in prices[stage]:
+            if piece not in prices.get(stage, {}):
                 raise TinykernelError(
                     f"instructions of models like this one ({piece}) were not counted for target "
                     f"{row.name}; leave time and instructions out of the budget"
