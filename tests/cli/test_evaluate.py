@@ -205,9 +205,12 @@ def test_a_model_remembers_its_training(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["judging.md", "trees.md"])
-def test_the_session_in_the_documentation(name, tmp_path):
-    """Who follows a page sees what it shows: 97 % that find no fault, trees of text and gaps."""
+@pytest.mark.parametrize("name", ["judging.md", "signals.md", "trees.md"])
+def test_the_session_in_the_documentation(name, tmp_path, require_tool):
+    """Who follows a page sees what it shows: 97 % that find no fault, text and gaps, sounds."""
+    if name == "signals.md":
+        for tool in ("arm-none-eabi-gcc", "qemu-system-arm", "qemu-system-riscv32"):
+            require_tool(tool)
     page = ROOT / "docs" / name
     made = blocks(page, "python")[0].text
     subprocess.run([sys.executable, "-c", made], cwd=tmp_path, check=True)
