@@ -57,6 +57,9 @@ from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
 
 _AT_ONCE = 5000
 
@@ -163,12 +166,14 @@ def interval(name: str, parts: list[Data], right: np.ndarray) -> tuple[float | N
 def in_words(model: IntegerModel) -> str:
     """Say what a model is made of."""
     words = []
-    if model.local is not None:
-        words.append(f"{model.local.n_kernels} kernels, {model.n_features} counts")
-    if model.linear is not None:
-        words.append(f"linear part of {weight_bits(model.linear)} bits")
-    if model.n_components:
-        words.append(f"{model.n_components} components")
+    kernels, linear = model.find(Kernels), model.find(Linear)
+    components = model.find(Components)
+    if kernels is not None:
+        words.append(f"{kernels.n_kernels} kernels, {model.n_features} counts")
+    if linear is not None:
+        words.append(f"linear part of {weight_bits(linear.weights)} bits")
+    if components is not None:
+        words.append(f"{components.n_components} components")
     return ", ".join(words)
 
 

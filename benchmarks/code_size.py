@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tests.random_models import (
+    changed,
     local_model,
     one_class,
     random_model,
@@ -43,8 +44,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, SPECTRUM, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model import IntegerModel, changed
+from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import LENGTHS
 
@@ -85,7 +87,8 @@ def sample(index: int) -> IntegerModel:
     for field in ("halve_first", "halve_second"):
         for _ in range(4):
             with contextlib.suppress(TinykernelError):
-                model = changed(model, **{field: _schedule(rng, log2)})
+                own = replace(model.find(Components), **{field: _schedule(rng, log2)})
+                model = changed(model, own)
                 break
     return model
 
@@ -265,7 +268,8 @@ def many(count: int) -> list[IntegerModel]:
     """Draw models of several classes, of every kind."""
     models = [sample(index) for index in range(count)]
     models += [shaped_sample(index) for index in range(count)]
-    models += [changed(m, small_code=True) for m in models if m.n_blocks]
+    found = ((m, m.find(Components)) for m in models)
+    models += [changed(m, replace(own, small_code=True)) for m, own in found if own is not None]
     # Some of them again, with decisions; steps of 5 meet every kind of model and of margin.
     return models + [
         decided(draw(i), i) for draw in (sample, shaped_sample) for i in range(0, count, 5)

@@ -58,9 +58,10 @@ def compare(folder: Path, name: str, epochs: int | None) -> None:
     full, half = stage(n_kernels), stage(n_kernels // 2)
     say(f"{n_kernels} kernels, linear part", full, rows, _tables(full))
     say(f"{n_kernels // 2} kernels, linear part", half, rows, _tables(half))
-    assert half.local is not None
-    counts = half.local.counts(rows)
-    n_outputs, d = len(half.multiplier), padded_dimension(counts.shape[1])
+    counts = half.as_raw(rows)
+    for each, given in zip(half.stages[:-1], half.grids(), strict=False):
+        counts = each.run(counts, given)
+    n_outputs, d = half.n_outputs, padded_dimension(counts.shape[1])
     left = _tables(full) - _tables(half)
     for layout in ("compact", "phases"):
         p = max(32, components_within(left, LAYOUTS[layout], d, n_outputs))

@@ -36,6 +36,7 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.stages.components import Components
 from tinykernel.parity import verify
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
@@ -127,6 +128,12 @@ def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> Inte
 PACKED = ("cortex-m4", "cortex-m7", "cortex-m33")
 
 
+def _components(model: IntegerModel) -> Components:
+    found = model.find(Components)
+    assert found is not None
+    return found
+
+
 def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
     """Count the instructions that the stages cannot do without; return them per component.
 
@@ -134,8 +141,9 @@ def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
     with all tables and 8-bit inputs; loop control, addresses and moves between registers are not.
     docs/performance.md explains every number.
     """
-    packed, d, m = target in PACKED, model.dimension, model.diagonal.shape[0]
-    n, p, n_outputs = model.n_features, model.n_components, model.weights.shape[0]
+    own = _components(model)
+    packed, d, m = target in PACKED, own.dimension, own.n_blocks
+    n, p, n_outputs = model.n_features, own.n_components, model.n_outputs
     words, stages = d / 2, d.bit_length() - 1
 
     def additions(halve: tuple[bool, ...]) -> float:
@@ -143,13 +151,13 @@ def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
 
     at_once = 2 if target.startswith("cortex-m0") else 3  # stages a pass
     passes = -(-(stages - 1) // at_once)
-    first = words * (additions(model.halve_first[1:]) + 2 * passes)
+    first = words * (additions(own.halve_first[1:]) + 2 * passes)
     # A value of P: its load, index and address; half a merge and half a store.
     permutation = d * 3.5
     # A word of G u: factors, products, alignment; then stage 0 in it.
     product = 5.5 if packed else 7.0
-    stage_0 = 1.0 if packed else 3.0 + 2 * model.halve_second[0]
-    block = words * (product + stage_0 + additions(model.halve_second[1:]) + 2 * passes)
+    stage_0 = 1.0 if packed else 3.0 + 2 * own.halve_second[0]
+    block = words * (product + stage_0 + additions(own.halve_second[1:]) + 2 * passes)
     window = 21 / 4 if packed else 11.0
     count = 1 + 2 + 2 + 7 * 5 / 8 + 12 / 8
     value = 12.5 if packed else 16.0
@@ -173,8 +181,8 @@ def measure() -> list[Row]:
             result = bench(model, target)
             found = report(model, target)
             bound = lower_bound(model, target.name)
-            rows.append(Row(target.name, model.dimension, result, found, bound))
-            print(f"{target.name}, d = {model.dimension}: done", file=sys.stderr)
+            rows.append(Row(target.name, _components(model).dimension, result, found, bound))
+            print(f"{target.name}, d = {_components(model).dimension}: done", file=sys.stderr)
     return rows
 
 
@@ -267,7 +275,7 @@ def mnist(folder: Path) -> list[Check]:
     flash = report(model, "cortex-m4").flash
     cost = bench(model, "cortex-m4", X=X_test[:3])
     print(
-        f"MNIST: p = {model.n_components}, {checked.scores} scores equal to Python's; "
+        f"MNIST: p = {_components(model).n_components}, {checked.scores} scores equal to Python's; "
         + ", ".join(f"{stage} {count}" for stage, count in cost.stages.items()),
         file=sys.stderr,
     )
@@ -325,7 +333,7 @@ def variants() -> str:
         for target in targets:
             count = bench(model, target, flags=flags).instructions
             size = code_bytes(model, target, flags)
-            cells += f" {count / model.n_components:.1f} | {size} |"
+            cells += f" {count / _components(model).n_components:.1f} | {size} |"
         lines.append(f"| `{' '.join(flags)}` |{cells}")
         print(f"{' '.join(flags)}: done", file=sys.stderr)
     return "\n".join(lines)

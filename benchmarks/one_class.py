@@ -23,6 +23,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
+from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.oneclass import TernaryKernelNovelty, calibrate_one_class
 
 _DETECTORS = ("IsolationForest", "OneClassSVM", "Mahalanobis")
@@ -87,9 +88,10 @@ def section(name: str, folder: Path) -> Iterator[str]:
 
 def costs(model: tinykernel.IntegerModel, rows: Rows) -> Iterator[str]:
     """Yield what the last model takes on each core, and whether C and Python agree."""
-    assert model.prototypes is not None
+    prototypes = model.find(Prototypes)
+    assert prototypes is not None
     yield ""
-    yield f"{len(model.prototypes)} prototypes of {model.n_features} inputs or counts."
+    yield f"{len(prototypes.levels)} prototypes of {model.n_features} inputs or counts."
     yield ""
     yield "| core | flash | RAM without stack | instructions | C and Python |"
     yield "|---|---|---|---|---|"

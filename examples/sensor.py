@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 import tinykernel
 from tinykernel.data.splits import as_dataset
+from tinykernel.model.stages.kernels import Kernels
 
 RATE = 50  # samples a second
 COUNTS = 4096  # of 1 g
@@ -129,8 +130,9 @@ def build(recordings: Path, folder: Path) -> int:
     model = trained.model
     assert data.X_test is not None
     assert data.y_test is not None
-    assert model.local is not None
-    _line("model:", f"{model.local.n_kernels} kernels, a linear part of {model.n_features} counts")
+    kernels = model.find(Kernels)
+    assert kernels is not None
+    _line("model:", f"{kernels.n_kernels} kernels, a linear part of {model.n_features} counts")
     said = model.predict(data.X_test)
     _line("tinykernel:", f"{100 * np.mean(said == data.y_test):.1f} % of the windows held out")
     check = tinykernel.verify(model, data.X_test, data.y_test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, Scale
-from tinykernel.model.compat import LocalStage
-from tinykernel.model.former import changed, integer_model
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.grid import Grid
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stage import Part, Stage
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
 
 _LIMITS = {
     "uint8": (0, 255),
@@ -137,9 +144,7 @@ def random_model(
     if one_scale:
         scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
     start, width = random_windows(rng, windows, np.nonzero(row_kept)[1])
-    return integer_model(
-        n_features=n,
-        scaler=scaler,
+    components = Components(
         sign=sign,
         permutation=mixing,
         diagonal=diagonal,
@@ -151,11 +156,28 @@ def random_model(
         start=start,
         width=width,
         phase_shift=phase_shift,
-        weights=rng.choice(choices, (n_outputs, p)).astype(np.int8),
-        multiplier=rng.integers(-1000, 1000, n_outputs).astype(np.int32),
-        offset=rng.integers(-100000, 100000, n_outputs).astype(np.int32),
-        classes=tuple(range(n_classes)),
     )
+    ternary = Ternary(
+        rng.choice(choices, (n_outputs, p)).astype(np.int8),
+        rng.integers(-1000, 1000, n_outputs).astype(np.int32),
+    )
+    return IntegerModel(
+        input=Grid.table(scaler.raw_dtype, n),
+        stages=(scaler, components),
+        readout=Readout((ternary,), rng.integers(-100000, 100000, n_outputs)),
+        answers=Labels(tuple(range(n_classes))),
+    )
+
+
+def changed(
+    model: IntegerModel, *pieces: Stage | Part, offset: Any = None, **fields: Any
+) -> IntegerModel:
+    """Return the model with other stages, parts and fields; a part of a new kind comes last."""
+    own = {piece.KIND: piece for piece in pieces}
+    stages = tuple(own.pop(stage.KIND, stage) for stage in model.stages)
+    parts = tuple(own.pop(part.KIND, part) for part in model.readout.parts)
+    readout = Readout((*parts, *own.values()), model.readout.offset if offset is None else offset)
+    return replace(model, **{"stages": stages, "readout": readout} | fields)
 
 
 def with_linear(
@@ -168,22 +190,27 @@ def with_linear(
     linear = rng.integers(-largest, largest + 1, shape)
     if weight_bits == 1:
         linear = rng.choice([-1, 1], shape)
-    linear = np.where(model.sign == 0, 0, linear)
+    linear = np.where(model.scaler.constant(model.n_features), 0, linear)
     limit = max(1, min(300, (1 << 29) // (largest * model.n_features << model.scaler.bits)))
-    part = {
-        "linear": linear.astype(np.int8),
-        "linear_multiplier": rng.integers(-limit, limit + 1, model.n_outputs).astype(np.int32),
-    }
+    part = Linear(linear.astype(np.int8), rng.integers(-limit, limit + 1, model.n_outputs))
     if components:
-        return changed(model, **part)
-    return integer_model(
-        n_features=model.n_features,
-        scaler=model.scaler,
-        offset=model.offset,
-        classes=model.classes,
-        local=model.local,
-        **part,
-    )
+        return changed(model, part)
+    stages = tuple(stage for stage in model.stages if stage.KIND != "components")
+    return replace(model, stages=stages, readout=Readout((part,), model.readout.offset))
+
+
+class Front(NamedTuple):
+    """What counts, and what it takes."""
+
+    input: Grid
+    levels: Levels
+    kernels: Kernels
+    hop: int
+
+    @property
+    def counts(self) -> Grid:
+        """What it gives."""
+        return self.kernels.gives(self.levels.gives(self.input))
 
 
 def random_taps(
@@ -223,8 +250,8 @@ def random_stage(
     terms: int = 0,
     n_mixed: int = 3,
     hop: int = 0,
-) -> LocalStage:
-    """Return a valid local stage; `terms` 0 leaves the channels as they are."""
+) -> Front:
+    """Return valid levels and kernels; `terms` 0 leaves the channels as they are."""
     rng = np.random.default_rng(seed)
     scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
     if np.any(scaler.multiplier == 0):
@@ -243,26 +270,20 @@ def random_stage(
     threshold = rng.integers(low // 2, high // 2 + 1)
     if level_bits > 8 or signal:  # responses less thresholds have 16 bits
         threshold = np.clip(threshold, high - 32768, low + 32767)
-    return LocalStage(
-        height=height,
-        width=width,
-        channels=channels,
-        scaler=scaler,
-        level_shift=bits - level_bits,
-        average=average,
-        mix=mix,
+    kernels = Kernels(
         taps=taps,
-        dilation=rng.choice(dilations, n_kernels).astype(np.uint8),
-        channel=rng.integers(0, mix.shape[0], n_kernels).astype(np.uint8),
-        threshold=threshold.astype(np.int32),
+        dilation=rng.choice(dilations, n_kernels),
+        channel=rng.integers(0, mix.shape[0], n_kernels),
+        threshold=threshold,
         cells=cells,
         padding=0 if signal else padding,
-        hop=hop,
     )
+    levels = Levels(scaler, bits - level_bits, average, mix)
+    return Front(Grid.raw(raw_dtype, height, width, channels), levels, kernels, hop)
 
 
-def random_signal_stage(seed: int, **changes: Any) -> LocalStage:
-    """Return a local stage of signals with the defaults of sensors."""
+def random_signal_stage(seed: int, **changes: Any) -> Front:
+    """Return levels and kernels of signals with the defaults of sensors."""
     fields: dict[str, Any] = {
         "height": 64,
         "width": 1,
@@ -282,21 +303,23 @@ def random_signal_stage(seed: int, **changes: Any) -> LocalStage:
 
 
 def local_model(
-    stage: LocalStage, seed: int, *, weight_bits: int = 4, components: bool = False, **changes: Any
+    stage: Front, seed: int, *, weight_bits: int = 4, components: bool = False, **changes: Any
 ) -> IntegerModel:
-    """Return a machine with a linear part behind a local stage; `weight_bits` 0: without one."""
+    """Return a machine with a linear part behind kernels; `weight_bits` 0: without one."""
+    counts = stage.counts
     model = random_model(
         seed,
-        n_features=stage.n_counts,
-        raw_dtype=stage.count_dtype,
+        n_features=counts.size,
+        raw_dtype=counts.dtype,
         shared_scaler=True,
         **changes,
     )
     # What counts: levels of the counts that there can be, not of the whole type.
     bits = model.scaler.bits
-    factor = min(((1 << (16 + bits)) - 1) // stage.largest_count, 2**32 - 1)
-    scaler = Scale(stage.count_dtype, bits, [0], [factor], [stage.largest_count])
-    model = changed(model, scaler=scaler, local=stage)
+    factor = min(((1 << (16 + bits)) - 1) // counts.high, 2**32 - 1)
+    scaler = Scale(counts.dtype, bits, [0], [factor], [counts.high])
+    chain = (stage.levels, stage.kernels, scaler, *model.stages[1:])
+    model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
 
 
@@ -365,19 +388,19 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
     """Return a model of one class with the inputs, and the local stage, of another."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(-8, 8, (n_prototypes, model.n_features)).astype(np.int8)
-    return integer_model(
-        n_features=model.n_features,
-        scaler=model.scaler,
-        offset=rng.integers(-(2**20), 0, 1).astype(np.int32),
-        classes=("normal", "novel"),
-        prototypes=levels,
-        local=model.local,
+    stages = tuple(stage for stage in model.stages if stage.KIND != "components")
+    offset = rng.integers(-(2**20), 0, 1)
+    return replace(
+        model,
+        stages=stages,
+        readout=Readout((Prototypes(levels),), offset),
+        answers=Labels(("normal", "novel")),
     )
 
 
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
     """Return raw inputs: mostly inside the ranges, also far outside and at the ends."""
-    if model.local is not None:
+    if not model.input.is_table:
         given = model.input
         samples = n_rows * given.rows * given.columns
         raw = _random_values(model.raw_scaler, seed, (samples, given.channels))
@@ -439,16 +462,18 @@ def make_model(
         shared_scaler=bool(rng.integers(2)),
         phase_shift=int(rng.integers(0, 32)),
     )
-    p, outputs = model.scale.size, model.n_outputs
-    stages = (True,) * len(model.halve_first)
+    components, ternary = model.find(Components), model.find(Ternary)
+    p, outputs = components.n_components, model.n_outputs
+    if not latest:
+        always = (True,) * components.log2_dimension
+        components = replace(components, halve_first=always, halve_second=always)
     return changed(
         model,
-        classes=classes,
-        halve_first=model.halve_first if latest else stages,
-        halve_second=model.halve_second if latest else stages,
-        scale=rng.choice([1, 255, 77], p),
-        width=rng.choice([1, 128, 255, 40], p),
-        multiplier=rng.integers(-5000, 5000, outputs),
+        replace(
+            components, scale=rng.choice([1, 255, 77], p), width=rng.choice([1, 128, 255, 40], p)
+        ),
+        replace(ternary, multiplier=rng.integers(-5000, 5000, outputs)),
+        answers=Labels(classes),
         offset=rng.integers(-(2**30), 2**30, outputs),
     )
 
@@ -462,7 +487,7 @@ def models(draw: st.DrawFn) -> IntegerModel:
         draw(st.sampled_from([8, 16])),
         draw(st.booleans()),
     )
-    return changed(model, small_code=draw(st.booleans()))
+    return changed(model, replace(model.find(Components), small_code=draw(st.booleans())))
 
 
 def make_machine(
@@ -513,4 +538,4 @@ def balanced(model: IntegerModel) -> IntegerModel:
     """Return the model with its scores moved so that every class is the label of some rows."""
     scores = model.scores(random_raw(model, 0, 300)).mean(axis=0)
     mean = scores[1:] if model.n_outputs == 1 else scores
-    return changed(model, offset=(model.offset - mean).astype(np.int32))
+    return changed(model, offset=(model.readout.offset - mean).astype(np.int32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
+from tests.random_models import changed
 from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
+from tinykernel.model.answers.labels import Labels
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes, centres, coarse
+from tinykernel.model.readouts.readout import Readout
 from tinykernel.oneclass import calibrate_one_class
 
 
@@ -128,23 +132,18 @@ def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNo
     with pytest.raises(TinykernelError, match="one class"):
         calibrate(model, known, np.full(len(known), "normal"))
     for wrong in (
-        {"classes": ("a", "b", "c")},
-        {"offset": np.array([-(2**31)], np.int32)},
-        {"prototypes": np.full((1, 64), 8, np.int8)},
-        {"prototypes": None},
+        lambda: changed(model, answers=Labels(("a", "b", "c"))),
+        lambda: changed(model, offset=[-(2**31)]),
+        lambda: changed(model, Prototypes(np.full((1, 64), 8))),
+        lambda: replace(model, readout=Readout((), model.readout.offset)),
     ):
         with pytest.raises(TinykernelError):
-            changed(model, **wrong)
+            wrong()
 
 
 def _two_classes(model: IntegerModel) -> IntegerModel:
-    linear = np.ones((1, model.n_features), np.int8) * (model.sign != 0)
-    return changed(
-        model,
-        prototypes=None,
-        linear=linear.astype(np.int8),
-        linear_multiplier=np.ones(1, np.int32),
-    )
+    linear = Linear(1 - model.scaler.constant(model.n_features)[np.newaxis], [1])
+    return replace(model, readout=Readout((linear,), model.readout.offset))
 
 
 def test_an_export_says_what_is_normal(watch: TernaryKernelNovelty, tmp_path: Path) -> None:

@@ -14,15 +14,14 @@ from tests.random_models import balanced, random_model, random_quantized, random
 from tinykernel.build.harness import Output
 from tinykernel.codegen import sources
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
+from tinykernel.model.answers.labels import Labels
 from tinykernel.parity import compare, verify
 
 
 def test_counts_and_accuracy(require_tool: Callable[[str], str]) -> None:
     """The result says how much was compared, and the accuracy is that of the C."""
     require_tool("gcc")
-    model = random_model(1, n_classes=4)
-    model = changed(model, classes=("a", "b", "c", "d"))
+    model = dataclasses.replace(random_model(1, n_classes=4), answers=Labels(("a", "b", "c", "d")))
     X = random_raw(model, 1, 30)
     y = model.predict(X)
     y[:3] = "z"

@@ -63,7 +63,7 @@ def test_values_in_integers_are_those_in_floats(rows):
     assert integer.score(X_test, y_test) == pytest.approx(model.score(X_test, y_test), abs=0.01)
     fixed = integer.scores(X_test)
     assert fixed.shape == (200, 1)
-    np.testing.assert_array_equal(fixed[:, 0] / 2**integer.values.shift, integer.predict(X_test))
+    np.testing.assert_array_equal(fixed[:, 0] / 2**integer.answers.shift, integer.predict(X_test))
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
@@ -79,7 +79,7 @@ def test_quantiles_cover_what_they_say(rows):
     """The share of rows below a quantile is its level, in its order of outputs."""
     X, y, X_test, y_test = rows
     model = quick(loss="quantile", quantiles=(0.1, 0.9), epochs=30).fit(X, y)
-    assert model.outputs_ == model.quantize().values.names == ("value q0.1", "value q0.9")
+    assert model.outputs_ == model.quantize().answers.names == ("value q0.1", "value q0.9")
     low, high = model.quantize().predict(X_test).T
     assert 0.02 < np.mean(y_test < low) < 0.25
     assert 0.75 < np.mean(y_test < high) < 0.98
@@ -141,7 +141,7 @@ def test_c_gives_the_same_values(rows, tmp_path, require_tool: Callable[[str], s
     assert (found.r2 is None) == (options.get("loss") == "quantile")
     export(model, None, tmp_path / "out", name="wear", format="single")
     header = (tmp_path / "out" / "wear.h").read_text()
-    shift = model.quantize().values.shift
+    shift = model.quantize().answers.shift
     assert f"#define WEAR_SCALE_SHIFT {shift if shift >= 0 else f'({shift})'}\n" in header
     assert "CLASS" not in header
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.cli.tools import blobs, run
 from tests.random_models import random_model
 from tinykernel import save
 from tinykernel.codegen.projects import render_project
-from tinykernel.model import changed
+from tinykernel.model.answers.labels import Labels
 
 LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
 
@@ -23,7 +24,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     model = random_model(1, n_features=5, n_classes=3, raw_dtype="float32")
     names = tuple(f"{label}{i}" for i, label in enumerate((*LABELS, "x", "y")))
-    save(changed(model, classes=LABELS, feature_names=names), folder / "m.tkm")
+    save(replace(model, answers=Labels(LABELS), feature_names=names), folder / "m.tkm")
     X, y = blobs(30, 1)
     np.savez(folder / "d.npz", X=X, y=np.array(LABELS)[y])
     return folder
@@ -48,7 +49,7 @@ def test_labels_steered_the_terminal(hostile: Path) -> None:
 
 def test_labels_steered_files_that_people_read(hostile: Path) -> None:
     """README and C of an export, and the page of a report, hold them as visible text."""
-    model = changed(random_model(1, n_features=5, n_classes=3), classes=LABELS)
+    model = replace(random_model(1, n_features=5, n_classes=3), answers=Labels(LABELS))
     files = render_project(model, None, name="m", format="library")
     files |= render_project(model, "cortex-m4", name="m")
     done = run(

@@ -13,6 +13,7 @@ from tests.random_models import random_model
 from tinykernel import TinykernelError, tune
 from tinykernel.measure.report import Report, report
 from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
 from tinykernel.tuning.curve import Point, curve, smallest_good
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Trial, deal_folds
@@ -289,7 +290,7 @@ def test_a_linear_part_below_2_kb_was_never_tried(no_tools):
     assert [point.budget for point in found.points] == [1024, 2048]
     assert found.best.flash < 1024
     assert found.model.find(Linear) is not None
-    assert found.model.n_components == 0
+    assert found.model.find(Components) is None
 
 
 def test_random_labels_were_predicted_on_rows_held_out(no_tools):

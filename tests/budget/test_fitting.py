@@ -13,6 +13,9 @@ from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
 from tinykernel.budget import fitting, forms, untrained
 from tinykernel.budget.untrained import Asked
 from tinykernel.measure.limits import parse_limits
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
 from tinykernel.papers import PaperClassifier
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
@@ -53,12 +56,12 @@ def test_small_code_where_flash_is_short(digits):
     """Components get what fast code would take, unless time is limited or fast code asked for."""
     given = {**QUICK, "linear": "off", "target": "cortex-m4"}
     small, fast = (train(*digits, budget="3KB", code=c, **given) for c in ("auto", "fast"))
-    assert small.model.small_code
-    assert not fast.model.small_code
+    assert small.model.find(Components).small_code
+    assert not fast.model.find(Components).small_code
     assert small.classifier.n_components_ > 1.3 * fast.classifier.n_components_
     assert small.memory.flash <= 3072
     for budget in ("8KB", "flash=3KB,instructions=1M"):
-        assert not train(*digits, budget=budget, **given).model.small_code
+        assert not train(*digits, budget=budget, **given).model.find(Components).small_code
 
 
 @pytest.mark.slow
@@ -223,9 +226,9 @@ def test_kernels_use_the_budget(digits):
     X, y = digits
     for size, bits in ((4096, 4), (1400, 2)):
         found = train(X, y, budget=size, image_shape=(8, 8), epochs=1, random_state=0)
-        stage = found.model.local
         assert 0.75 * size < found.memory.flash <= size
-        assert (stage.shape, found.classifier.n_kernels) == ((8, 8), stage.n_kernels)
+        assert found.model.input.shape == (8, 8)
+        assert found.classifier.n_kernels == found.model.find(Kernels).n_kernels
         assert found.classifier.linear == bits
 
 
@@ -242,8 +245,8 @@ def test_a_spectrum_that_leaves_no_room_is_left_out():
 def test_a_linear_part_where_components_do_not_fit(digits):
     """Where 32 components are too many, a linear part is trained, without tables of a scaler."""
     found = train(*digits, budget=1400, **QUICK)
-    assert found.model.n_components == 0
-    assert found.model.linear is not None
+    assert found.model.find(Components) is None
+    assert found.model.find(Linear) is not None
     assert found.memory.flash <= 1400
 
 
@@ -257,7 +260,7 @@ def test_the_paper_within_a_limit_of_time():
     """It once ended in a TypeError: an option of code was handed on to a method without one."""
     found = train(*blobs(60, 0), budget="flash=6KB,time=1ms@16MHz", link=False, **PAPER)
     assert found.sizes.flash < 6144
-    assert found.model.n_components > 0
+    assert found.model.find(Components) is not None
 
 
 def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
@@ -265,7 +268,7 @@ def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
     X, y = digits
 
     def sizes(model, target):
-        if model.n_components == 0:
+        if model.find(Components) is None:
             raise TinykernelError("not measured")
         return report(model, target)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.random_models import random_model, random_raw
+from tests.random_models import changed, random_model, random_raw
 from tinykernel import resources
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
@@ -27,7 +28,8 @@ from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import report
-from tinykernel.model import IntegerModel, changed
+from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
@@ -56,9 +58,10 @@ def require_qemu(require_tool: Callable[[str], Any]) -> Callable[[str], None]:
 
 def with_one_weight_flipped(model: IntegerModel) -> IntegerModel:
     """Change the sign of one weight of class 4: one bit of the tables."""
-    weights = model.weights.copy()
+    ternary = model.find(Ternary)
+    weights = ternary.weights.copy()
     weights[4, np.flatnonzero(weights[4])[3]] *= -1
-    return changed(model, weights=weights)
+    return changed(model, replace(ternary, weights=weights))
 
 
 def check_core(target: str, back_end: str, folder: Path) -> None:

@@ -12,6 +12,8 @@ from tests.cli.tools import blobs, failed, run
 from tinykernel.budget import train
 from tinykernel.budget.alike import parameters_like, recipe_of
 from tinykernel.codegen.blobs.layout import difference
+from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.kernels import Kernels
 from tinykernel.modelfile import load
 
 
@@ -51,16 +53,25 @@ def test_shifts_are_held(layout):
     held = train(X[::2], y[::2], random_state=1, epochs=3, **given)
     assert difference(old.model, held.model) == ""
     # Later than this model would halve: it overflows unless the levels of G are smaller.
-    later = list(old.model.halve_second)
+    later = list(old.model.find(Components).halve_second)
     first = later.index(True)
     later[first : first + 2] = later[first + 1], later[first]
     given["held_second"] = tuple(later)
     if layout == "windows":
         given["held_shift"] += 1
     held = train(X[::2], y[::2], random_state=0, epochs=3, **given)
-    assert held.model.halve_second == tuple(later) != old.model.halve_second
-    assert np.abs(held.model.diagonal).max() < np.abs(old.model.diagonal).max()
-    assert held.model.phase_shift == given.get("held_shift", held.model.phase_shift)
+    assert (
+        held.model.find(Components).halve_second
+        == tuple(later)
+        != old.model.find(Components).halve_second
+    )
+    assert (
+        np.abs(held.model.find(Components).diagonal).max()
+        < np.abs(old.model.find(Components).diagonal).max()
+    )
+    assert held.model.find(Components).phase_shift == given.get(
+        "held_shift", held.model.find(Components).phase_shift
+    )
     # The float machine and the integers still agree.
     assert (held.model.predict(X) == held.classifier.predict(X)).mean() > 0.9
 
@@ -76,7 +87,7 @@ def test_kernels_of_signals_are_kept():
     held = train(X[40:], y[40:], random_state=1, epochs=2, **parameters_like(old)).model
     assert difference(old, train(X[40:], y[40:], random_state=1, **settings).model) != ""
     assert difference(old, held) == ""
-    assert np.any(old.local.threshold != held.local.threshold)
+    assert np.any(old.find(Kernels).threshold != held.find(Kernels).threshold)
 
 
 def test_the_spectrum_of_sounds_is_kept():

@@ -39,7 +39,7 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["novelty"]["bound"] <= 0.1
-    assert found["threshold"] == -int(load(folder / "m.tkm").offset[0])
+    assert found["threshold"] == -int(load(folder / "m.tkm").readout.offset[0])
     return folder
 
 
@@ -57,7 +57,7 @@ def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "at most 2 % of rows like these are taken for novel" in result.stdout
     assert "at most 2 %" in about(output)["calibration"]["statement"]
-    assert load(output).offset[0] <= load(model).offset[0]
+    assert load(output).readout.offset[0] <= load(model).readout.offset[0]
     assert "used in training" in failed(
         "calibrate", model, normal / "normal.npz", "--false-alarms", "2%", "-o", output
     )

@@ -82,7 +82,7 @@ def test_a_model_remembers_how_its_recordings_were_cut(recorded):
         ["ax", "ay"],
     )
     assert (said["label"], said["mixed"]) == ("motion", "drop")
-    assert load(recorded / "m.tkm").local.hop == 16
+    assert load(recorded / "m.tkm").hop == 16
 
 
 def test_predict_and_verify_take_recordings(recorded):
@@ -211,7 +211,7 @@ def test_windows_in_an_array(recorded, tmp_path):
     given = ("--window-shape", "32x2", "--groups", "who", "--hop", 16)
     result = run("train", file, *given, "-o", tmp_path / "w.tkm", *QUICK)
     assert result.exit_code == 0, result.output
-    assert load(tmp_path / "w.tkm").local.shape == (32, 2)
+    assert load(tmp_path / "w.tkm").input.shape == (32, 2)
     assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
     plain = run(
         "train",

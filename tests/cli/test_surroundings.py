@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, ROOT, process, run, table_with_groups
+from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import load
 
 _STATE = """
@@ -74,7 +75,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path):
     training = process("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK, **here)
     _, err = training.communicate(timeout=600)
     assert training.returncode == 0, err
-    assert load(tmp_path / "m.tkm").n_components == 64
+    assert load(tmp_path / "m.tkm").find(Components).n_components == 64
 
 
 def test_importing_changes_no_global_state():
@@ -134,7 +135,7 @@ def test_two_runs_in_one_folder(work, tmp_path):
     out, data = tmp_path / "m.tkm", work / "data.npz"
     trainings = [process("train", data, "-o", out, "--seed", seed, *QUICK) for seed in (1, 2)]
     assert [_status(running) for running in trainings] == [0, 0]
-    assert load(out).n_components == 64
+    assert load(out).find(Components).n_components == 64
     exports = [
         process("export", work / "gesture.tkm", "-o", tmp_path / "p", "--name", name, "--force")
         for name in ("one", "two")

@@ -48,13 +48,13 @@ def test_every_command_speaks_of_values(values, tmp_path):
     predicted = json.loads(run("predict", model, data, "--json").stdout)
     assert predicted["outputs"] == ["hours"]
     integer = load(model)
-    fixed = np.array(predicted["scores"]) / 2**integer.values.shift
+    fixed = np.array(predicted["scores"]) / 2**integer.answers.shift
     np.testing.assert_array_equal(fixed, predicted["values"])
     table = tmp_path / "p.csv"
     assert run("predict", model, data, "-o", table, "--quiet").exit_code == 0
     assert table.read_text().splitlines()[0] == "row,hours"
     inspected = json.loads(run("inspect", model, "--json").stdout)
-    assert inspected["scale_shift"] == integer.values.shift
+    assert inspected["scale_shift"] == integer.answers.shift
 
 
 def test_verify_compares_values(values, require_tool):

@@ -11,7 +11,6 @@ import numpy as np
 from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tests.random_models import one_class, random_model, random_raw
-from tinykernel.model import changed
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
@@ -51,7 +50,7 @@ TABLES: dict[str, dict[str, Any]] = {
 def regressor(model: IntegerModel) -> IntegerModel:
     """Return the model with values in place of labels."""
     names = tuple(f"value {i}" for i in range(model.n_outputs))
-    return changed(model, classes=(), values=Values(names, 8))
+    return replace(model, answers=Values(names, 8))
 
 
 def calibrated(make: Maker, answer: str) -> IntegerModel:

@@ -21,6 +21,7 @@ from tests.codegen.kinds import EVERY
 from tests.fuzz.batch import Batch
 from tests.fuzz.forged import try_kind
 from tests.random_models import (
+    changed,
     local_model,
     random_model,
     random_raw,
@@ -48,9 +49,9 @@ from tinykernel.codegen.projects import export
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.components import Components
 
 
 def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
@@ -67,8 +68,9 @@ def compact(seed: int, n_blocks: int = 3) -> IntegerModel:
         permutation="orbit",
         raw_dtype="int16",
     )
-    starts = np.where(np.nonzero(model.row_kept)[1] % 2 == 0, 64, 128)
-    return changed(model, start=starts.astype(np.uint8))
+    components = model.find(Components)
+    starts = np.where(np.nonzero(components.row_kept)[1] % 2 == 0, 64, 128)
+    return changed(model, replace(components, start=starts))
 
 
 def decided(seed: int) -> IntegerModel:

@@ -21,6 +21,7 @@ from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.model import IntegerModel
+from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import save
 
 OTHERS = {
@@ -179,7 +180,7 @@ def test_wrong_files_were_tracebacks(whole, tmp_path):
 def test_a_model_of_constant_inputs_was_no_proof(checker, tmp_path):
     """Where no input varies, the checker once failed on rows that it did not have."""
     model = make_model(34, bits=8)
-    assert not model.sign.any()
+    assert not model.find(Components).sign.any()
     _check(checker, tmp_path, *_proof_of(model))
 
 

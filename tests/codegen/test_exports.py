@@ -54,7 +54,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target = "host" if format == "platformio" else None
             export(model, target, folder / format, name=name, format=format)
         export(model, None, folder / "data", name=name, format="library", as_data=True)
-        text = OPENED.replace("@", name) % ("scores" if model.values is None else "predict")
+        text = OPENED.replace("@", name) % ("predict" if model.is_regressor else "scores")
         (folder / "blob" / "opened.c").write_text(text)
         for path in (folder / "platformio" / "lib" / name / "src").iterdir():
             assert path.read_bytes() == (folder / "library" / "src" / path.name).read_bytes()

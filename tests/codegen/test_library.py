@@ -324,7 +324,6 @@ def test_arduino_sketch_on_a_microcontroller(
 def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """The second example takes samples one by one and prints the labels that Python gives."""
     model = local_model(random_signal_stage(1), 1)
-    assert model.local is not None
     library = tmp_path / "motion"
     export(model, None, library, name="motion", format="library")
     program = arduino(
@@ -338,7 +337,7 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     )
     printed = run([program], tmp_path).split()
     samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
-    windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.local.hop)]
+    windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.hop)]
     assert printed == [str(label) for label in model.predict(np.array(windows))]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.random_models import random_model
+from tests.random_models import changed, random_model
 from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.model import changed
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 
 
 def _table(packed: PackedModel, name: str) -> NDArray[Any]:
@@ -25,9 +27,10 @@ def _macros(packed: PackedModel) -> dict[str, str]:
 
 def _rows_in_order(model: IntegerModel, packed: PackedModel) -> list[list[int]]:
     """Return, for each stored block, the component at each place of its words, -1 for none."""
-    number = np.full(model.row_kept.shape, -1)
-    number[model.row_kept] = np.arange(model.n_components)
-    blocks = [block for block in range(model.n_blocks) if model.row_kept[block].any()]
+    own = model.find(Components)
+    number = np.full(own.row_kept.shape, -1)
+    number[own.row_kept] = np.arange(own.n_components)
+    blocks = np.flatnonzero(own.row_kept.any(axis=1))
     places = []
     for block, n_words in zip(blocks, packed.n_words, strict=True):
         row = list(number[block])
@@ -96,14 +99,15 @@ MODELS: list[dict[str, Any]] = [
 def test_windows_and_weights(options: dict[str, Any]) -> None:
     """Every component is stored once, at the byte and bit that the kernels read."""
     model = random_model(11, **options)
+    components, weights = model.find(Components), model.find(Ternary).weights
     packed = pack(model)
     macros = _macros(packed)
     fields = [
         values
         for macro, values in (
-            ("TK_SCALE(block)", model.scale),
-            ("TK_EVEN_START", model.start),
-            ("TK_WIDTH", model.width),
+            ("TK_SCALE(block)", components.scale),
+            ("TK_EVEN_START", components.start),
+            ("TK_WIDTH", components.width),
         )
         if macro not in macros
     ]
@@ -135,14 +139,14 @@ def test_windows_and_weights(options: dict[str, Any]) -> None:
             assert position // 32 < n_words - 1 or not tail >> bit & 1
             if "TK_EVEN_START" in macros:
                 start = macros["TK_ODD_START" if position % 2 else "TK_EVEN_START"]
-                assert start == f"{model.start[component]}u"
+                assert start == f"{components.start[component]}u"
             assert stored.tolist() == [values[component] for values in fields]
             for output, bits in enumerate(weighed):
-                weight = model.weights[output, component]
+                weight = weights[output, component]
                 assert bits[0] == (weight > 0)
                 assert n_planes == 1 or bits[1] == (weight != 0)
         word += n_words
-    assert sorted(seen) == list(range(model.n_components))
+    assert sorted(seen) == list(range(components.n_components))
     assert word == len(windows) == len(planes_of)
 
 
@@ -150,10 +154,11 @@ def test_gains_and_biases_are_the_scores() -> None:
     """Counting agreeing components gives the scores of the specification."""
     model = random_model(3, n_features=60, n_classes=4)
     packed = pack(model)
-    z = np.random.default_rng(0).choice([-1, 1], model.n_components)
-    agreeing = np.count_nonzero(model.weights * z == 1, axis=1)
+    part = model.find(Ternary)
+    z = np.random.default_rng(0).choice([-1, 1], part.weights.shape[1])
+    agreeing = np.count_nonzero(part.weights * z == 1, axis=1)
     got = _table(packed, "tk_gains") * agreeing.astype(np.int32) + _table(packed, "tk_biases")
-    assert np.array_equal(got, model.multiplier * (model.weights @ z) + model.offset)
+    assert np.array_equal(got, part.multiplier * (part.weights @ z) + model.readout.offset)
 
 
 def test_dropped_rows_cost_nothing_when_they_are_many() -> None:
@@ -198,11 +203,16 @@ def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
         "one_scale": True,
     }
     model = random_model(5, n_classes=40, **options)
-    kept = model.row_kept.copy()
+    components, ternary = model.find(Components), model.find(Ternary)
+    kept = components.row_kept.copy()
     kept[0, 5] = False
     number = np.flatnonzero(kept[0])
-    changes = {name: getattr(model, name)[number] for name in ("scale", "start", "width")}
-    model = changed(model, row_kept=kept, weights=model.weights[:, number], **changes)
+    changes = {name: getattr(components, name)[number] for name in ("scale", "start", "width")}
+    model = changed(
+        model,
+        replace(components, row_kept=kept, **changes),
+        replace(ternary, weights=ternary.weights[:, number]),
+    )
     macros = _macros(pack(model))
     assert macros["TK_PLANES"] == "1"
     assert "TK_WIDTH" not in macros
@@ -211,9 +221,9 @@ def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
 def test_diagonal_of_levels_takes_four_bits_a_row() -> None:
     """4-bit factors are stored in pairs: even row from bit 28 down, odd row from bit 12 down."""
     model = random_model(2, n_features=40, diagonal_kind="int4", n_blocks=2)
-    words = _table(pack(model), "tk_diagonal")
-    assert words.size == model.diagonal.size // 8
-    for row, level in enumerate(model.diagonal.ravel()):
+    words, diagonal = _table(pack(model), "tk_diagonal"), model.find(Components).diagonal
+    assert words.size == diagonal.size // 8
+    for row, level in enumerate(diagonal.ravel()):
         bit = (28 if row % 2 == 0 else 12) - 4 * (row % 8 // 2)
         assert (int(words[row // 8]) >> bit & 15) == level % 16
 
@@ -221,9 +231,9 @@ def test_diagonal_of_levels_takes_four_bits_a_row() -> None:
 def test_diagonal_of_signs_takes_a_bit_a_row() -> None:
     """A diagonal of signs is stored as bits, in pairs: even row high, odd row low."""
     model = random_model(2, n_features=40, diagonal_kind="sign", n_blocks=2)
-    words = _table(pack(model), "tk_diagonal")
-    assert words.size == model.diagonal.size // 32
-    for row, sign in enumerate(model.diagonal.ravel()):
+    words, diagonal = _table(pack(model), "tk_diagonal"), model.find(Components).diagonal
+    assert words.size == diagonal.size // 32
+    for row, sign in enumerate(diagonal.ravel()):
         pair = row % 32 // 2
         bit = 31 - pair if row % 2 == 0 else 15 - pair
         assert (int(words[row // 32]) >> bit & 1) == (sign < 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_models import random_model, random_raw
+from tests.random_models import changed, random_model, random_raw
 from tinykernel import load, save
 from tinykernel.cli.calibrate import calibration_in_words
 from tinykernel.decisions import calibrate
@@ -17,18 +17,18 @@ from tinykernel.decisions.bounds import conformal_levels, rows_needed, upper_bou
 from tinykernel.decisions.confidence import calibration_error, fit_temperature, softmax
 from tinykernel.decisions.thresholds import by_coverage, by_error
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.labels import Labels
 from tinykernel.model.record import contents
 
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[Any, np.ndarray, np.ndarray]:
     """Return a model, rows, and labels that are the likelier the model's the larger its margin."""
-    model = changed(random_model(3, n_classes=3), classes=("a", "b", "c"))
+    model = changed(random_model(3, n_classes=3), answers=Labels(("a", "b", "c")))
     X, rng = random_raw(model, 1, 3000), np.random.default_rng(0)
     middle = model.scores(X).mean(axis=0).astype(np.int32)  # or one class had all rows
-    model = changed(model, offset=model.offset - middle)
+    model = changed(model, offset=model.readout.offset - middle)
     two = np.sort(model.scores(X), axis=1)[:, -2:]
     margin = (two[:, 1] - two[:, 0]) / np.median(two[:, 1] - two[:, 0])
     wrong = rng.random(3000) < 0.5 * np.exp(-3 * margin)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import failed, run
-from tests.random_models import balanced, random_model, random_raw
+from tests.random_models import balanced, changed, random_model, random_raw
 from tinykernel.decisions import Adaptation, Counters, calibrate, drift, expected_counts
 from tinykernel.decisions.counters import saturated
 from tinykernel.errors import TinykernelError
-from tinykernel.model import changed
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.modelfile import save
@@ -63,7 +62,7 @@ def test_every_flipped_bit_is_found() -> None:
         for length in range(len(data)):
             with pytest.raises(TinykernelError):
                 read(MODEL, data[:length])
-        other = changed(MODEL, offset=MODEL.offset + np.int32(1))
+        other = changed(MODEL, offset=MODEL.readout.offset + np.int32(1))
         with pytest.raises(TinykernelError, match="of model"):
             read(other, data)
 

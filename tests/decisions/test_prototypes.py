@@ -21,6 +21,7 @@ from tinykernel.decisions.prototypes import (
 )
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
+from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import save
 
 
@@ -40,7 +41,7 @@ def test_novelty_is_the_specification(bits: int) -> None:
     for row, (inputs, own) in enumerate(zip(Q.tolist(), margin.tolist(), strict=True)):
         b = [
             0 if sign == 0 else q >> (bits - 8)
-            for q, sign in zip(inputs, model.sign.tolist(), strict=True)
+            for q, sign in zip(inputs, model.find(Components).sign.tolist(), strict=True)
         ]
         distance = min(
             sum((x - (16 * level + 8)) ** 2 for x, level in zip(b, levels, strict=True))

@@ -12,7 +12,7 @@ import pytest
 from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
-from tests.random_models import balanced, random_model, random_raw
+from tests.random_models import balanced, changed, random_model, random_raw
 from tinykernel.build.program import (
     WARNING_FLAGS,
     Platform,
@@ -24,7 +24,6 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.decisions.adaptation import Adaptation
 from tinykernel.decisions.counters import Counters, saturated
-from tinykernel.model import changed
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
 
@@ -102,7 +101,7 @@ def tight(model: IntegerModel) -> IntegerModel:
     """Return the model with scores near the end of int32: offsets may hardly move."""
     scores = model.ranges()[-1]
     room = 2**31 - 1000 - max(abs(scores.low), abs(scores.high))
-    return changed(model, offset=(model.offset + room).astype(np.int32))
+    return changed(model, offset=model.readout.offset + room)
 
 
 CASES: dict[str, Callable[[], IntegerModel]] = {
@@ -126,13 +125,13 @@ def sequence_in_c(
     include = write_sources(folder, render_sources(model, "gesture"))
     text = PROGRAM.replace(
         "QUANTIZED",
-        "" if model.local else "static gesture_quantized_t quantized[GESTURE_FEATURES];",
+        "static gesture_quantized_t quantized[GESTURE_FEATURES];" if model.input.is_table else "",
     )
     text = text.replace(
         "SATURATED",
-        "gesture_saturated(row.values)"
-        if model.local
-        else "(gesture_quantize(row.values, quantized), gesture_saturated(quantized))",
+        "(gesture_quantize(row.values, quantized), gesture_saturated(quantized))"
+        if model.input.is_table
+        else "gesture_saturated(row.values)",
     )
     (folder / "main.c").write_text(text)
     program = build(
@@ -206,7 +205,7 @@ def test_ten_thousand_steps_on_this_computer(
     require_tool("gcc")
     model = CASES[kind]()
     platform = find_platforms(find_target("host"))[0]
-    n = 100 if model.local else 10000
+    n = 10000 if model.input.is_table else 100
     assert_equal_sequences(model, n, platform, tmp_path, SANITISERS)
 
 

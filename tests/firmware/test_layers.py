@@ -48,14 +48,14 @@ def layers(
     own = {"height": 16, "width": 16} | options
     one = random_stage(seed, n_kernels=kernels[0], **own)
     first = replace(
-        one.kernels_stage,
+        one.kernels,
         cells=(1, 1),
         output="levels",
         shift=shift,
         level_bits=level_bits,
         pool=pool,
     )
-    made = first.gives(one.levels_stage.gives(one.grid))
+    made = first.gives(one.levels.gives(one.input))
     taps = random_taps(rng, False, kernels[1], (3, 3))
     flat = made.high * taps.reshape(kernels[1], -1).astype(int)
     ends = np.minimum(flat, 0).sum(1) // 2, np.maximum(flat, 0).sum(1) // 2 + 1
@@ -66,8 +66,8 @@ def layers(
     scale = Scale(counts.dtype, 8, [0], [factor], [counts.high])
     linear = Linear(rng.integers(-7, 8, (3, counts.size)), rng.integers(1, 300, 3))
     readout = Readout((linear,), rng.integers(-1000, 1000, 3))
-    stages = (one.levels_stage, first, second, scale)
-    return IntegerModel(one.grid, stages, readout, Labels(("a", "b", "c")))
+    stages = (one.levels, first, second, scale)
+    return IntegerModel(one.input, stages, readout, Labels(("a", "b", "c")))
 
 
 def _obvious(stage: Kernels, image: NDArray[Any]) -> NDArray[np.int64]:

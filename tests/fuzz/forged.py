@@ -78,14 +78,14 @@ _GIVEN = {
 
 def program(model: IntegerModel, folder: Path, flags: list[str], compiler: str) -> Path:
     """Build a program that opens each model of a file, and calls all functions of those opened."""
-    calls, stream = [], model.local is not None and model.local.hop > 0
-    if model.local is None:
+    calls, stream = [], model.hop > 0
+    if model.input.is_table:
         calls.append("    m_quantized_t quantized[M_FEATURES];")
     if stream:
         calls += ["    m_state_t state;", "    int i;", "    m_init(&state);"]
         calls += ["    for (i = 0; i < M_WINDOW; i++) {"]
         calls += ["        (void)m_push_with(model, &state, input + i * M_CHANNELS);", "    }"]
-    if model.local is None:
+    if model.input.is_table:
         calls.append("    m_quantize_with(model, input, quantized);")
     for function in functions(model, "m"):
         if not function.reads or function.name in ("push", "quantize"):

@@ -52,8 +52,8 @@ def build(model: IntegerModel, variant: tuple[str, ...], folder: Path) -> Path:
     include = []
     for name in ("fast", "plain"):
         include += write_sources(folder / name, render_sources(model, name))
-    names = ["-DQUANTIZED_ENTRIES=1"] if model.local is None else []
-    if model.local is not None and model.local.hop:
+    names = ["-DQUANTIZED_ENTRIES=1"] if model.input.is_table else []
+    if model.hop:
         names.append("-DSTREAM_ENTRIES=1")
     flags = [*_FLAGS, *names, *(f"-I{one}" for one in include)]
     done = _clang(

@@ -85,7 +85,7 @@ def use(batch: Batch, model: Any, data: bytes, suffix: str, coding: Coding | Non
 
     def everything() -> None:
         integer = as_integer_model(model)
-        if integer.local is None or integer.local.n_inputs < 5000:
+        if integer.input.is_table or integer.n_inputs < 5000:
             integer.scores(random_raw(integer, 1, 2))
         render_sources(integer, "model", coding=coding)
         modelfile._from_bytes(modelfile._to_bytes(model))

@@ -15,9 +15,10 @@ from tests.fuzz import guided, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
+from tests.random_models import changed
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, changed
+from tinykernel.model import IntegerModel
 from tinykernel.modelfile import load
 
 CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
@@ -54,7 +55,7 @@ def test_guided_fuzzing_tells_kernels_apart(
     assert guided.has_libfuzzer()
 
     def render(model: IntegerModel, name: str) -> dict[str, bytes]:
-        wrong = changed(model, offset=model.offset + np.int32(name == "plain"))
+        wrong = changed(model, offset=model.readout.offset + np.int32(name == "plain"))
         return render_sources(wrong, name)
 
     monkeypatch.setattr("tests.fuzz.batch._FINDINGS", tmp_path)

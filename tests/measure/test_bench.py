@@ -149,7 +149,7 @@ def test_a_stream_is_counted_call_by_call(require_tool: Callable[[str], Any]) ->
     found = result.to_dict()["stream"]
     assert found["push_mean"] < found["push_worst"] < 3 * found["push_mean"]
     # A window call skips what reaches back before the window, and a stream does not.
-    together = stage.height * found["push_mean"] + found["decision"]
+    together = stage.input.rows * found["push_mean"] + found["decision"]
     assert 0.5 * together < result.instructions < together
     more = bench(local_model(random_signal_stage(1, n_kernels=60), 1), "cortex-m4").stream
     assert more is not None

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from tinykernel.model import IntegerModel
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 
 
 def _value(array: np.ndarray[Any, Any], index: int) -> Any:
@@ -50,35 +52,37 @@ def slow_transform(u: list[int], halve: tuple[bool, ...]) -> list[int]:
 
 def slow_rows(model: IntegerModel, q: Any) -> list[list[int]]:
     """Steps 2 and 3: the rows of every block, in unbounded integers."""
-    d = model.dimension
-    u = [int(s) * max(int(v), -32767) for s, v in zip(model.sign, q, strict=True)]
-    u = slow_transform(u + [0] * (d - len(u)), model.halve_first)
-    mixed = [u[int(j)] for j in model.permutation.indices(d)]
-    shift = {"int8": 7, "int4": 3, "sign": 0}[model.diagonal_kind]
+    own = model.find(Components)
+    d = own.dimension
+    u = [int(s) * max(int(v), -32767) for s, v in zip(own.sign, q, strict=True)]
+    u = slow_transform(u + [0] * (d - len(u)), own.halve_first)
+    mixed = [u[int(j)] for j in own.permutation.indices(d)]
+    shift = {"int8": 7, "int4": 3, "sign": 0}[own.diagonal_kind]
     return [
         slow_transform(
             [(int(g) * value) >> shift for g, value in zip(diagonal, mixed, strict=True)],
-            model.halve_second,
+            own.halve_second,
         )
-        for diagonal in model.diagonal
+        for diagonal in own.diagonal
     ]
 
 
 def slow_scores(model: IntegerModel, q: Any) -> tuple[list[bool], list[int]]:
     """Steps 2 to 5: components and scores."""
+    own, ternary = model.find(Components), model.find(Ternary)
     values = [
         value
-        for kept, rows in zip(model.row_kept, slow_rows(model, q), strict=True)
+        for kept, rows in zip(own.row_kept, slow_rows(model, q), strict=True)
         for keep, value in zip(kept, rows, strict=True)
         if keep
     ]
     z = []
     for r, v in enumerate(values):
-        phase = int(model.scale[r]) * v % 2**32 * 2**model.phase_shift
-        phase = (phase + (int(model.start[r]) << 24)) % 2**32
-        z.append(phase < int(model.width[r]) << 24)
+        phase = int(own.scale[r]) * v % 2**32 * 2**own.phase_shift
+        phase = (phase + (int(own.start[r]) << 24)) % 2**32
+        z.append(phase < int(own.width[r]) << 24)
     totals = []
     for o in range(model.n_outputs):
-        total = sum(int(w) * (1 if on else -1) for w, on in zip(model.weights[o], z, strict=True))
-        totals.append(int(model.multiplier[o]) * total + int(model.offset[o]))
+        total = sum(int(w) * (1 if on else -1) for w, on in zip(ternary.weights[o], z, strict=True))
+        totals.append(int(ternary.multiplier[o]) * total + int(model.readout.offset[o]))
     return z, [-totals[0], totals[0]] if model.n_outputs == 1 else totals

@@ -10,10 +10,11 @@ from numpy.testing import assert_array_equal
 
 from tests.random_models import make_machine, make_model
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, changed, quantize, snap_windows
+from tinykernel.model import quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.stages.components import Components
 
 _TURN = 2 * np.pi
 
@@ -36,7 +37,7 @@ def _compact(seed: int, raw_dtype: str = "float32", n_blocks: int = 3, **changes
     return dataclasses.replace(machine, **(fields | changes))
 
 
-def _starts_by_parity(model: IntegerModel) -> list[list[int]]:
+def _starts_by_parity(model: Components) -> list[list[int]]:
     """Return the different starts of even and of odd rows."""
     parity = np.nonzero(model.row_kept)[1] % 2
     return [np.unique(model.start[parity == odd]).tolist() for odd in (0, 1)]
@@ -68,12 +69,13 @@ def test_other_diagonals_are_refused() -> None:
 
 def test_int4_models_hold_levels_only() -> None:
     """An integer model of 4-bit levels refuses others, also where the file says so."""
-    model = next(m for m in map(make_model, range(50)) if m.diagonal_kind == "int4")
-    diagonal = model.diagonal.copy()
+    models = (make_model(seed).find(Components) for seed in range(50))
+    components = next(one for one in models if one.diagonal_kind == "int4")
+    diagonal = components.diagonal.copy()
     for wrong in (8, -8):
         diagonal[0, 0] = wrong
         with pytest.raises(TinykernelError, match=f"diagonal holds {wrong}; -7..7 are allowed"):
-            changed(model, diagonal=diagonal)
+            dataclasses.replace(components, diagonal=diagonal)
 
 
 @pytest.mark.parametrize("raw_dtype", ["float32", "uint8", "int16"])
@@ -81,11 +83,11 @@ def test_compact_format_has_no_numbers_by_row(raw_dtype: str) -> None:
     """Starts by parity, equal widths, one scale a block and the levels arrive as they were."""
     machine = _compact(1, raw_dtype)
     model = quantize(machine)
-    assert model.diagonal_kind == "int4"
-    assert_array_equal(model.diagonal, levels_of(machine.diagonal)[0])
-    assert _starts_by_parity(model) == [[64], [128]]
-    assert np.unique(model.width).tolist() == [128]
-    scales = model.scale.reshape(model.n_blocks, -1)
+    assert model.find(Components).diagonal_kind == "int4"
+    assert_array_equal(model.find(Components).diagonal, levels_of(machine.diagonal)[0])
+    assert _starts_by_parity(model.find(Components)) == [[64], [128]]
+    assert np.unique(model.find(Components).width).tolist() == [128]
+    scales = model.find(Components).scale.reshape(model.find(Components).n_blocks, -1)
     assert np.all(scales == scales[:, :1])
 
 
@@ -135,8 +137,8 @@ def test_starts_take_up_an_offset_of_the_inputs() -> None:
     """Where the quantized 0 stands for something else, starts differ by row; widths stay equal."""
     machine = _compact(5, input_low=np.full(60, -1.0), input_high=np.full(60, 0.5))
     model = quantize(machine)
-    assert len(_starts_by_parity(model)[0]) > 10
-    assert np.unique(model.width).tolist() == [128]
+    assert len(_starts_by_parity(model.find(Components))[0]) > 10
+    assert np.unique(model.find(Components).width).tolist() == [128]
     X = np.random.default_rng(0).integers(0, 192, (500, 60)).astype(np.float32)
     quantized = model.features_quantized(model.quantize_inputs(X))
     assert np.mean(quantized != machine.features(X)) < 0.006
@@ -152,7 +154,7 @@ def test_negative_slopes_are_mirrored() -> None:
     X = np.random.default_rng(0).integers(0, 256, (500, 60)).astype(np.float32)
     quantized = model.features_quantized(model.quantize_inputs(X))
     assert np.mean(quantized != machine.features(X)) < 0.006
-    assert np.unique(model.width).tolist() == [128]
+    assert np.unique(model.find(Components).width).tolist() == [128]
 
 
 def test_equal_widths_stay_equal() -> None:
@@ -162,8 +164,14 @@ def test_equal_widths_stay_equal() -> None:
     for width in (np.pi, 2.0):
         learned = dataclasses.replace(machine, start=start, width=np.full(start.shape, width))
         model = quantize(learned)
-        assert np.unique(model.width).size == 1
-        middle = (model.width / 2 - model.start.astype(float)).reshape(4, -1) / 256 * _TURN
+        assert np.unique(model.find(Components).width).size == 1
+        middle = (
+            (model.find(Components).width / 2 - model.find(Components).start.astype(float)).reshape(
+                4, -1
+            )
+            / 256
+            * _TURN
+        )
         away = np.mod(middle - (width / 2 - start) + np.pi, _TURN) - np.pi
         assert np.abs(away).mean() < _TURN / 256  # half a step, and the bias of rounding
 
@@ -177,8 +185,8 @@ def test_starts_of_unweighed_rows_do_not_matter() -> None:
     start[2, 40:], width[2, 40:] = 0.3, 1.0
     machine = dataclasses.replace(machine, weights=weights.reshape(3, -1), start=start, width=width)
     model = quantize(machine)
-    assert model.n_components == 2 * 64 + 40
-    assert _starts_by_parity(model) == [[64], [128]]
+    assert model.find(Components).n_components == 2 * 64 + 40
+    assert _starts_by_parity(model.find(Components)) == [[64], [128]]
 
 
 def test_snapping_leaves_shared_windows_alone() -> None:

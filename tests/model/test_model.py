@@ -1,6 +1,7 @@
 """IntegerModel: the compiled execution against the specification, and the checks of its fields."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tests.model.slow import slow_quantize, slow_scores
-from tests.random_models import make_model, models, random_quantized, random_raw
+from tests.random_models import changed, make_model, models, random_quantized, random_raw
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, Scale, changed
+from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -58,7 +64,7 @@ def test_constant_features_are_ignored_through_both_entries() -> None:
     multiplier[::2] = 0
     scaler = Scale("uint8", 8, [0], multiplier, [255])
     sign = np.where(multiplier > 0, 1, 0)
-    model = changed(model, scaler=scaler, sign=sign)
+    model = changed(model, scaler, dataclasses.replace(model.find(Components), sign=sign))
     q = random_quantized(model, 1, 3)
     other = q.copy()
     other[:, ::2] = 55
@@ -78,48 +84,69 @@ def test_first_of_equal_scores_wins() -> None:
     while model.n_classes == 2:
         model = make_model(model.n_features + 100)
     zero = np.zeros(model.n_outputs, dtype=int)
-    model = changed(model, multiplier=zero, offset=zero)
+    model = changed(model, dataclasses.replace(model.find(Ternary), multiplier=zero), offset=zero)
     assert model.predict(np.zeros((1, model.n_features)))[0] == model.classes[0]
 
 
 def test_two_classes_have_opposite_scores() -> None:
     """A binary model has one output and gives two scores, at the ends of 32 bits, too."""
     model = next(m for m in map(make_model, range(50)) if m.n_classes == 2)
-    model = changed(model, multiplier=[0], offset=[-(2**31) + 1])
+    model = changed(
+        model, dataclasses.replace(model.find(Ternary), multiplier=[0]), offset=[-(2**31) + 1]
+    )
     assert_array_equal(model.scores(np.zeros((1, model.n_features))), [[2**31 - 1, -(2**31) + 1]])
     with pytest.raises(TinykernelError, match="score can reach"):
-        changed(model, multiplier=[0], offset=[-(2**31)])
+        changed(model, offset=[-(2**31)])
 
 
 def test_equality_is_by_content() -> None:
     """Equal content gives equal models, hashes and fingerprints; one changed value does not."""
     one, same = make_model(7), make_model(7)
-    other = changed(one, offset=one.offset + 1)
+    other = changed(one, offset=one.readout.offset + 1)
     assert one == same
     assert hash(one) == hash(same)
     assert one.fingerprint() == same.fingerprint() != other.fingerprint()
     assert one != other
     assert one != "model"
-    assert changed(one, classes=tuple(map(str, one.classes))) != one
+    assert changed(one, answers=Labels(tuple(map(str, one.classes)))) != one
 
 
 def test_arrays_cannot_be_changed() -> None:
     """A model is immutable, and a later change of what it was made from does not reach it."""
-    weights = make_model(7).weights.copy()
-    model = changed(make_model(7), weights=weights)
+    ternary = make_model(7).find(Ternary)
+    weights = ternary.weights.copy()
+    model = changed(make_model(7), dataclasses.replace(ternary, weights=weights))
     before = model.fingerprint()
     weights[:] = 0
     with pytest.raises(ValueError, match="read-only"):
-        model.weights[0, 0] = 1
+        model.find(Ternary).weights[0, 0] = 1
     with pytest.raises(dataclasses.FrozenInstanceError):
-        model.phase_shift = 3  # type: ignore[misc]
+        model.hop = 3  # type: ignore[misc]
     assert changed(model).fingerprint() == before
+
+
+def _owner(model: IntegerModel, name: str) -> Any:
+    """Return what has a field, of a model of components."""
+    pieces = (model, model.input, model.readout, model.answers, *model.stages, *model.readout.parts)
+    return next(one for one in pieces if name in (field.name for field in one.FIELDS))
+
+
+def _with(model: IntegerModel, **change: Any) -> IntegerModel:
+    """Return the model with one other field of its own or of a part."""
+    ((name, _),) = change.items()
+    made = dataclasses.replace(_owner(model, name), **change)
+    fields = {Grid: "input", Readout: "readout", Labels: "answers"}
+    if isinstance(made, IntegerModel):
+        return made
+    if type(made) in fields:
+        return dataclasses.replace(model, **{fields[type(made)]: made})
+    return changed(model, made)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_features": 0}, "channels is 0"),
+        ({"channels": 0}, "channels is 0"),
         ({"phase_shift": 2.5}, "not an integer"),
         ({"phase_shift": 32}, "allowed are 0..31"),
         ({"decision_scale": np.nan}, "decision_scale"),
@@ -142,7 +169,7 @@ def test_arrays_cannot_be_changed() -> None:
 def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> None:
     """Each wrong field is refused with a message that names it."""
     with pytest.raises(TinykernelError, match=message):
-        changed(make_model(1), **change)  # type: ignore[arg-type]
+        _with(make_model(1), **change)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +188,11 @@ def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> No
 )
 def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
     """Values outside the range of a field are refused, not wrapped around."""
-    model = next(m for m in map(make_model, range(50)) if m.diagonal_kind == "int8")
-    array = np.full(getattr(model, name).shape, value)
+    models = map(make_model, range(50))
+    model = next(m for m in models if m.find(Components).diagonal_kind == "int8")
+    array = np.full(getattr(_owner(model, name), name).shape, value)
     with pytest.raises(TinykernelError, match=message):
-        changed(model, **{name: array})
+        _with(model, **{name: array})
 
 
 @pytest.mark.parametrize(

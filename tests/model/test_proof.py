@@ -12,14 +12,15 @@ from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
 from tests.model.slow import slow_rows
-from tests.random_models import make_model, models, random_model, random_quantized
+from tests.random_models import changed, make_model, models, random_model, random_quantized
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model import IntegerModel, Range, bounds, changed, choose_schedules
+from tinykernel.model import IntegerModel, Range, bounds, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import bound_first, bound_second
 from tinykernel.model.quantization.rounding import mean_rounding_errors
+from tinykernel.model.stages.components import Components
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -51,33 +52,36 @@ def _stages(values: np.ndarray, halve: tuple[bool, ...]) -> list[np.ndarray]:
 
 def _all_values(model: IntegerModel, q: np.ndarray) -> tuple[list, np.ndarray, list]:
     """Return stages of the first transform, product, stages of the second, in int64."""
-    u = np.zeros((len(q), model.dimension), dtype=np.int64)
-    u[:, : model.n_features] = model.sign.astype(int) * np.maximum(q.astype(np.int64), -32767)
-    first = _stages(u, model.halve_first)
-    mixed = first[-1][:, model.permutation.indices(model.dimension)]
-    shift = SHIFTS[model.diagonal_kind]
-    product = (model.diagonal.astype(np.int64) * mixed[:, np.newaxis]) >> shift
-    return first, product, _stages(product, model.halve_second)
+    own = model.find(Components)
+    u = np.zeros((len(q), own.dimension), dtype=np.int64)
+    u[:, : own.n_features] = own.sign.astype(int) * np.maximum(q.astype(np.int64), -32767)
+    first = _stages(u, own.halve_first)
+    mixed = first[-1][:, own.permutation.indices(own.dimension)]
+    shift = SHIFTS[own.diagonal_kind]
+    product = (own.diagonal.astype(np.int64) * mixed[:, np.newaxis]) >> shift
+    return first, product, _stages(product, own.halve_second)
 
 
 def _prove(model: IntegerModel):
+    own = model.find(Components)
     return _prove_transforms(
-        model.sign,
+        own.sign,
         model.scaler.bits,
-        model.permutation,
-        model.diagonal,
-        model.diagonal_kind,
-        model.halve_first,
-        model.halve_second,
+        own.permutation,
+        own.diagonal,
+        own.diagonal_kind,
+        own.halve_first,
+        own.halve_second,
     )
 
 
 def _unrounded_rows(model: IntegerModel) -> np.ndarray:
     """Return the coefficients of ``H G P H B`` by dense matrices; shape (n_blocks, d, n)."""
-    h = hadamard(model.dimension)
-    mixed = h[:, : model.n_features] * model.sign
-    mixed = mixed[model.permutation.indices(model.dimension)]
-    return np.stack([h @ (g[:, None].astype(np.int64) * mixed) for g in model.diagonal])
+    own = model.find(Components)
+    h = hadamard(own.dimension)
+    mixed = h[:, : own.n_features] * own.sign
+    mixed = mixed[own.permutation.indices(own.dimension)]
+    return np.stack([h @ (g[:, None].astype(np.int64) * mixed) for g in own.diagonal])
 
 
 def _worst_inputs(model: IntegerModel, rows: np.ndarray) -> np.ndarray:
@@ -125,8 +129,9 @@ def test_rounding_errors_stay_in_their_interval(model: IntegerModel, seed: int) 
     bound = _prove(model).second[-1]
     u = np.maximum(q.astype(np.int64), -32767)
     exact = np.einsum("bjn,rn->rbj", _unrounded_rows(model), u).astype(np.float64)
-    exact /= 2.0 ** (sum(model.halve_first) + sum(model.halve_second))
-    exact /= 2 ** SHIFTS[model.diagonal_kind]
+    own = model.find(Components)
+    exact /= 2.0 ** sum(own.halve_first + own.halve_second)
+    exact /= 2 ** SHIFTS[own.diagonal_kind]
     error = second[-1] - exact
     assert np.all(error >= bound.error_low)
     assert np.all(error <= bound.error_high)
@@ -154,7 +159,8 @@ def test_all_inputs_there_are_stay_inside_and_reach_what_is_exact(kind: str) -> 
     base = random_model(LARGEST[kind], n_features=2, n_blocks=2, diagonal_kind=kind)
     halve = (False, True, True, False, True)
     scaler = dataclasses.replace(base.scaler, multiplier=np.maximum(base.scaler.multiplier, 1))
-    model = changed(base, scaler=scaler, sign=np.array([1, -1], dtype=np.int8), halve_first=halve)
+    own = dataclasses.replace(base.find(Components), sign=[1, -1], halve_first=halve)
+    model = changed(base, scaler, own)
     q = np.array(list(itertools.product(range(-128, 128), repeat=2)), dtype=np.int8)
     first, product, second = _all_values(model, q)
     proof = _prove(model)
@@ -177,11 +183,12 @@ def test_climbing_from_corner_to_corner_never_leaves_the_bounds() -> None:
         7, n_features=784, n_blocks=1, diagonal_kind="int4", permutation="orbit", kept="all"
     )
     bound = _prove(model).second[-1]
-    gather = model.permutation.indices(model.dimension)
-    h = hadamard(model.dimension)
-    mixed = h[gather, : model.n_features] * model.sign.astype(np.int64)
+    own = model.find(Components)
+    gather = own.permutation.indices(own.dimension)
+    h = hadamard(own.dimension)
+    mixed = h[gather, : model.n_features] * own.sign.astype(np.int64)
     for row in (0, 500):
-        coefficients = (h[row] * model.diagonal[0].astype(np.int64)) @ mixed
+        coefficients = (h[row] * own.diagonal[0].astype(np.int64)) @ mixed
         q = _worst_inputs(model, coefficients)
         for _ in range(3):
             flips = np.where(np.eye(model.n_features, dtype=bool), ~q, q).astype(np.int8)
@@ -199,18 +206,20 @@ def test_ranges_list_every_stage_and_fit(model: IntegerModel) -> None:
     """`ranges` names every stage of the computation once, each inside its limits."""
     ranges = model.ranges()
     names = [r.stage for r in ranges]
-    stages = 2 * model.log2_dimension
-    assert len(set(names)) == len(names) == stages + (6 if model.diagonal_kind == "sign" else 7)
+    own = model.find(Components)
+    stages = 2 * own.log2_dimension
+    assert len(set(names)) == len(names) == stages + (6 if own.diagonal_kind == "sign" else 7)
     assert all(r.fits for r in ranges)
-    assert sum("halved" in name for name in names) == sum(model.halve_first + model.halve_second)
+    assert sum("halved" in name for name in names) == sum(own.halve_first + own.halve_second)
 
 
 def test_a_schedule_that_could_overflow_is_refused() -> None:
     """A model whose schedule halves too little cannot be made; the message names the stage."""
-    model = next(m for m in map(make_model, range(99)) if any(m.halve_second))
-    never = (False,) * model.log2_dimension
+    model = next(m for m in map(make_model, range(99)) if any(m.find(Components).halve_second))
+    own = model.find(Components)
+    never = (False,) * own.log2_dimension
     with pytest.raises(TinykernelError, match=r"second transform, stage \d+ can reach"):
-        changed(model, halve_second=never)
+        changed(model, dataclasses.replace(own, halve_second=never))
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
@@ -262,7 +271,8 @@ def test_row_bounds_beat_interval_arithmetic() -> None:
 def test_extreme_inputs_of_16_bits_average_without_overflow() -> None:
     """All inputs at the end of int16 with equal signs: the tightest case of the first transform."""
     model = make_model(5, "int16", 16)
-    model = changed(model, sign=np.abs(model.sign))
+    own = model.find(Components)
+    model = changed(model, dataclasses.replace(own, sign=np.abs(own.sign)))
     for end in (-32768, 32767):
         slow_rows(model, np.full(model.n_features, end))
 
@@ -322,7 +332,7 @@ def test_the_proof_was_quadratic_in_the_inputs(monkeypatch: pytest.MonkeyPatch) 
 
 def test_rows_are_limited() -> None:
     """A file of 60 MB would ask for a proof of gigabytes."""
-    model = make_model(0)
-    shape = ((1 << 20) // model.dimension + 1, model.dimension)
+    own = make_model(0).find(Components)
+    shape = ((1 << 20) // own.dimension + 1, own.dimension)
     with pytest.raises(TinykernelError, match="at most 1048576"):
-        changed(model, diagonal=np.ones(shape, dtype=np.int8), row_kept=np.ones(shape, dtype=bool))
+        dataclasses.replace(own, diagonal=np.ones(shape), row_kept=np.ones(shape, dtype=bool))

@@ -13,6 +13,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
 from tinykernel.model.machine import KernelMachine
 from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 
 RAW = ["float32", "uint8", "int8", "uint16", "int16", "int32"]
 
@@ -33,8 +36,8 @@ def _inputs(machine: KernelMachine, rows: int = 300, seed: int = 0) -> np.ndarra
 def _flips(machine: KernelMachine, X: np.ndarray) -> float:
     """Return the share of the components that differ from the float machine."""
     model = quantize(machine)
-    assert model.n_blocks == machine.n_blocks
-    kept = model.row_kept.ravel()
+    assert model.find(Components).n_blocks == machine.n_blocks
+    kept = model.find(Components).row_kept.ravel()
     return float(
         np.mean(machine.features(X)[:, kept] != model.features_quantized(model.quantize_inputs(X)))
     )
@@ -73,9 +76,9 @@ def test_equal_slopes_become_one_exact_scale(kind: str) -> None:
     machine = make_machine(4, n_features=60, n_blocks=3, kind=kind)
     machine = dataclasses.replace(machine, row_scale=np.full(machine.row_scale.shape, 0.0123))
     model = quantize(machine)
-    blocks, _ = np.nonzero(model.row_kept)
+    blocks, _ = np.nonzero(model.find(Components).row_kept)
     for block in range(3):
-        assert np.unique(model.scale[blocks == block]).size == 1
+        assert np.unique(model.find(Components).scale[blocks == block]).size == 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -114,10 +117,10 @@ def test_unweighed_and_constant_rows_are_dropped() -> None:
         output_offset=np.zeros(3),
     )
     model = quantize(machine)
-    assert not model.row_kept[0, :12].any()
-    assert_array_equal(model.multiplier, [1, 1, 1])
+    assert not model.find(Components).row_kept[0, :12].any()
+    assert_array_equal(model.find(Ternary).multiplier, [1, 1, 1])
     # +1 and -1 by the always-on row, then the opposite by the never-on row.
-    assert_array_equal(model.offset, [0, -1, -1])
+    assert_array_equal(model.readout.offset, [0, -1, -1])
     assert model.decision_scale == 1
 
 
@@ -138,7 +141,7 @@ def test_blocks_without_components_are_dropped() -> None:
         ),
     )
     assert quantize(whole) == quantize(smaller)
-    assert quantize(whole).n_blocks == 2
+    assert quantize(whole).find(Components).n_blocks == 2
 
 
 def test_machine_without_any_weight_still_gives_a_model() -> None:
@@ -148,7 +151,7 @@ def test_machine_without_any_weight_still_gives_a_model() -> None:
         machine, weights=np.zeros_like(machine.weights), output_offset=np.array([0.1, 0.3, 0.2])
     )
     model = quantize(machine)
-    assert model.n_components == 1
+    assert model.find(Components).n_components == 1
     assert_array_equal(model.predict(_inputs(machine, 5)), [1] * 5)
 
 
@@ -160,7 +163,7 @@ def test_constant_features(raw_dtype: str) -> None:
     scale[::2] = 0
     some = dataclasses.replace(machine, input_scale=scale)
     model = quantize(some)
-    assert_array_equal(model.sign == 0, scale == 0)
+    assert_array_equal(model.find(Components).sign == 0, scale == 0)
     assert _flips(some, _inputs(some)) < 0.02
     none = dataclasses.replace(machine, input_scale=0 * scale)
     model = quantize(none)
@@ -260,8 +263,8 @@ def test_extreme_slopes() -> None:
     machine = make_machine(15)
     for factor in (1e6, 1e-9, 0.0):
         model = quantize(dataclasses.replace(machine, row_scale=machine.row_scale * factor))
-        assert model.n_components >= 1
-    assert model.n_components == 1  # without slope every feature is constant
+        assert model.find(Components).n_components >= 1
+    assert model.find(Components).n_components == 1  # without slope every feature is constant
 
 
 def test_huge_offset_keeps_scores_in_32_bits() -> None:
@@ -293,8 +296,8 @@ def test_snapped_windows_stay_where_they_are(raw_dtype: str, kind: str) -> None:
         moved = np.abs(np.mod(moved + np.pi, 2 * np.pi) - np.pi)
         assert moved.max() <= 2 * np.pi / 256 + 1e-9
     model, again = quantize(snapped), quantize(snap_windows(snapped))
-    assert_array_equal(model.start, again.start)
-    assert_array_equal(model.width, again.width)
+    assert_array_equal(model.find(Components).start, again.find(Components).start)
+    assert_array_equal(model.find(Components).width, again.find(Components).width)
     X = _inputs(machine, 1000)
     assert _flips(snapped, X) < (0.7 if kind == "gaussian" else 0.3) * _flips(machine, X)
 
@@ -334,4 +337,4 @@ def test_a_small_linear_part_overflowed_the_scores(linear_scale: float) -> None:
     expected = machine.decision_function(X)
     actual = model.decision_function(X)
     assert np.sqrt(np.mean((actual - expected) ** 2)) < 0.2 * expected.std()
-    assert np.any(model.linear_multiplier) == (linear_scale > 2.6e-3)
+    assert np.any(model.find(Linear).multiplier) == (linear_scale > 2.6e-3)

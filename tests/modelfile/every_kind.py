@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tests.firmware.test_decisions import deciding
 from tests.modelfile.files import OLD, X, fit
 from tests.random_models import (
+    changed,
     local_model,
     make_machine,
     one_class,
@@ -28,8 +29,10 @@ from tests.random_models import (
     with_linear,
 )
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model import IntegerModel, as_integer_model, changed
+from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
+from tinykernel.model.stages.components import Components
 from tinykernel.model.values import ValueUnits
 from tinykernel.modelfile import save
 from tinykernel.modelfile.container import VERSION
@@ -47,7 +50,7 @@ def _deciding(model: IntegerModel, per_class: bool = False) -> IntegerModel:
 
 
 def _of_values(model: IntegerModel, names: tuple[str, ...]) -> IntegerModel:
-    return changed(model, classes=(), values=Values(names, 9))
+    return replace(model, answers=Values(names, 9))
 
 
 def integer_models() -> dict[str, IntegerModel]:
@@ -65,11 +68,11 @@ def integer_models() -> dict[str, IntegerModel]:
         "compact": random_model(
             4, n_blocks=2, n_features=20, kept="few", permutation="stored", windows="half turns"
         ),
-        "small-code": changed(table, small_code=True),
+        "small-code": changed(table, replace(table.find(Components), small_code=True)),
         "int32-in-16-bits": random_model(5, bits=16, raw_dtype="int32", **small),
-        "two-classes": changed(
+        "two-classes": replace(
             random_model(6, n_classes=2, raw_dtype="float32", n_features=3, n_blocks=1),
-            classes=("no", "yes"),
+            answers=Labels(("no", "yes")),
             feature_names=_NAMES,
         ),
         "components-and-linear": with_linear(random_model(7, **small), 7, 4),

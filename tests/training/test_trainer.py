@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model import quantize
+from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
 from tinykernel.training.layouts import LAYOUTS, components_within
@@ -121,7 +122,7 @@ def test_pruned_blocks_keep_whole_words(digits, p):
     kept = np.any(machine.weights, axis=0).reshape(machine.n_blocks, machine.dimension)
     assert machine.dimension == 64
     assert kept.sum(axis=1).tolist() == [32] * (p // 32) + [p % 32] * (p % 32 > 0)
-    assert quantize(machine).n_components <= p
+    assert quantize(machine).find(Components).n_components <= p
 
 
 def test_pruned_rows_have_the_smallest_weights():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tinykernel.model.former import changed, integer_model
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, choose_schedules
 from tinykernel.model.quantize import as_integer_model, quantize, snap_windows
@@ -14,9 +13,7 @@ __all__ = [
     "Range",
     "Scale",
     "as_integer_model",
-    "changed",
     "choose_schedules",
-    "integer_model",
     "quantize",
     "snap_windows",
 ]

@@ -17,7 +17,6 @@ from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.predictions import Predictions
 from tinykernel.model.answers.values import Values
-from tinykernel.model.compat import FormerFields
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.readouts.readout import Readout
@@ -34,7 +33,7 @@ _Piece = TypeVar("_Piece", bound=Stage | Part)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegerModel(FormerFields, Predictions, Record):
+class IntegerModel(Predictions, Record):
     """A chain of stages and a read-out in integer arithmetic: the firmware, as data.
 
     Python and the generated C both follow the docstrings of the stages and parts, so all their

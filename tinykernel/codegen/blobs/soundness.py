@@ -45,7 +45,9 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
     if "tk_novelty_line" in sizes:
         found.append(Limit(1, "model->novelty_line[2]", 32))
     if "tk_permutation" in sizes:
-        found.append(Limit(sizes["tk_permutation"], "model->permutation[i]", model.dimension))
+        found.append(
+            Limit(sizes["tk_permutation"], "model->permutation[i]", sizes["tk_permutation"])
+        )
     if "tk_orbit" in sizes:
         # 4 k + 1, and odd: then even and odd places take turns, and each comes once.
         found.append(Limit(1, "(model->orbit[0] & 3u) ^ 1u", 1))
