@@ -263,7 +263,7 @@ def build_model(
     if model.decision is not None:
         names.append("-DDECISIONS=1")
         if model.decision.novelty_threshold is not None:
-            names.append(f"-DNOVELTY={1 if model.decision.prototypes is None else 2}")
+            names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
     # Counting by stage reads the debugging data of a board's program.
     special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     return build(

@@ -183,7 +183,7 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
             "temperature": found.temperature,
             "statement": found.statement,
             "novelty_threshold": found.novelty_threshold,
-            "prototypes": 0 if found.prototypes is None else len(found.prototypes),
+            "prototypes": found.n_prototypes,
         }
     }
 
@@ -247,11 +247,8 @@ def _novel_words(decision: Decision) -> str:
     """Say above which novelty a row looks like no class, and by what that is told."""
     if decision.novelty_threshold is None:
         return ""
-    by = (
-        ""
-        if decision.prototypes is None
-        else (f", by the distance to {len(decision.prototypes)} prototypes and the margin")
-    )
+    n = decision.n_prototypes
+    by = f", by the distance to {n} prototypes and the margin" if n else ""
     return f"{decision.novelty_threshold}{by}"
 
 

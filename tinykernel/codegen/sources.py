@@ -208,7 +208,7 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
         **_words(model),
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
-        "prototypes": decision is not None and decision.prototypes is not None,
+        "prototypes": decision is not None and decision.n_prototypes > 0,
     }
     return {
         **render_vectors(model, name, X),
@@ -300,7 +300,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "decision": model.decision,
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
-        "prototypes": model.decision is not None and model.decision.prototypes is not None,
+        "prototypes": model.decision is not None and model.decision.n_prototypes > 0,
         "count_type": _C_TYPES[scale.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,

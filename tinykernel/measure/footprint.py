@@ -144,7 +144,7 @@ def _entries(model: IntegerModel) -> tuple[str, ...]:
     """Return the functions that an application of the model calls."""
     if model.decision is None:
         return ("predict",)
-    if model.decision.prototypes is not None:
+    if model.decision.n_prototypes:
         return ("decide_novelty", "confidence")
     novelty = () if model.decision.novelty_threshold is None else ("is_novel",)
     return ("decide", "confidence", *novelty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -224,14 +224,9 @@ class KernelMachine:
             decisions[first : first + _ROWS_AT_ONCE] = sums
         decisions = decisions * self.output_scale + self.output_offset
         if self.linear is not None:
-            decisions += self.linear_scale * self._dots(X)
+            scaled = self.scale_inputs(X).astype(np.float64)
+            decisions += self.linear_scale * (scaled @ self.linear.astype(np.float64).T)
         return decisions
-
-    def _dots(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Compute ``linear @ x'``; shape (n_rows, n_outputs)."""
-        assert self.linear is not None
-        levels = self.linear.astype(np.float64).T
-        return np.asarray(self.scale_inputs(X).astype(np.float64) @ levels)
 
     def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
         """Compute the positions of the predicted labels in `classes`.

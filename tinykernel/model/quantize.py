@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stage import Part
 from tinykernel.model.stages.components import Components
-from tinykernel.model.values import to_fixed_point
+from tinykernel.model.values import ValueUnits, to_fixed_point
 
 _INT32_MAX = 2**31 - 1
 _LARGEST_MULTIPLIER = 4095
@@ -155,7 +155,7 @@ def quantize(
         input=Grid.table(machine.raw_dtype, machine.n_features),
         stages=(inputs.scaler, components),
         readout=Readout(tuple(parts), outputs.offset),
-        answers=Labels(machine.classes) if outputs.values is None else outputs.values,
+        answers=outputs.values or Labels(machine.classes),
         decision_scale=outputs.unit,
         feature_names=feature_names,
     )
@@ -374,10 +374,11 @@ def _quantize_outputs(
     scale = machine.output_scale
     offset = machine.output_offset + scale * constant
     sums = np.count_nonzero(weights, axis=(1, 2))
+    line = _line(machine, inputs)
     if machine.units is not None:
-        return _quantize_values(machine, sums, offset, inputs)
-    if machine.linear is not None:
-        return _quantize_with_linear(machine, sums, offset, inputs)
+        return _quantize_values(machine, machine.units, sums, offset, line)
+    if line is not None:
+        return _quantize_with_linear(machine, sums, offset, line)
     largest = float(np.abs(scale).max())
     if largest == 0:
         unit = max(float(np.abs(offset).max()), 1.0) / _INT32_MAX
@@ -394,26 +395,40 @@ def _quantize_outputs(
     return _Outputs(multiplier.astype(np.int32), rounded.astype(np.int32), unit)
 
 
+class _Line(NamedTuple):
+    """The linear part: what a level is worth, the largest dot products, what it adds at 0."""
+
+    worth: float
+    dots: NDArray[np.float64]
+    offset: NDArray[np.float64]
+
+
+def _line(machine: KernelMachine, inputs: QuantizedInputs) -> _Line | None:
+    """Return what the linear part of a machine amounts to in quantized inputs."""
+    if machine.linear is None:
+        return None
+    levels = machine.linear.astype(np.float64)
+    return _Line(
+        machine.linear_scale * inputs.step,
+        2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1),
+        machine.linear_scale * (levels * inputs.centre).sum(axis=1),
+    )
+
+
 def _quantize_with_linear(
-    machine: KernelMachine,
-    sums: NDArray[np.int64],
-    offset: NDArray[np.float64],
-    inputs: QuantizedInputs,
+    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64], line: _Line
 ) -> _Outputs:
     """Choose the unit so that a level of the linear part is a whole number of them, exactly.
 
     Of none where it is worth less than half a unit of scores that fill their integers.
     """
-    assert machine.linear is not None
-    levels = machine.linear.astype(np.float64)
-    offset = offset + machine.linear_scale * (levels * inputs.centre).sum(axis=1)
-    worth = machine.linear_scale * inputs.step
-    size = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1) * worth
+    offset = offset + line.offset
+    size = line.dots * line.worth
     size += np.abs(machine.output_scale) * sums + np.abs(offset)
-    most = (_INT32_MAX // 2) * worth / float(size.max())
+    most = (_INT32_MAX // 2) * line.worth / float(size.max())
     # Below 1 the scores take up what is left of their integers, but for the rounding errors.
     whole = int(min(most, _EQUAL_MULTIPLIER)) if most >= 1 else int(most > 0.51)
-    unit = worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
+    unit = line.worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
     multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
     return _Outputs(
         multiplier.astype(np.int32),
@@ -425,23 +440,21 @@ def _quantize_with_linear(
 
 def _quantize_values(
     machine: KernelMachine,
+    units: ValueUnits,
     sums: NDArray[np.int64],
     offset: NDArray[np.float64],
-    inputs: QuantizedInputs,
+    line: _Line | None,
 ) -> _Outputs:
     """Choose the fixed point of the values of a regressor."""
-    assert machine.units is not None
     worth, dots = np.zeros(sums.size), np.zeros(sums.size)
-    if machine.linear is not None:
-        levels = machine.linear.astype(np.float64)
-        offset = offset + machine.linear_scale * (levels * inputs.centre).sum(axis=1)
-        worth = np.full(sums.size, machine.linear_scale * inputs.step)
-        dots = 2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1)
-    found = to_fixed_point(machine.units, machine.output_scale, worth, offset, sums, dots)
+    if line is not None:
+        offset = offset + line.offset
+        worth, dots = np.full(sums.size, line.worth), line.dots
+    found = to_fixed_point(units, machine.output_scale, worth, offset, sums, dots)
     return _Outputs(
         found.multiplier,
         found.offset,
         found.values.unit,
-        None if machine.linear is None else found.linear_multiplier,
+        None if line is None else found.linear_multiplier,
         found.values,
     )

@@ -96,7 +96,7 @@ def functions(model: IntegerModel, name: str) -> list[Function]:
     raw, words = f"const {name}_input_t *input", f"uint32_t scratch[{upper}_SCRATCH_LEAST]"
     quantized, vector = f"const {name}_quantized_t *input", "const int32_t *scores"
     margin, far = "uint32_t *margin", "int32_t *novelty"
-    with_prototypes = decision is not None and decision.prototypes is not None
+    with_prototypes = decision is not None and decision.n_prototypes > 0
 
     def forms(kind: str, *given: str) -> list[Function]:
         """List predict, scores and decide, of inputs or of a stream."""

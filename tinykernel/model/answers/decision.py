@@ -168,8 +168,8 @@ class Decision(Record):
                 isinstance(self.novelty_threshold, bool)
                 or not -(2**31) <= self.novelty_threshold < 2**31
             ),
-            "prototypes": len({self.prototypes is None, self.margin_line is None}) > 1
-            or (self.prototypes is not None and self.novelty_threshold is None),
+            "prototypes": (self.n_prototypes > 0) != (self.margin_line is not None)
+            or (self.n_prototypes > 0 and self.novelty_threshold is None),
             "margin line": self.margin_line is not None and not _is_margin_line(self.margin_line),
             "temperature": not (np.isfinite(self.temperature) and self.temperature > 0),
             "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
@@ -179,6 +179,11 @@ class Decision(Record):
         }
         for name in filter(wrong.get, wrong):
             raise TinykernelError(f"decision: {name} holds what it must not")
+
+    @property
+    def n_prototypes(self) -> int:
+        """Number of prototypes; 0 where novelty is that of the scores."""
+        return 0 if self.prototypes is None else len(self.prototypes)
 
     @property
     def rejects(self) -> bool:

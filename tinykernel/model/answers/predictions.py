@@ -157,7 +157,7 @@ class Predictions(ABC):
         """
         if isinstance(self.answers, Values):
             raise TinykernelError("novelty: the model predicts values, not classes")
-        if self.decision is None or self.decision.prototypes is None:
+        if self.decision is None or not self.decision.n_prototypes:
             return novelties(self.scores(X))
         return self.novelty_quantized(self.quantize_inputs(X))
 
