@@ -34,8 +34,8 @@ from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.components import Components
 from tinykernel.parity import verify
 from tinykernel.training.options import TrainerOptions

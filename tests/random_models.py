@@ -14,9 +14,9 @@ from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout

@@ -21,8 +21,8 @@ from tinykernel.decisions import Calibration, calibrate
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.answers.decision import Decision
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.scaling import to_raw
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions, documented
@@ -214,7 +214,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.model.machine.KernelMachine or IntegerModel
+    machine_ : tinykernel.model.quantization.machine.KernelMachine or IntegerModel
         The trained machine, in floats; without components in integers.
     input_shape_ : tuple of int or None
         Of an input, where there is a local stage: (samples, channels), or (height, width,

@@ -19,7 +19,8 @@ from tinykernel.estimator import flat
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.readouts.prototypes import (
     LARGEST_MARGIN_LINE,
     Prototypes,
@@ -27,7 +28,6 @@ from tinykernel.model.readouts.prototypes import (
     distances,
 )
 from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.scaling import raw_dtype_of, to_raw
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.stage import pooled_signals

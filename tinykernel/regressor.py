@@ -38,7 +38,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.model.machine.KernelMachine or IntegerModel
+    machine_ : tinykernel.model.quantization.machine.KernelMachine or IntegerModel
         The trained machine, in floats; without components in integers.
     input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
     interrupted_

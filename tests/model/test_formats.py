@@ -12,8 +12,8 @@ from tests.random_models import make_machine, make_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model import quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.components import Components
 
 _TURN = 2 * np.pi

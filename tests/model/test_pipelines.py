@@ -70,7 +70,7 @@ def test_folded(steps):
 @given(st.integers(0, 10**6), st.floats(1e-3, 1e3), st.floats(-50, 50))
 def test_only_limits_are_rounded(seed, spread, mean):
     """A folded scaling moves a value by a few roundings of binary32, never by more."""
-    from tinykernel.model.pipelines import _folded, _Line
+    from tinykernel.model.quantization.pipelines import _folded, _Line
 
     rng = np.random.default_rng(seed)
     raw = (spread * (rng.normal(size=(200, 3)) + mean)).astype(np.float32)

@@ -32,8 +32,8 @@ from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
+from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.model.stages.components import Components
-from tinykernel.model.values import ValueUnits
 from tinykernel.modelfile import save
 from tinykernel.modelfile.container import VERSION
 from tinykernel.papers import PaperClassifier

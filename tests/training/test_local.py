@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, load_iris
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels

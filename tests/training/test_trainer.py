@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
-from tinykernel.model import quantize
+from tinykernel.model.quantization import conversion as quantize
 from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance

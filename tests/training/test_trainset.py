@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.scaling import fit_scaling, raw_dtype_of, to_raw
+from tinykernel.model.quantization.scaling import fit_scaling, raw_dtype_of, to_raw
 from tinykernel.training.trainset import canonical_rows
 
 

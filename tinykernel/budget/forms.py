@@ -29,7 +29,7 @@ from tinykernel.measure.capacity import (
 )
 from tinykernel.measure.instructions import steps_within
 from tinykernel.model import IntegerModel, quantize
-from tinykernel.model.machine import KernelMachine
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import (

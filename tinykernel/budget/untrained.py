@@ -14,8 +14,8 @@ from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.measure.capacity import decisive_report, needed_bytes, some_rows
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantize import as_integer_model
+from tinykernel.model.quantization.conversion import as_integer_model
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.regressor import TernaryKernelRegressor
 from tinykernel.training.values.valueset import strata
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
-from tinykernel.model.machine import KernelMachine
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.training.layouts import Layout, components_within
 
 #: More components than this are not chosen, however large the budget: training time grows in

@@ -17,14 +17,14 @@ from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import PLAIN, Field
 from tinykernel.model.stages import STAGES
 from tinykernel.model.stages.scale import RAW_DTYPES
-from tinykernel.model.values import ValueUnits
 from tinykernel.modelfile import old
 
 #: Estimators that a file may hold, and where they are. They lie above this module.

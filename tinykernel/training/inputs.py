@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_first_schedule
-from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.scaling import InputScaling, choose_scope
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scaling import InputScaling, choose_scope
 from tinykernel.model.stages.scale import Scale
 
 _ROWS_AT_ONCE = 4096
@@ -98,7 +98,7 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
     The upper end is at most ``1 - 2 / 2**bits``, so that the quantized input q stands for
     ``q / 2**(bits - 1)`` with no offset, and starts need no correction. `scope` is as in
-    `tinykernel.model.scaling.choose_scope`.
+    `tinykernel.model.quantization.scaling.choose_scope`.
     """
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     varies = high > low

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.proof import choose_schedules, schedules_fit
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.folds import keep_aside, trial_folds

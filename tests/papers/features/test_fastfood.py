@@ -13,8 +13,8 @@ from scipy.linalg import hadamard
 import tinykernel.papers.features.fastfood as fastfood_module
 from tests.papers.features.hamming import expected_hamming, hamming_bounds
 from tinykernel.errors import TinykernelError
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.papers.features import (
     RMBCSIK,
     Fastfood,

@@ -204,7 +204,7 @@ def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[
 
 def _one_unit(X: NDArray[Any]) -> bool:
     """Whether all inputs are of one unit, as the trainer sees it."""
-    from tinykernel.model.scaling import choose_scope
+    from tinykernel.model.quantization.scaling import choose_scope
 
     return choose_scope(X, "auto") == "global"
 

@@ -1,1 +1,1 @@
-"""The parts of `tinykernel.model.quantize`: inputs, phase windows, and what rounding does."""
+"""From a float machine, a classifier or a pipeline to an integer model: see `conversion`."""

@@ -18,8 +18,8 @@ from tinykernel.checks import check_choice, check_count, check_positive, thread_
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import MachineClassifier
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.scaling import fit_scaling
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.scaling import fit_scaling
 from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
 from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.trainset import prepare
@@ -102,7 +102,7 @@ class PaperClassifier(MachineClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.model.machine.KernelMachine
+    machine_ : tinykernel.model.quantization.machine.KernelMachine
         The trained machine, in floats.
     sigma_, regularization_ : float
         Given or chosen.

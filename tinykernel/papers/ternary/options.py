@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tinykernel.checks import check_choice, check_count, check_positive
-from tinykernel.model.scaling import InputScaling
+from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.papers.ternary.losses import LOSSES
 from tinykernel.training.trainset import TrainSet
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model import snap_windows
-from tinykernel.model.machine import KernelMachine
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.papers.features import RMBCSIK
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import fit_outputs

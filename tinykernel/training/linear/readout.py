@@ -24,10 +24,10 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
-from tinykernel.model.values import ValueUnits, to_fixed_point
 from tinykernel.training.component_passes import LANES
 from tinykernel.training.linear.linear_passes import (
     gather_inputs,

@@ -16,8 +16,8 @@ from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.inputs import quantize_scaler
-from tinykernel.model.scaling import InputScaling
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
 from tinykernel.model.stages.levels import Levels

@@ -15,13 +15,13 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.units import to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Part
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.values import to_fixed_point
 from tinykernel.training.folds import Fold
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.options import TrainerOptions

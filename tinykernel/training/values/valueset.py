@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.scaling import raw_dtype_of, to_raw
-from tinykernel.model.values import ValueUnits
+from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
+from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.training.options.values import RegressorOptions
 from tinykernel.training.trainset import (
     Quantity,

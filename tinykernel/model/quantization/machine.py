@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.scaling import InputScaling
+from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.model.record import Field
-from tinykernel.model.scaling import InputScaling
-from tinykernel.model.values import ValueUnits
 
 _TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 512

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tinykernel import TinykernelError
 from tinykernel.model.answers.values import Values
-from tinykernel.model.values import ValueUnits, to_fixed_point
+from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 
 _SIZES = st.floats(-12, 12)
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from tests.random_models import make_machine
 from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.quantization.inputs import quantize_scaler
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components

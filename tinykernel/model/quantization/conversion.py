@@ -15,24 +15,24 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.machine import KernelMachine
-from tinykernel.model.pipelines import fold, is_pipeline
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.inputs import QuantizedInputs, quantize_scaler
-from tinykernel.model.quantization.rounding import mean_rounding_errors
-from tinykernel.model.quantization.windows import (
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.phases import (
     LARGEST_SCALE,
     LARGEST_SHIFT,
     STEPS_PER_TURN,
     QuantizedWindows,
     quantize_windows,
 )
+from tinykernel.model.quantization.pipelines import fold, is_pipeline
+from tinykernel.model.quantization.rounding import mean_rounding_errors
+from tinykernel.model.quantization.scale import QuantizedInputs, quantize_scaler
+from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stage import Part
 from tinykernel.model.stages.components import Components
-from tinykernel.model.values import ValueUnits, to_fixed_point
 
 _INT32_MAX = 2**31 - 1
 _LARGEST_MULTIPLIER = 4095
@@ -201,7 +201,7 @@ def as_integer_model(obj: object) -> IntegerModel:
     ----------
     obj : IntegerModel, KernelMachine, fitted TernaryKernelClassifier, or Pipeline that ends in one
         Scaling and column selection before the classifier become part of the model, which then
-        takes the selected columns as float32; see `tinykernel.model.pipelines.fold`.
+        takes the selected columns as float32; see `tinykernel.model.quantization.pipelines.fold`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.scaling import InputScaling
+from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stages.scale import Scale
 
 _SAMPLES = 4096
