@@ -15,9 +15,9 @@ from _page import page_arguments, print_page
 from numpy.typing import NDArray
 
 from tinykernel import TernaryKernelNovelty
-from tinykernel.decisions.bounds import effective_rows
 from tinykernel.decisions.confidence import confidence_table, fit_temperature, softmax
 from tinykernel.decisions.novelty import alarms
+from tinykernel.decisions.shares import effective_rows
 from tinykernel.decisions.thresholds import by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval, compare_values

@@ -10,8 +10,8 @@ from scipy.stats import binomtest
 from sklearn import metrics
 
 from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
-from tinykernel.data.seen import KEPT, near_copies, record_of, seen_before
-from tinykernel.decisions.bounds import is_positive
+from tinykernel.data.trained_rows import KEPT, near_copies, record_of, seen_before
+from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import (
     accuracy_interval,

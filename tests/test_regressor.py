@@ -21,7 +21,7 @@ from tinykernel import (
     train,
     verify,
 )
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 
 
 def quick(**parameters):

@@ -229,7 +229,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
         Everything the training went by, slope and dropout included: the fields of
         `tinykernel.training.options.Recipe` but for the number of threads; without components
         those of `ImagePlan` or `SignalPlan` (`tinykernel.training.local`) or of `LinearRecipe`
-        (`tinykernel.training.linear.readout`).
+        (`tinykernel.training.readouts.linear`).
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.

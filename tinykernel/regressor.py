@@ -14,7 +14,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator import KernelEstimator, flat
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import documented
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.values.valueset import prepare_values
 
 

@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
 from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
-from tinykernel.budget import fitting, forms, untrained
-from tinykernel.budget.untrained import Asked
+from tinykernel.budget import contenders, fitting, standins
+from tinykernel.budget.standins import Asked
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
@@ -69,7 +69,7 @@ def test_more_than_32768_inputs_had_no_size():
     """One block of 65,536 components is as many as there can be: two of them were tried."""
     X = np.random.default_rng(0).normal(size=(24, 33000)).astype(np.float32)
     y = np.arange(24) % 2
-    found = forms.sizes_that_fit(Asked.few(X, y, QUICK, limits=parse_limits("30KB")))
+    found = contenders.sizes_that_fit(Asked.few(X, y, QUICK, limits=parse_limits("30KB")))
     assert found["n_components"] == {"linear4": 0}
 
 
@@ -272,9 +272,9 @@ def test_a_form_whose_size_is_not_known_leaves_the_others(digits, monkeypatch):
             raise TinykernelError("not measured")
         return report(model, target)
 
-    monkeypatch.setattr(untrained, "decisive_report", sizes)
-    assert forms._linear_sizes(Asked(X, y)) == {}
-    found, least = forms._forms(Asked(X, y, {"effort": "quick"}, parse_limits("6KB")))
+    monkeypatch.setattr(standins, "decisive_report", sizes)
+    assert contenders._linear_sizes(Asked(X, y)) == {}
+    found, least = contenders._forms(Asked(X, y, {"effort": "quick"}, parse_limits("6KB")))
     assert list(found) == ["compact"]
     assert least == 0
 
@@ -315,7 +315,7 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
     def unknown(*given, **named):
         raise TinykernelError("not measured")
 
-    monkeypatch.setattr(forms, "least_size", unknown)
+    monkeypatch.setattr(contenders, "least_size", unknown)
     monkeypatch.setattr(fitting, "report", unknown)
     monkeypatch.setattr(fitting, "decisive_report", unknown)
     with pytest.warns(UserWarning, match="its size is not known"):

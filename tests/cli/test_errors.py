@@ -21,8 +21,8 @@ from tests.cli.tools import (
     run,
 )
 from tinykernel.cli import main
-from tinykernel.cli.common import errors
-from tinykernel.cli.common.errors import with_options
+from tinykernel.cli.common import failures
+from tinykernel.cli.common.failures import with_options
 
 
 def test_version_and_help():
@@ -221,10 +221,10 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
 def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows a Ctrl-C within a second is the same one; later it counts again."""
     now = [100.0]
-    monkeypatch.setattr(errors.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(failures.time, "monotonic", lambda: now[0])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        errors.hear_interrupts_once()
+        failures.hear_interrupts_once()
         for pause, is_heard in ((0, True), (0.6, False), (0.3, False), (0.2, True)):
             now[0] += pause
             try:
@@ -234,7 +234,7 @@ def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch: pytest.Monke
             else:
                 assert not is_heard
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background
-        errors.hear_interrupts_once()
+        failures.hear_interrupts_once()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

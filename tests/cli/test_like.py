@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 
 from tests.cli.tools import blobs, failed, run
 from tinykernel.budget import train
-from tinykernel.budget.alike import parameters_like, recipe_of
+from tinykernel.budget.successor import parameters_like, recipe_of
 from tinykernel.codegen.blobs.layout import difference
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels

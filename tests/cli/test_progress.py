@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinykernel.cli.common.progress import PlainLines, Times, showing_progress
+from tinykernel.cli.common.bars import PlainLines, Times, showing_progress
 from tinykernel.compiled import njit
 from tinykernel.progress import Progress
 

@@ -16,7 +16,7 @@ from tinykernel.cli.settings.file import read_file, to_toml
 from tinykernel.cli.settings.gathering import complete_setting
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.forms import LAYOUT_NAMES
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 
 
 def _options(command: str) -> list[typer.core.TyperOption]:

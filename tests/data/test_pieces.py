@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tinykernel import stored
 from tinykernel.cli import app
 from tinykernel.data.load import load_data
-from tinykernel.data.seen import record_of
+from tinykernel.data.trained_rows import record_of
 from tinykernel.stored import StoredRows, rows_at
 from tinykernel.training import passes
 from tinykernel.training.passes import Passes

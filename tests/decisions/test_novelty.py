@@ -9,8 +9,8 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel import calibrate, load
-from tinykernel.decisions.bounds import upper_bound
 from tinykernel.decisions.novelty import alarms
+from tinykernel.decisions.shares import upper_bound
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import novelties
 from tinykernel.modelfile import save

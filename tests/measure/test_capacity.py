@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report
-from tinykernel.budget.untrained import Asked
+from tinykernel.budget.standins import Asked
 from tinykernel.measure import capacity
 from tinykernel.training.layouts import LAYOUTS
 

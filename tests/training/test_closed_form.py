@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tinykernel.training.linear.closed_form import fit_ridge, fit_standardised, round_fit
+from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
 
 
 def _slow(

@@ -14,13 +14,13 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinykernel.training.inputs import choose_scaling, draw_transform
-from tinykernel.training.linear.readout import input_moments
+from tinykernel.training.readouts.linear import input_moments
 
 N, D = 150_000, 30
 

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel import progress
-from tinykernel.budget.beside import share_used
-from tinykernel.budget.forms import (
+from tinykernel.budget.ceilings import share_used
+from tinykernel.budget.contenders import (
     check_size,
     input_shape,
     linear_may_compete,
     sizes_that_fit,
     tree_size,
 )
-from tinykernel.budget.untrained import LEARNED, OF_VALUES, Asked, fitted
+from tinykernel.budget.standins import LEARNED, OF_VALUES, Asked, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
@@ -34,7 +34,7 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.options import LINEAR_BITS
-from tinykernel.training.options.values import BITS_BESIDE
+from tinykernel.training.options.regression import BITS_BESIDE
 
 DEFAULT_BUDGET = "30KB"
 TASKS = ("classes", "numbers")

@@ -14,7 +14,13 @@ import typer
 
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.calibrate import calibrate_command
-from tinykernel.cli.common.errors import FAILED, INTERRUPTED, ErrorGroup, fail, hear_interrupts_once
+from tinykernel.cli.common.failures import (
+    FAILED,
+    INTERRUPTED,
+    ErrorGroup,
+    fail,
+    hear_interrupts_once,
+)
 from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command

@@ -16,9 +16,9 @@ from tinykernel.cli.common.arguments import (
     expand_targets,
     without_too_small,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table
-from tinykernel.cli.common.progress import showing_progress
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult

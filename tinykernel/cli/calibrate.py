@@ -17,6 +17,7 @@ from tinykernel.cli.common.arguments import (
     check_output_file,
     share_option,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import (
     near_in_words,
     print_cautions,
@@ -24,9 +25,8 @@ from tinykernel.cli.common.evaluation import (
     seen_in_words,
 )
 from tinykernel.cli.common.memory import Remembered, remembered
-from tinykernel.cli.common.novelty import calibrate_normal, check_normal
+from tinykernel.cli.common.normality import calibrate_normal, check_normal
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import known_rows, rows_to_judge
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _known_rows(
     model: Path, integer: IntegerModel, data: str, others: Rows
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Load what training learned from DATA, without rows of the calibration: they are nearer."""
-    from tinykernel.data.seen import record_of, seen_before
+    from tinykernel.data.trained_rows import record_of, seen_before
     from tinykernel.errors import TinykernelError
 
     found = known_rows(model, integer, data)
@@ -232,7 +232,7 @@ def _known_rows(
 
 def about_calibration(rows: Rows, found: Calibration) -> dict[str, Any]:
     """Return what the model file is to remember of its calibration."""
-    from tinykernel.data.seen import record_of
+    from tinykernel.data.trained_rows import record_of
     from tinykernel.decisions import expected_counts
 
     return {

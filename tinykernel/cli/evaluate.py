@@ -12,6 +12,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import (
     near_in_words,
     print_all,
@@ -22,7 +23,6 @@ from tinykernel.cli.common.evaluation import (
 )
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:

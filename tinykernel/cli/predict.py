@@ -14,10 +14,10 @@ from tinykernel.cli.common.arguments import (
     QuietOption,
     check_output_file,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 
 if TYPE_CHECKING:

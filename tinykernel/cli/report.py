@@ -17,10 +17,10 @@ from tinykernel.cli.common.arguments import (
     check_output_file,
     expand_targets,
 )
-from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table, size
-from tinykernel.cli.common.progress import showing_progress
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report

@@ -16,6 +16,7 @@ from tinykernel.cli.common.arguments import (
     QuietOption,
     check_output_file,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import (
     dataset_for,
     groups_hint,
@@ -24,7 +25,7 @@ from tinykernel.cli.common.dataset import (
     shape_hint,
     type_hint,
 )
-from tinykernel.cli.common.decision import (
+from tinykernel.cli.common.max_error import (
     check_held,
     decided,
     default_budget,
@@ -32,10 +33,9 @@ from tinykernel.cli.common.decision import (
     rows_aside,
 )
 from tinykernel.cli.common.memory import about_training
-from tinykernel.cli.common.novelty import train_novelty
+from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.predecessor import other_model
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.summary import accuracies_of, judged, print_training, summary
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption

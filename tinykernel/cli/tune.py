@@ -14,10 +14,10 @@ from tinykernel.cli.common.arguments import (
     QuietOption,
     check_output_file,
 )
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for
 from tinykernel.cli.common.memory import about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.settings import gather, has_settings
 from tinykernel.cli.settings.gathering import SetOption
 from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_settings

@@ -16,11 +16,11 @@ from tinykernel.cli.common.arguments import (
     expand_targets,
     without_too_small,
 )
-from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
+from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
 from tinykernel.codegen.pack.components import choose_layout, pack_components
 from tinykernel.codegen.pack.decision import pack_decision
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.codegen.pack.kernels import pack_kernels, sort_kernels
 from tinykernel.codegen.pack.levels import pack_levels
 from tinykernel.codegen.pack.linear import pack_linear
 from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.pack.scale import pack_scale
 from tinykernel.codegen.pack.spectrum import pack_spectrum
-from tinykernel.codegen.pack.stage import Packed, Place
 from tinykernel.codegen.pack.ternary import pack_ternary
 from tinykernel.codegen.pack.trees import pack_trees
-from tinykernel.codegen.tables import WORD, Definition, Parts, Struct, Table
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.blobs.blob import data_context
 from tinykernel.codegen.blobs.layout import pack_as_data
+from tinykernel.codegen.definitions import Definition, Table, checksum
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
     check_name,
@@ -23,7 +24,6 @@ from tinykernel.codegen.literals import (
     table_rows,
 )
 from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.codegen.tables import Definition, Table, checksum
 from tinykernel.data.coding import Coding
 from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes

@@ -16,8 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import stored
 from tinykernel.checks import check_choice
-from tinykernel.data.aside import kept_aside
-from tinykernel.data.checks import (
+from tinykernel.data.coding import (
+    Coding,
+    coding_of,
+    in_words,
+    recoded,
+    refuse_new_gaps,
+)
+from tinykernel.data.columns import suspicious_inputs
+from tinykernel.data.faults import (
     as_classes,
     at_least_two_classes,
     check_columns,
@@ -28,15 +35,8 @@ from tinykernel.data.checks import (
     same_kind,
     without_gaps,
 )
-from tinykernel.data.coding import (
-    Coding,
-    coding_of,
-    in_words,
-    recoded,
-    refuse_new_gaps,
-)
-from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
+from tinykernel.data.held_rows import kept_aside
 from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError

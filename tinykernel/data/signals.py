@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.checks import shown
+from tinykernel.data.faults import shown
 from tinykernel.data.load import Dataset, Rows
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.data.recordings import Windows, windows

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import (
+from tinykernel.decisions.confidence import (
+    calibration_error,
+    confidence_table,
+    fit_temperature,
+    softmax,
+)
+from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
+from tinykernel.decisions.shares import (
     conformal_levels,
     effective_rows,
     error_bound,
@@ -17,13 +24,6 @@ from tinykernel.decisions.bounds import (
     rows_needed,
     too_few_groups,
 )
-from tinykernel.decisions.confidence import (
-    calibration_error,
-    confidence_table,
-    fit_temperature,
-    softmax,
-)
-from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import (
+from tinykernel.decisions.prototypes import fit_margin_line, fit_prototypes
+from tinykernel.decisions.shares import (
     effective_rows,
     groups_needed,
     rows_needed,
     too_few_groups,
     upper_bound,
 )
-from tinykernel.decisions.prototypes import fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins, nearer, novelties

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.decisions.bounds import error_bound, rows_needed
+from tinykernel.decisions.shares import error_bound, rows_needed
 
 _STARTS = 4
 _STEPS = 400

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
-from tinykernel.evaluation.evaluation import Baseline, Evaluation
+from tinykernel.evaluation.comparison import Baseline, Evaluation
 from tinykernel.evaluation.importance import Importance, input_importance
 from tinykernel.evaluation.intervals import accuracy_interval, interval_in_words, rmse_interval
 from tinykernel.evaluation.labels import LabelEvaluation, compare

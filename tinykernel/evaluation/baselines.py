@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import is_positive
-from tinykernel.evaluation.evaluation import LEVEL, Baseline
+from tinykernel.decisions.shares import is_positive
+from tinykernel.evaluation.comparison import LEVEL, Baseline
 from tinykernel.evaluation.labels import compare
 from tinykernel.evaluation.values import compare_values
 from tinykernel.progress import report as say

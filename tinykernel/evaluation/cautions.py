@@ -151,7 +151,7 @@ def _candidates(X: NDArray[Any], y: NDArray[Any]) -> list[int]:
 
 
 def _repeated(X_train: NDArray[Any], X_test: NDArray[Any]) -> list[str]:
-    from tinykernel.data.seen import digests
+    from tinykernel.data.trained_rows import digests
 
     n = int(np.isin(digests(X_test), digests(X_train)).sum())
     if not n:

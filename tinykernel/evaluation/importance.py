@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import is_positive
+from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.baselines import equal_classes
-from tinykernel.evaluation.evaluation import LEVEL
+from tinykernel.evaluation.comparison import LEVEL
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.bounds import effective_rows, kish, standard_error, too_few_groups
-from tinykernel.evaluation.evaluation import LEVEL
+from tinykernel.decisions.shares import effective_rows, kish, standard_error, too_few_groups
+from tinykernel.evaluation.comparison import LEVEL
 
 
 def interval_in_words(

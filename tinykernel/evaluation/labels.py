@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation.evaluation import Evaluation
+from tinykernel.evaluation.comparison import Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
-from tinykernel.evaluation.evaluation import Evaluation
+from tinykernel.evaluation.comparison import Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.evaluation.labels import LabelEvaluation, compare
 from tinykernel.evaluation.values import ValueEvaluation, compare_values

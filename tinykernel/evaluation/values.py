@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation.evaluation import Evaluation
+from tinykernel.evaluation.comparison import Evaluation
 from tinykernel.evaluation.intervals import rmse_interval
 
 

@@ -198,7 +198,7 @@ def report_page(
     memory, costs = _measured(integer, names, limits, said, compiler)
     judged, coverage, seen, worth = None, None, None, None
     if data is not None:
-        from tinykernel.data.seen import seen_before
+        from tinykernel.data.trained_rows import seen_before
 
         X, y = data
         found = evaluate(integer, X, y, groups=groups, train=train, class_weight=class_weight)

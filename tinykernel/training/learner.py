@@ -18,11 +18,11 @@ from tinykernel.training.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.kernel_alignment import aligned_blocks
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.linear.readout import input_moments, linear_dropout, round_linear
 from tinykernel.training.loop import History, batches, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.passes import Blocks
+from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 from tinykernel.training.steps import (
     Gradients,
     Noise,

@@ -23,11 +23,11 @@ from tinykernel.compiled import seconds_compiling
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner
-from tinykernel.training.linear.readout import LinearLearner, LinearRecipe, linear_dropout
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import parts_of
 from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
 
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
 _STEPS = 1000

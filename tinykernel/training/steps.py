@@ -19,8 +19,12 @@ from tinykernel.training.component_passes import (
     inlined,
     store_group,
 )
-from tinykernel.training.linear.linear_passes import gather_inputs, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
+from tinykernel.training.readouts.linear_passes import (
+    gather_inputs,
+    linear_backward,
+    linear_forward,
+)
 
 _ONE = np.float32(1.0)
 

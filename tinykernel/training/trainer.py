@@ -40,13 +40,13 @@ from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_tra
 from tinykernel.training.kernel_alignment import aligned_permutation
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
-from tinykernel.training.linear.readout import LinearRecipe
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals, fit_spectrum
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead
+from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.trees import Found, TreeRecipe
 from tinykernel.training.search import (
     STAGE,

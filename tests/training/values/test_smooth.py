@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.values import smooth
 from tinykernel.training.values.valueset import prepare_values
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.settings import values
+from tinykernel.cli.settings import parsing
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.files import (
@@ -40,7 +40,7 @@ def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-share_option = _parser(values.share)
+share_option = _parser(parsing.share)
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
@@ -96,7 +96,7 @@ BudgetOption = Annotated[
     Any,
     typer.Option(
         "--budget",
-        parser=_parser(values.limits),
+        parser=_parser(parsing.limits),
         metavar="SIZE|LIMITS",
         help="flash that may be used, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",

@@ -176,7 +176,7 @@ def groups_hint(cut: Windows | None) -> str:
 
 def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """Say how much flash a smaller type of the inputs would save, where there is one."""
-    from tinykernel.budget.narrower import narrower_inputs
+    from tinykernel.budget.input_width import narrower_inputs
 
     if options["input_type"] is not None or options["method"] != "learned":
         return ""

@@ -74,19 +74,19 @@ class Remembered:
 
     def share_seen(self, X: Any) -> float | None:
         """Return the share of rows that were trained on, or None where the file does not say."""
-        from tinykernel.data.seen import seen_before
+        from tinykernel.data.trained_rows import seen_before
 
         return seen_before(X, self.everything.get("training_rows"))
 
     def share_near(self, X: Any) -> float:
         """Return the share of rows that are training rows with little changed, at least."""
-        from tinykernel.data.seen import near_copies
+        from tinykernel.data.trained_rows import near_copies
 
         return near_copies(X, self.everything.get("training_rows"))
 
     def share_calibrated(self, X: Any) -> float | None:
         """Return the share of rows that decisions were fitted to, or None as above."""
-        from tinykernel.data.seen import seen_before
+        from tinykernel.data.trained_rows import seen_before
 
         return seen_before(X, self.everything.get("calibration_rows"))
 
@@ -120,8 +120,8 @@ def about_training(
 
     `target` is that of the budget; `given` has further names and values, as the user gave them.
     """
-    from tinykernel.budget.alike import recipe_of
-    from tinykernel.data.seen import hash_of, record_of
+    from tinykernel.budget.successor import recipe_of
+    from tinykernel.data.trained_rows import hash_of, record_of
 
     rows = dataset.learned(in_passes=getattr(trained.classifier, "in_passes_", False))
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinykernel.cli.common.errors import FAILED, fail
+from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.text import visible
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class Other:
 
     def check_rows(self, dataset: Dataset) -> None:
         """Refuse other inputs and classes before the training."""
-        from tinykernel.budget.alike import check_rows_alike
+        from tinykernel.budget.successor import check_rows_alike
 
         columns = None if dataset.columns is None else tuple(dataset.columns)
         try:
@@ -65,14 +65,14 @@ class Other:
 
     def check(self, model: IntegerModel) -> None:
         """Refuse the trained model if it is of another shape."""
-        from tinykernel.budget.alike import check_alike
+        from tinykernel.budget.successor import check_alike
 
         check_alike(self.model, model)
 
 
 def other_model(path: Path, options: Mapping[str, Any], given: set[str]) -> Other:
     """Read the model of `like`; what it says cannot be given, too."""
-    from tinykernel.budget.alike import parameters_like, recipe_of
+    from tinykernel.budget.successor import parameters_like, recipe_of
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 

@@ -71,7 +71,7 @@ def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
     """Leave out rows that equal training rows, as far as these are known; not windows, nor all."""
     import numpy as np
 
-    from tinykernel.data.seen import digests, equal_rows
+    from tinykernel.data.trained_rows import digests, equal_rows
 
     if rows.streams:
         return rows
@@ -184,7 +184,7 @@ def _own_training(
     model: Path, integer: IntegerModel, data: str, memory: Remembered
 ) -> Dataset | None:
     """Return the data with the split of the training, where they are the very same rows."""
-    from tinykernel.data.seen import record_of
+    from tinykernel.data.trained_rows import record_of
 
     record = memory.everything.get("training_rows")
     if not isinstance(record, dict):

@@ -173,7 +173,7 @@ def print_training(
 
 def linear_hint(trained: TrainResult, found: Evaluation) -> str:
     """Say in a line what to do where a linear model is better, if anything can be done."""
-    from tinykernel.budget.forms import linear_may_compete
+    from tinykernel.budget.contenders import linear_may_compete
     from tinykernel.model.readouts.linear import Linear
 
     linear = found.baselines.get("linear")

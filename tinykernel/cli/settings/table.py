@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
-from tinykernel.cli.settings import values
+from tinykernel.cli.settings import parsing
 from tinykernel.training.options.fields import LARGEST_SEED, TrainerOptions
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 
 CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")
 LEARNED, PAPER = METHODS = ("learned", "paper")
@@ -68,7 +68,7 @@ class Setting:
     name: str
     part: str
     kind: str
-    read: values.Reader
+    read: parsing.Reader
     text: str
     default: Any = None
     range: str = ""
@@ -109,13 +109,13 @@ _OWN = (
         "Column, array or file of the person, record or batch of a row. Whole groups are left out "
         "to choose and to test.",
     ),
-    Setting("inputs", "data", "COLUMNS", values.names, "Columns that are inputs."),
-    Setting("drop", "data", "COLUMNS", values.names, "Columns that are none: an id, a time."),
+    Setting("inputs", "data", "COLUMNS", parsing.names, "Columns that are inputs."),
+    Setting("drop", "data", "COLUMNS", parsing.names, "Columns that are none: an id, a time."),
     Setting(
         "missing",
         "data",
         "keep|drop|median|error",
-        values.choice("keep", "drop", "median", "error"),
+        parsing.choice("keep", "drop", "median", "error"),
         "Rows that lack a value: keep gives it a number of its own (the default for tables), drop "
         "leaves them out, median fills them, as your firmware must then, error refuses them. "
         "Windows of recordings: drop, or error (the default).",
@@ -124,7 +124,7 @@ _OWN = (
         "input_type",
         "data",
         "TYPE",
-        values.choice("uint8", "int8", "uint16", "int16", "int32", "float32"),
+        parsing.choice("uint8", "int8", "uint16", "int16", "int32", "float32"),
         "What the firmware takes: uint8, int8, uint16, int16, int32 or float32. As in the file if "
         "not given.",
         tasks=_SUPERVISED,
@@ -147,7 +147,7 @@ _OWN = (
         "rate",
         "data",
         "HZ",
-        values.number(1e-9, 1e12, "samples a second"),
+        parsing.number(1e-9, 1e12, "samples a second"),
         "Recordings: samples a second, where no file tells it. Sounds of another rate are "
         "brought to it.",
         range="above 0",
@@ -159,7 +159,7 @@ _OWN = (
         "mixed",
         "data",
         "drop|majority",
-        values.choice("drop", "majority"),
+        parsing.choice("drop", "majority"),
         "Recordings: windows of several labels.",
         "drop",
     ),
@@ -175,14 +175,14 @@ _OWN = (
         "short",
         "data",
         "pad|drop",
-        values.choice("pad", "drop"),
+        parsing.choice("pad", "drop"),
         "Recordings shorter than a window: padded with zeros (the default for sounds) or left out.",
     ),
     Setting(
         "test",
         "data",
         "SHARE|FILE",
-        values.or_file(values.number(0, 0.99, "a share, as in 0.2, or a file")),
+        parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
         "Share kept aside to test, where DATA has no test part; or the file of the test rows.",
         0.2,
         range="0 to 0.99",
@@ -192,7 +192,7 @@ _OWN = (
         "task",
         "train",
         "|".join(TASKS),
-        values.choice(*TASKS),
+        parsing.choice(*TASKS),
         "Tell classes, predict numbers, or learn from normal rows alone what is novel.",
         CLASSES,
     ),
@@ -200,7 +200,7 @@ _OWN = (
         "budget",
         "train",
         "SIZE|LIMITS",
-        values.limits,
+        parsing.limits,
         "Flash, as 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
         "instructions=200k. 30KB if neither it nor a size of the model is given.",
     ),
@@ -209,7 +209,7 @@ _OWN = (
         "seed",
         "train",
         "int",
-        values.number(0, LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}", int),
+        parsing.number(0, LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}", int),
         "Of every random choice.",
         0,
         range=f"0 to {LARGEST_SEED}",
@@ -218,7 +218,7 @@ _OWN = (
         "validation",
         "train",
         "DATA|SHARE",
-        values.share_or_file,
+        parsing.share_or_file,
         "Choose the best epoch by the rows of this file, or by this share of the training rows.",
         tasks=_SUPERVISED,
         methods=(LEARNED,),
@@ -227,7 +227,7 @@ _OWN = (
         "method",
         "train",
         "|".join(METHODS),
-        values.choice(*METHODS),
+        parsing.choice(*METHODS),
         "The trainer, or that of the papers, to compare with.",
         LEARNED,
         tasks=_SUPERVISED,
@@ -246,7 +246,7 @@ _OWN = (
         "max_error",
         "train",
         "SHARE",
-        values.share,
+        parsing.share,
         "Answer only as often as an error among the answers of at most this can be promised. "
         "Calibrates on training rows that are kept aside, whole groups of them.",
         tasks=(CLASSES,),
@@ -255,7 +255,7 @@ _OWN = (
         "calibration_size",
         "train",
         "SHARE",
-        values.number(0.01, 0.9, "a share from 0.01 to 0.9"),
+        parsing.number(0.01, 0.9, "a share from 0.01 to 0.9"),
         "Share of the training rows that is kept aside for max_error, or for false_alarms.",
         0.2,
         "0.01 to 0.9",
@@ -265,7 +265,7 @@ _OWN = (
         "false_alarms",
         "train",
         "SHARE",
-        values.share,
+        parsing.share,
         "Take at most this share of normal rows for novel, by rows that are kept aside.",
         0.01,
         tasks=(NOVELTY,),
@@ -274,7 +274,7 @@ _OWN = (
         "n_prototypes",
         "train",
         "int",
-        values.number(1, 1 << 20, "a whole number, 1 or more", int),
+        parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
         "What is normal is what is near one of them; half a byte an input each. One for 25 rows, "
         "at most 4096 bytes, if not given.",
         range="1 or more",
@@ -284,33 +284,33 @@ _OWN = (
         "regularization",
         "train",
         "float",
-        values.plain,
+        parsing.plain,
         "lambda of the papers. Searched if not given.",
         range="0 or more",
         tasks=(CLASSES,),
         methods=(PAPER,),
         of_trainer=True,
     ),
-    Setting("max_time", "tune", "TIME", values.seconds, "Begin nothing that would end later."),
+    Setting("max_time", "tune", "TIME", parsing.seconds, "Begin nothing that would end later."),
     Setting(
         "pick",
         "tune",
         "SIZE",
-        values.n_bytes,
+        parsing.n_bytes,
         "With -o: write the model of this size. Where there is a journal, nothing is trained.",
     ),
     Setting(
         "sizes",
         "tune",
         "SIZES",
-        values.sizes,
+        parsing.sizes,
         "Sizes to try, instead of 1KB,2KB,3KB,4KB,6KB,... up to the budget.",
     ),
     Setting(
         "folds",
         "tune",
         "int",
-        values.number(2, 1000, "a whole number, 2 or more", int),
+        parsing.number(2, 1000, "a whole number, 2 or more", int),
         "Parts of the training rows, each held out once.",
         4,
         "2 or more",
@@ -328,7 +328,7 @@ _OWN = (
         "jobs",
         "tune",
         "int",
-        values.number(1, 4096, "a whole number, 1 or more", int),
+        parsing.number(1, 4096, "a whole number, 1 or more", int),
         "Trainings at a time. One a processor if not given.",
         range="1 or more",
     ),
@@ -336,7 +336,7 @@ _OWN = (
         "backend",
         "tune",
         "threading|loky|dask",
-        values.choice("threading", "loky", "dask"),
+        parsing.choice("threading", "loky", "dask"),
         "Of joblib.",
         "threading",
     ),
@@ -350,7 +350,7 @@ _OWN = (
         "as_data",
         "export",
         "true|false",
-        values.yes_or_no,
+        parsing.yes_or_no,
         "Let the program load models of the same shape, which --format blob writes.",
         False,
     ),
@@ -358,7 +358,7 @@ _OWN = (
         "ci",
         "export",
         "github",
-        values.choice("github"),
+        parsing.choice("github"),
         "Add a workflow that generates, verifies and measures the model on every commit of your "
         "firmware.",
     ),
@@ -366,17 +366,17 @@ _OWN = (
         "ci_budget",
         "export",
         "SIZE|LIMITS",
-        values.limits,
+        parsing.limits,
         "What that workflow checks. The budget of the training if not given.",
     ),
 )
 # Fields of the trainer that are settings of another name, or none.
 _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate", "verbose", "teacher_share")
 _READERS = {
-    "augment": values.augmentation,
-    "quantiles": values.levels,
-    "window_shape": values.shape("SAMPLESxCHANNELS", (2,), "128x6"),
-    "image_shape": values.shape("HEIGHTxWIDTH", (2, 3), "28x28 or 32x32x3"),
+    "augment": parsing.augmentation,
+    "quantiles": parsing.levels,
+    "window_shape": parsing.shape("SAMPLESxCHANNELS", (2,), "128x6"),
+    "image_shape": parsing.shape("HEIGHTxWIDTH", (2, 3), "28x28 or 32x32x3"),
 }
 _KINDS = {
     "augment": "KIND[:AMOUNT],...",
@@ -428,8 +428,8 @@ def _kind(declared: str) -> str:
     return re.sub(r'[{}" ]', "", declared.removesuffix(" or None")).replace(",", "|")
 
 
-def _reader(field: Field[Any]) -> values.Reader:
-    check, how = field.metadata["check"], _READERS.get(field.name, values.plain)
+def _reader(field: Field[Any]) -> parsing.Reader:
+    check, how = field.metadata["check"], _READERS.get(field.name, parsing.plain)
 
     def checked(text: str) -> Any:
         value = how(text)

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.definitions import Definition, Parts, Table, flag, pair_words
 from tinykernel.codegen.pack.components import block_scales
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.values import Values

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.tables import (
+from tinykernel.codegen.definitions import (
     WORD,
     Definition,
     Parts,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinykernel.codegen.definitions import Definition, Parts, Table
 from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.pack.prototypes import pack_prototypes
-from tinykernel.codegen.tables import Definition, Parts, Table
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.readouts.prototypes import most_steps
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.pack.stage import Packed, Place
-from tinykernel.codegen.tables import Struct, Table, smallest_type
+from tinykernel.codegen.definitions import Struct, Table, smallest_type
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinykernel.codegen.definitions import Struct, Table
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.codegen.pack.scale import pack_scaler
-from tinykernel.codegen.pack.stage import Packed, Place
-from tinykernel.codegen.tables import Struct, Table
 from tinykernel.model.stages.levels import Levels
 
 _NEGATIVE = 64  # in a byte of the mix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.tables import WORD, Definition, Parts, Table
+from tinykernel.codegen.definitions import WORD, Definition, Parts, Table
 from tinykernel.model.readouts.linear import Linear
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.definitions import Definition, Parts, Table, flag, pair_words, smallest_type
 from tinykernel.codegen.literals import float_literal, integer_literal
-from tinykernel.codegen.tables import Definition, Parts, Table, flag, pair_words, smallest_type
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.scale import Scale
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.codegen.pack.stage import Packed, Place
-from tinykernel.codegen.tables import Struct, Table
+from tinykernel.codegen.definitions import Struct, Table
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.model.stages.spectrum import Spectrum
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.definitions import Definition, Parts, Table, per_block
 from tinykernel.codegen.pack.components import Layout, spread_places, weight_words
-from tinykernel.codegen.tables import Definition, Parts, Table, per_block
 from tinykernel.model.readouts.ternary import Ternary
 
 

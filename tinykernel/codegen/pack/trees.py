@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.tables import Definition, Parts, Table, smallest_type
+from tinykernel.codegen.definitions import Definition, Parts, Table, smallest_type
 from tinykernel.model.readouts.trees import Trees
 
 

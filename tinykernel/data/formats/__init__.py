@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tinykernel.data.formats.parts import Part, Parts
-from tinykernel.data.formats.reading import FORMATS, names_in, read_parts, whole
+from tinykernel.data.formats.suffixes import FORMATS, names_in, read_parts, whole
 
 __all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts", "whole"]

@@ -15,8 +15,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel.data.columns import is_time_name
-from tinykernel.data.formats.arrays import DAMAGED
 from tinykernel.data.formats.delimited import csv_rows, header
+from tinykernel.data.formats.numpy_files import DAMAGED
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.formats.texts import is_number

@@ -249,8 +249,9 @@ class RMBCSIK(_FastfoodMap):
 
     Features are computed without a cosine: with ``h = arccos(-t)``, z is +1 exactly where
     ``(R x + b + h) mod 2 pi < 2 h``. The fitted attributes are the fields of
-    `tinykernel.model.quantization.machine.KernelMachine` of the same names (when B and P are shared), and the
-    features are those of its method ``features``: projections in float32 whatever the input.
+    `tinykernel.model.quantization.machine.KernelMachine` of the same names (when B and P are
+    shared), and the features are those of its method ``features``: projections in float32 whatever
+    the input.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ import numpy as np
 from tinykernel.compiled import njit
 from tinykernel.training import eights
 from tinykernel.training.component_passes import LANES, inlined, lane_sum
-from tinykernel.training.linear.linear_passes import leave_out, linear_backward, linear_forward
 from tinykernel.training.loss import loss_group
+from tinykernel.training.readouts.linear_passes import leave_out, linear_backward, linear_forward
 
 _CHUNK = 2048
 _WIDE = 4096

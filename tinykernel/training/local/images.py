@@ -19,10 +19,10 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.linear.readout import SLOTS, LinearLearner, LinearRecipe, round_linear
 from tinykernel.training.local.augment import Augmentation, affine_moves
 from tinykernel.training.local.counts import CountingStages, count_multiplier, scaled_counts
 from tinykernel.training.local.image_passes import count_images, learn_images
+from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe, round_linear
 
 _CUT = 0.7
 _START_ROWS = 256

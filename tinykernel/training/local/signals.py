@@ -25,11 +25,11 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.linear.closed_form import Fit, fit_standardised
-from tinykernel.training.linear.readout import LinearLearner, LinearRecipe
 from tinykernel.training.local.augment import Augmentation, vary_windows
 from tinykernel.training.local.counts import CountingStages, scaled_counts
 from tinykernel.training.loop import run_epochs
+from tinykernel.training.readouts.closed_form import Fit, fit_standardised
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 
 _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))

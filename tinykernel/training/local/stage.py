@@ -24,13 +24,6 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.linear.closed_form import Fit, round_fit
-from tinykernel.training.linear.readout import (
-    LinearLearner,
-    LinearRecipe,
-    linear_dropout,
-    linear_model,
-)
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
@@ -39,6 +32,13 @@ from tinykernel.training.local.spectrum import spectrum_for
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.closed_form import Fit, round_fit
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    linear_model,
+)
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]

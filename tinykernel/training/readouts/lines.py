@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.training.linear.readout import (
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
     linear_dropout,
     round_linear,
 )
-from tinykernel.training.loop import run_epochs
 
 _Floats = NDArray[np.float64]
 _BITS = 8

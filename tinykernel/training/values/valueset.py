@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.trainset import (
     Quantity,
     TrainSet,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tinykernel.budget.beside import share_used, within
-from tinykernel.budget.untrained import FOUND_ONLY, LEARNED, Asked
+from tinykernel.budget.ceilings import share_used, within
+from tinykernel.budget.standins import FOUND_ONLY, LEARNED, Asked
 from tinykernel.checks import check_choice
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.codegen.targets import find_target
@@ -39,7 +39,7 @@ from tinykernel.training.options import (
     form_of,
     parts_of,
 )
-from tinykernel.training.options.values import RegressorOptions
+from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these

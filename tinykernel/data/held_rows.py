@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.checks import shown
+from tinykernel.data.faults import shown
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
 

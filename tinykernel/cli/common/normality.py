@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import print_json, print_pairs, size
-from tinykernel.cli.common.progress import showing_progress
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.load import Rows
-    from tinykernel.data.normal import NormalRows
+    from tinykernel.data.one_class import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
@@ -87,7 +87,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
 def _rows(options: Mapping[str, Any]) -> NormalRows:
     """Load rows, or cut recordings."""
     from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
-    from tinykernel.data.normal import normal_recordings, normal_rows
+    from tinykernel.data.one_class import normal_recordings, normal_rows
 
     data = options["data"]
     say("reading", 0, None, data)
@@ -152,7 +152,7 @@ def _about(
     """Return what the model file is to remember."""
     import numpy as np
 
-    from tinykernel.data.seen import hash_of, record_of
+    from tinykernel.data.trained_rows import hash_of, record_of
 
     flat = rows.X.reshape(len(rows.X), -1)
     found = {

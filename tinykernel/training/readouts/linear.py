@@ -29,15 +29,15 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.component_passes import LANES
-from tinykernel.training.linear.linear_passes import (
+from tinykernel.training.loop import batches, one_cycle
+from tinykernel.training.loss import loss_group, prior
+from tinykernel.training.passes import Blocks
+from tinykernel.training.readouts.linear_passes import (
     gather_inputs,
     leave_out,
     linear_backward,
     linear_forward,
 )
-from tinykernel.training.loop import batches, one_cycle
-from tinykernel.training.loss import loss_group, prior
-from tinykernel.training.passes import Blocks
 from tinykernel.training.steps import adam
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tinykernel.data.formats.arrays import DAMAGED, read_npy, read_npz
 from tinykernel.data.formats.delimited import csv_rows, header, read_csv
+from tinykernel.data.formats.numpy_files import DAMAGED, read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
 from tinykernel.data.formats.parts import Parts
 from tinykernel.data.formats.tables import ColumnChooser

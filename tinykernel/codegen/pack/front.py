@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinykernel.codegen.tables import Parts
+from tinykernel.codegen.definitions import Parts
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 

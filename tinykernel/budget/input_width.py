@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.budget.untrained import Asked
+from tinykernel.budget.standins import Asked
 from tinykernel.data.selection import smallest_type
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, some_rows

@@ -48,7 +48,7 @@ def rows_aside(
 ) -> tuple[Dataset, Rows]:
     """Keep rows aside, and refuse before the training what they could never promise."""
     from tinykernel.data.splits import keep_for_calibration
-    from tinykernel.decisions.bounds import rows_needed
+    from tinykernel.decisions.shares import rows_needed
     from tinykernel.errors import TinykernelError
 
     rest, aside = keep_for_calibration(dataset, size, seed, by_group=by_group)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.checks import checked_part
+from tinykernel.data.faults import checked_part
 from tinykernel.data.formats import read_parts
 from tinykernel.data.paths import find_data
 from tinykernel.data.recordings import windows

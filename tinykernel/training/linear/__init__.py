@@ -1,1 +1,0 @@
-"""The linear part, trained with the rounding of its weights."""
