@@ -15,7 +15,6 @@ from tinykernel.model.record import Field, Record
 UNKNOWN = -1
 #: Entries of the table of confidences.
 CONFIDENCES = 64
-_LARGEST_MARGIN = 2**32 - 1
 
 
 def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:

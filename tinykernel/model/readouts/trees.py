@@ -14,9 +14,8 @@ from tinykernel.model.proof import Range, range_of
 from tinykernel.model.record import Field
 from tinykernel.model.stage import Part
 
-#: Most thresholds of a model, and most nodes of a tree: the number of one fits a byte.
+#: Most thresholds of a model: the number of one fits a byte.
 MOST_THRESHOLDS = 256
-MOST_NODES = 255
 _MOST_SHIFT = 15
 
 

@@ -16,8 +16,6 @@ from tinykernel.model.record import Field
 from tinykernel.model.stage import Stage, proved
 from tinykernel.model.stages.counting import count_images, count_signals
 
-#: Widths of the packed integers that hold responses in C: 4 or 2 in a word.
-LANE_BITS = (8, 16)
 #: The firmware has C for cells of images of so many columns at most.
 WIDEST_CELL = 255
 #: What kernels can hand on.
