@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
 import typer
 
 from tests.cli.tools import failed, run
+from tests.sessions import ROOT
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
 from tinykernel.cli.settings.file import read_file, to_toml
@@ -22,6 +24,10 @@ from tinykernel.training.options.regression import RegressorOptions
 def _options(command: str) -> list[typer.core.TyperOption]:
     found = typer.main.get_command(app).commands[command].params
     return [each for each in found if each.param_type_name == "option" and not each.hidden]
+
+
+def _names(command: str) -> set[str]:
+    return {name for option in _options(command) for name in option.opts}
 
 
 def test_the_command_line_stays_small() -> None:
@@ -41,6 +47,17 @@ def test_options_lists_every_option_of_the_trainer() -> None:
     assert listed["noise"]["range"] == "0 to 10"
     assert tuple(LAYOUTS) == LAYOUT_NAMES
     assert run("options", "epochs").stdout.startswith("[train]\nepochs  int (1 or more).")
+
+
+def test_nothing_names_an_option_that_became_a_setting() -> None:
+    """A message asked for `--short pad`, which train refused: it is `--set short=pad`."""
+    options = {name for each in typer.main.get_command(app).commands for name in _names(each)}
+    gone = {f"--{name.replace('_', '-')}" for name in SETTINGS} - options
+    gone.remove("--model")  # of benchmarks/verification.py
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    for file in [*pages, *(ROOT / "tinykernel").rglob("*.py")]:
+        text = file.read_text(encoding="utf-8")
+        assert not gone.intersection(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)), file
 
 
 def test_the_shell_completes_settings() -> None:

@@ -359,7 +359,7 @@ def test_clips_shorter_than_a_window_are_padded(tmp_path):
     table = log(tmp_path / "t" / "a.csv")
     assert "longer than the recording" in refused(table, 101)
     assert windows(table, 101, short="pad", mixed="majority", labels_needed=False).padded == 1
-    assert "every recording is shorter" in refused(table, 101, short="drop")
+    assert "shorter than a window; give --set short=pad" in refused(table, 101, short="drop")
 
 
 def test_missing_values_are_never_silent(tmp_path):

@@ -129,7 +129,7 @@ def train(
     method : class, optional
         Of classifiers with components that are drawn, to train in place of
         `TernaryKernelClassifier`. It takes neither `validation` nor `teacher`. The method of
-        Lei & Lan 2021 is one (docs/methods.md).
+        Lei & Lan 2021 is one (docs/training.md).
     task : {"classes", "numbers"}, default="classes"
         "numbers" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
     feature_names : sequence of str, optional

@@ -60,7 +60,7 @@ def normal_rows(
     if part.texts:
         raise TinykernelError(
             f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "
-            "numbers (leave the column out: --drop)"
+            "numbers; leave the column out with --set drop=NAME"
         )
     columns = None if part.columns is None else tuple(part.columns)
     about = {"inputs": list(columns)} if columns and selection.names_columns else {}

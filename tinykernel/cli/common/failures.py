@@ -110,9 +110,9 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     A word is taken for a parameter where it stands before a colon at the beginning, or has an
     underscore; not as part of a file name, nor in quotes.
 
-    >>> options = {"image_shape": "--image-shape", "linear": "--linear"}
+    >>> options = {"image_shape": "--image-shape", "linear": "--set linear"}
     >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
-    '--linear: give --image-shape 28x28, not --linear 4'
+    '--set linear: give --image-shape 28x28, not --set linear=4'
     """
     for name, option in options.items():
         outside = r"(?<![\w./'\"-])(?<!--set )"

@@ -385,6 +385,7 @@ _KINDS = {
     "class_weight": "balanced|LABEL:WEIGHT,...",
     "n_components": "int|LAYOUT:int,...",
     "quantiles": "LEVELS",
+    "spectrum": "auto|off|on|LENGTH/HOP/BANDS",
 }
 _IN_NOVELTY = ("n_kernels", "window_shape")
 _IN_PAPER = ("n_components", "sigma", "n_jobs")

@@ -201,7 +201,7 @@ def long_enough(
             padded += 1
     if not kept:
         raise TinykernelError(
-            f"{source}: every recording is shorter than a window; give --short pad"
+            f"{source}: every recording is shorter than a window; give --set short=pad"
         )
     return kept, padded
 

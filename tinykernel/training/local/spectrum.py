@@ -93,7 +93,7 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     if samples < length or stage.frames(samples) < 9:
         raise TinykernelError(
             f"spectrum: a window of {samples} samples has too few frames of {length}; give a "
-            "longer --window, or --spectrum LENGTH/HOP/BANDS with shorter frames"
+            "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter frames"
         )
     return stage
 
