@@ -99,14 +99,20 @@ class Source:
     """Macros (text) and tables (integers) of a C file, and what they mean."""
 
     def __init__(self, path):
-        need(re.fullmatch(r"\w+", path.stem), f"{path} is no name of a model")
-        own = rf"#define {path.stem.upper()}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
+        need(re.fullmatch(r"[a-z][a-z\d_]*", path.stem), f"{path} is no name of a model")
+        upper = path.stem.upper()
+        own = rf"#define {upper}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
         header = code_of(path.with_suffix(".h"))
         lines = re.findall(r"^.*#.*$", header, re.M)
         need(all(re.fullmatch(own, line) for line in lines), "the header has other macros")
         need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
         raw = re.search(rf"typedef (u?int\d+)_t {path.stem}_input_t;", header)
         self.raw = np.iinfo(raw[1]) if raw else None
+        before = header[: raw.start() if raw else 0]
+        whole = re.sub(r"^#if(?:(?!^#if).)*?^#endif", "", before, flags=re.M | re.S)
+        held = re.findall(r"^#(?:if|else|endif).*", whole, re.M)
+        guard = [f"#ifndef {upper}_H"]
+        need(not raw or held == lines[:1] == guard, "the type of the inputs hangs on a condition")
         found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(found, f"{path} has lines that are in no exported C")
         macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
@@ -135,6 +141,7 @@ class Source:
 
     def fields(self, name, places, bits):
         """Return fields of words: of one bit signs, else two's complement."""
+        need(0 < bits <= 32, f"{name} has fields of {bits} bits")
         found = (self.table[name][:, None] >> np.array(places) & (1 << bits) - 1).ravel()
         return 1 - 2 * found if bits == 1 else (found ^ 1 << bits - 1) - (1 << bits - 1)
 
@@ -256,6 +263,7 @@ def spectrum(c):
     need(n in (64, 128, 256, 512) and 0 < s["hop"] <= n, "frames of another length")
     need(len(edges) == s["bands"] + 1 and edges[0] >= 2 and edges[-1] <= n // 2, "other bands")
     need((np.diff(edges) > 0).all() and 1 <= s["log_bits"] <= 3, "bands or levels do not rise")
+    need(s["amplitude_bits"] < 16, "amplitudes of other bits")
     exact = 32768 * np.cos(2 * np.pi * np.arange(n // 4 + 1) / n)
     need((abs(cosines - exact) < 0.5001).all(), "the table is no cosine")
     bits = max(-c.raw.min - 1, c.raw.max).bit_length()
@@ -387,8 +395,10 @@ def check(proof_path, path):
     c = Source(path)
     for name in proof["source"] | c.seen:
         need(proof["source"].get(name) == c.seen.get(name), f"{name} is not that of the proof")
-    d, half = 1 << min(c("LOG2_DIMENSION"), 20), 1 << c("INPUT_BITS") - 1
+    d = 1 << min(c("LOG2_DIMENSION"), 20)
     need(c("INPUT_BITS") in (8, 16) and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
+    need(not c("BLOCKS") or c("FEATURES") <= d, "more inputs than the transform has rows")
+    half = 1 << c("INPUT_BITS") - 1
     found = [*spectrum(c), *local(c)] if c("STAGES") else []
     found.append(("quantized input", -half, half - 1, (-half, half - 1)))
     found += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []

@@ -154,6 +154,7 @@ def test_wrong_files_were_tracebacks(whole, tmp_path):
     files = {
         "p.json": json.dumps(proof).encode(),
         "m.c": text.encode(),
+        "M.c": text.encode(),
         "list.json": b"[]",
         "bytes.json": b"\xff\xfe",
         "empty.c": b"int x;\n",
@@ -165,6 +166,8 @@ def test_wrong_files_were_tracebacks(whole, tmp_path):
         (("p.json",), "usage: "),
         (("none.json", "m.c"), "refused: none.json: "),
         (("p.json", "none.c"), "refused: none.c: "),
+        # Its macros could not be told from its types.
+        (("p.json", "M.c"), "refused: M.c is no name of a model"),
         (("m.c", "m.c"), "refused: what the files say does not fit: JSONDecodeError"),
         (("bytes.json", "m.c"), "refused: what the files say does not fit: UnicodeDecodeError"),
         (("list.json", "m.c"), "refused: list.json is no proof"),
@@ -350,6 +353,24 @@ def test_the_header_could_rename_a_table(line, checker, whole, tmp_path, monkeyp
     assert "the header" in _refused(checker, tmp_path, *whole)
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "#if 0\n{0}\n#else\ntypedef int32_t\nm_input_t;\n#endif",
+        "#ifdef __cplusplus\n{0}\n#endif\ntypedef int32_t (m_input_t);",
+        "#else\n{0}",
+    ],
+)
+def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker, tmp_path):
+    """A spectrum is bounded for the type that the compiler sees, not for another in the text."""
+    model = ALL["spectrum, int16"]()
+    header, typedef = render_sources(model, "m")["include/m.h"], "typedef int16_t m_input_t;"
+    forged = header.decode().replace(typedef, hidden.format(typedef)).encode()
+    assert forged != header
+    with pytest.raises(SystemExit, match="hangs on a condition"):
+        _check(checker, tmp_path, *_proof_of(model), forged)
+
+
 def test_hostile_sizes_never_ended(checker, whole, tmp_path):
     """Sizes that take forever, numbers that are none, files that do not end: one line each."""
     proof, text = whole
@@ -358,13 +379,20 @@ def test_hostile_sizes_never_ended(checker, whole, tmp_path):
         ("LOG2_DIMENSION", "4294967295u"),
         ("BLOCKS", "4000000000u"),
         ("FEATURES", "99999999999u"),
+        ("FEATURES", "4000000000u"),
+        ("INPUT_BITS", "4000000000u"),
+        ("LINEAR_BITS", "4000000000u"),
         ("OUTPUTS", "0u"),
         ("DIAGONAL_BITS", "3"),
     ):
         forged = re.sub(rf"#define TK_{macro} .*", f"#define TK_{macro} {value}", text)
-        _refused(
-            checker, tmp_path, proof | {"source": proof["source"] | {f"TK_{macro}": value}}, forged
+        message = _refused(
+            checker,
+            tmp_path,
+            proof | {"source": proof["source"] | {f"TK_{macro}": value}, "witnesses": []},
+            forged,
         )
+        assert "MemoryError" not in message, macro
     for changes in ({"witnesses": 3}, {"bounds": {}}, {"source": []}, {"fingerprint": 1}):
         _refused(checker, tmp_path, proof | changes, text)
     for value in (10**400, -1, 0.5, None, "x", [1]):
