@@ -34,7 +34,7 @@ from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model.quantization import conversion as quantize
+from tinykernel.model import quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.local import stage as local
 from tinykernel.training.options import TrainerOptions

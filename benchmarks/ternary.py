@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinykernel.model.quantization import conversion as quantize
+from tinykernel.model import quantize
 from tinykernel.training import layouts
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit

@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
-from tinykernel.model.quantization import conversion as quantize
+from tinykernel.model import quantize
+from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
@@ -323,7 +324,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     sums = (decisions - forward.offset[:10]) / forward.scale
     np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
     signs = 2 * model.features_quantized(model.quantize_inputs(X[900:])).astype(int) - 1
-    np.testing.assert_array_equal(np.rint(sums), signs @ model.weights.T.astype(int))
+    np.testing.assert_array_equal(np.rint(sums), signs @ model.find(Ternary).weights.T.astype(int))
     assert (
         np.mean(
             model.predict(X[900:])

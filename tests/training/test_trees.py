@@ -80,7 +80,7 @@ def test_sure_rows_do_not_throw_leaves_far_away():
     assert forest.add(0, Room(500))
     before = forest.values[0].copy()
     forest.fit_leaves()
-    assert np.abs(forest.values[0] - before).max() <= 1
+    assert np.abs(forest.values[0] - before).max() <= 2
 
 
 def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
@@ -149,7 +149,7 @@ def test_trees_win_where_they_are_better():
     X, y = corners(1500)
     found = train(X, y, budget="2KB", random_state=0, link=False)
     assert found.model.find(Trees) is not None
-    assert found.classifier.search_["contest"].startswith("trees won over ")
+    assert found.classifier.search_["contest"].startswith("trees ")
     plane = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
     other = train(plane, plane.sum(axis=1) > 0, budget="2KB", random_state=0, link=False)
     assert other.model.find(Trees) is None

@@ -26,7 +26,7 @@ _FIRST_STEPS = 20
 _LAST_PASSES = 3
 _FIT_AGAIN = 1.25
 _PATIENCE = 12
-_LONGEST_STEP = 1.0
+_LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
