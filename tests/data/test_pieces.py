@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from tinykernel import stored
 from tinykernel.cli import app
 from tinykernel.data.load import load_data
+from tinykernel.data.selection import Selection
 from tinykernel.data.trained_rows import record_of
 from tinykernel.stored import StoredRows, rows_at
 from tinykernel.training import passes
@@ -145,6 +146,18 @@ def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces):
     found = load_data(file)
     assert found.coding is not None
     assert list(found.coding.gaps) == ["a3"]
+    assert not np.isnan(found.X_train).any()
+
+
+def test_a_gap_in_a_row_that_was_not_drawn_was_trained_on(tmp_path, drawn):
+    """Where gaps are filled with medians, no pass has one that is not."""
+    X, y = rows(kind=np.float32)
+    X[:, 3] = np.arange(len(X)) + 0.5
+    kept = load_data(write(tmp_path, ".npy", X, y))
+    place = next(row for row in kept.passes.rows[:][:, 3] if row not in kept.X_train[:, 3])
+    X[X[:, 3] == place, 0] = np.nan
+    found = load_data(write(tmp_path, ".npy", X, y), selection=Selection(missing="median"))
+    assert found.passes is None or not np.isnan(found.passes.rows[:]).any()
     assert not np.isnan(found.X_train).any()
 
 

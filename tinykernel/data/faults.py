@@ -73,7 +73,7 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{what} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
-    if gaps and isinstance(X, StoredRows) and _lacks_some(X):
+    if gaps and isinstance(X, StoredRows) and lacks_some(X):
         X = X[:]
     y = (
         None
@@ -89,7 +89,8 @@ def checked_part(
     return replace(part, X=X, y=y)
 
 
-def _lacks_some(X: NDArray[Any] | StoredRows) -> bool:
+def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
+    """Say whether a value is missing."""
     return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 

@@ -30,6 +30,7 @@ from tinykernel.data.faults import (
     check_columns,
     checked_part,
     fill_gaps,
+    lacks_some,
     needed_labels,
     refuse_values,
     same_kind,
@@ -323,6 +324,8 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
     """Fill gaps with the medians of the training rows, where that is asked for."""
     if selection.missing != "median":
         return data
+    if data.passes is not None and lacks_some(data.passes.rows):
+        data = replace(data, passes=None)  # a row that was not drawn may be the only one
     medians = medians_of(data.X_train)
     X, note = fill_gaps(data.X_train, medians, data.source, data.columns)
     X_test = data.X_test
