@@ -78,8 +78,10 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
 
 
 def test_the_readme_of_a_signal_spoke_of_no_components() -> None:
-    """It names the stages and parts that there are, not "0 binary components"."""
-    text = render_project(spectral_model(1), "host", name="gesture")["README.md"].decode()
+    """It names the stages and parts that there are, and the library shows how to push a sample."""
+    files = render_project(spectral_model(1), "host", name="gesture")
+    text = files["README.md"].decode()
+    assert b"label = gesture_stream_predict(&state, scratch);" in files["lib/gesture/README.md"]
     words = "spectrum of 5 bands, 20 kernels on windows of 532 x 1, linear part of 40 counts"
     assert words in text
 
