@@ -320,7 +320,7 @@ def local(c):
 
 
 def leaves(c):
-    """Return the least and the largest sum of leaves of each output; refuse what is no tree."""
+    """Return the extremes of each output's partial sums and whole sums; refuse what is no tree."""
     size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
     test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
     inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
@@ -338,12 +338,14 @@ def leaves(c):
         ends.append(node + 1 + below)
     counts = c.table["tk_tree_counts"].reshape(c("OUTPUTS"))
     need(counts.sum() == len(size), "trees of no output")
-    sums = np.zeros((2, len(counts)), dtype=np.int64)
+    partial, sums = np.zeros((2, 2, len(counts)), dtype=np.int64)
     first = np.cumsum(size + 1) - size - 1
     for row, best in enumerate((np.minimum, np.maximum)):
         each = best.reduceat(leaf[: first[-1] + size[-1] + 1], first) << shift
-        np.add.at(sums[row], np.repeat(np.arange(len(counts)), counts), each)
-    return sums
+        output = np.repeat(np.arange(len(counts)), counts)
+        np.add.at(sums[row], output, each)
+        np.add.at(partial[row], output, best(each, 0))
+    return partial, sums
 
 
 def outputs(c):
@@ -375,10 +377,10 @@ def outputs(c):
         yield "dot product", *dots
         yield "dot product times multiplier", *ends
     if c("TREES"):
-        sums = leaves(c)
+        partial, sums = leaves(c)
         ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
         low, high = low + ends[0], high + ends[1]
-        yield "sum of leaves", *sums
+        yield "sum of leaves", *partial
         yield "sum of leaves times multiplier", *ends
     if n == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)

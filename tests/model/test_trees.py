@@ -78,6 +78,18 @@ def test_what_is_no_tree_is_refused(change, message):
         replace(whole, **changed)
 
 
+def test_sum_of_some_trees_left_32_bits_unproved():
+    """Later trees took back what the first ones had added: the whole sum fits, on the way no."""
+    size = np.r_[1, np.zeros(1200, int)]
+    shift, leaves = np.r_[0, np.full(1200, 15)], np.r_[0, 0, np.repeat([127, -128], 600)]
+    trees = Trees([0], [0], size, 0 * size, shift, [0], [0], leaves.astype(np.int8), [1])
+    assert np.abs(trees.extremes()).max() < 2**31
+    assert not trees.ranges(Grid.table("int8", 1))[0].fits
+    positive = Trees([0], [0], [1], [0], [3], [0], [0], [5, 7], [1])
+    assert positive.extremes().ravel().tolist() == [40, 56]
+    assert positive.extremes(partial=True).ravel().tolist() == [0, 56]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_c_of_trees_equals_python(seed):
     """Trees alone and beside a linear part, with leaves of 4 and 8 bits, two and more classes."""

@@ -143,19 +143,23 @@ class Trees(Part):
         )
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
-    def extremes(self) -> NDArray[np.int64]:
-        """Return the least and the largest sum of leaves of each output, shape (2, n_outputs)."""
+    def extremes(self, partial: bool = False) -> NDArray[np.int64]:
+        """Return the least and the largest sum of leaves of each output, shape (2, n_outputs).
+
+        Partial sums are those of any trees of the output, 0 of none: what the loop goes through.
+        """
         ends = np.cumsum(self.size.astype(np.int64) + 1)
         leaves, shift = self.leaves.astype(np.int64), self.shift.astype(np.int64)
         starts = ends - self.size.astype(np.int64) - 1
         found = np.zeros((2, self.multiplier.size), dtype=np.int64)
         for row, extreme in enumerate((np.minimum, np.maximum)):
-            np.add.at(found[row], self.output, extreme.reduceat(leaves, starts) << shift)
+            each = extreme.reduceat(leaves, starts) << shift
+            np.add.at(found[row], self.output, extreme(each, 0) if partial else each)
         return found
 
     def ranges(self, given: Grid) -> tuple[Range, ...]:
         """Return the ranges of the sums of leaves, and of these times the multipliers."""
-        sums, (low, high) = self.extremes(), self.reach(given)
+        sums, (low, high) = self.extremes(partial=True), self.reach(given)
         return (
             range_of("sum of leaves", sums[0], sums[1]),
             range_of("sum of leaves times multiplier", low, high),
