@@ -130,6 +130,14 @@ def test_model_file_knows_text_and_gaps(tmp_path):
     assert set(labels) <= {"apple", "plum"}
 
 
+@pytest.mark.parametrize("low", [1.7e9, -1.7e9, 2e7 + 1, -0.5, 7.0])
+def test_gap_of_large_numbers_was_the_least_of_them(low):
+    """In float32 a time in seconds less 1 is that time: missing and least values were one."""
+    X = np.array([[low], [low + 1000], [low + 5e4], [np.nan]])
+    gap = coding_of(X, np.array([0, 1, 0, 1]), ["t"], {}, np.array([True])).gaps["t"]
+    assert np.float32(gap) < np.float32(low)
+
+
 @given(st.data())
 def test_codes_and_texts_are_one_to_one(data):
     """Whatever the labels, a cell of text gets the number that stands for just this text."""

@@ -15,6 +15,7 @@ from tinykernel.text import visible
 #: More different texts than this are names, not categories.
 MOST_TEXTS = 255
 _MOST_SHOWN = 6
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,17 @@ def _gap_numbers(
     ]
     low = np.array([v.min() if v.size else 0.0 for v in known])
     spread = np.array([np.ptp(v) if v.size else 0.0 for v in known])
-    common = np.floor(min(low.min(), 0.0)) - 1
+    common = _just_below(np.floor(np.minimum(low.min(), 0.0)), 1.0)
     if np.all(low - common <= np.maximum(spread, 1)):
         return {columns[j]: float(common) for j in gaps}
     whole = [bool(np.all(v == np.rint(v))) for v in known]
-    below = np.where(whole, low - 1, low - np.maximum(spread / 64, 2.0**-10))
+    below = _just_below(low, np.where(whole, 1.0, np.maximum(spread / 64, 2.0**-10)))
     return {columns[j]: float(np.float32(value)) for j, value in zip(gaps, below, strict=True)}
+
+
+def _just_below(low: _Floats, step: _Floats | float) -> _Floats:
+    """Return numbers a step below, in float32 too, where a large one less 1 can be itself."""
+    return np.minimum(low - step, np.nextafter(low.astype(np.float32), np.float32(-np.inf)))
 
 
 def recoded(
