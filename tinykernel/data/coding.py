@@ -15,6 +15,8 @@ from tinykernel.text import visible
 #: More different texts than this are names, not categories.
 MOST_TEXTS = 255
 _MOST_SHOWN = 6
+# More may be names or dates, of which others come later.
+_MANY_TEXTS = 32
 _Floats = NDArray[np.float64]
 
 
@@ -239,12 +241,18 @@ def in_words(
             f"{len(coding.texts)} column{'s' * (len(coding.texts) > 1)} of text became numbers: "
             f"{'; '.join(shown)}{more}"
         )
+    many = [name for name, found in coding.texts.items() if len(found) > _MANY_TEXTS]
+    if many:
+        said.append(
+            f"more than {_MANY_TEXTS} texts: {visible(', '.join(many))}; rows with another one, "
+            "such as a new date or id, are refused (--set drop=NAMES leaves columns out)"
+        )
     if gaps is not None and gaps.any():
         values = sorted(set(coding.gaps.values()))
         stand = ", ".join(f"{value:g}" for value in values[:3]) + (", ..." if values[3:] else "")
         said.append(
-            f"{gaps_in_words(gaps, columns)}: kept, {stand} stands for a missing value, on the "
-            "chip too"
+            f"{gaps_in_words(gaps, columns)}: kept, {stand} stand{'s' * (len(values) == 1)} for a "
+            "missing value, on the chip too"
         )
     return tuple(said)
 
