@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
-from tests.random_models import one_class, random_model, random_raw
+from tests.random_models import one_class, random_model, random_raw, tree_model
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
@@ -91,4 +91,10 @@ EVERY: dict[str, Maker] = {
         for k, make in _ONE_OF_EACH.items()
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
+}
+#: Trees cannot be exported as data.
+TREES: dict[str, Maker] = {
+    "trees": lambda: tree_model(1),
+    "trees beside a linear part": lambda: tree_model(2, linear=True),
+    "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),
 }

@@ -45,6 +45,7 @@ X, y = (part[:500] for part in load_digits(return_X_y=True))
 cancer, values = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 lines = np.random.default_rng(0).normal(0, 300, (200, 64, 3)).cumsum(axis=1).astype(np.int16)
 kinds = (lines[:, -1, 0] > 0).astype(int)
+sounds = np.random.default_rng(1).normal(0, 90, (100, 1024)).cumsum(axis=1).astype(np.int16)
 told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 8}
 one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
 moved = {"affine": 0.5, "shift": 1}
@@ -62,6 +63,10 @@ found = {
         n_components=0, linear=4, window_shape=(64, 3), random_state=0, n_jobs=n_jobs
     ).fit(lines.reshape(200, -1), kinds),
     "values": TernaryKernelRegressor(**one).fit(*values),
+    "trees": TernaryKernelClassifier(model="trees", tree_bytes=300, random_state=0).fit(*cancer),
+    "spectrum": TernaryKernelClassifier(
+        window_shape=(1024, 1), spectrum="64/32/8", rate=1000, random_state=0, n_jobs=n_jobs
+    ).fit(sounds, sounds[:, -1] > 0),
     "one class": TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
 }
 for name, model in found.items():
@@ -91,7 +96,7 @@ def test_a_model_depended_on_the_processor(tmp_path: Path) -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, tmp_path, {})
-    assert len(here) == 9
+    assert len(here) == 11
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, tmp_path, variables) == here, variables
 

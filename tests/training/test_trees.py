@@ -80,7 +80,7 @@ def test_sure_rows_do_not_throw_leaves_far_away():
     assert forest.add(0, Room(500))
     before = forest.values[0].copy()
     forest.fit_leaves()
-    assert np.abs(forest.values[0] - before).max() <= 2
+    assert np.abs(forest.values[0] - before).max() <= 4
 
 
 def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():

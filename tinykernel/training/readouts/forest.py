@@ -26,7 +26,8 @@ _FIRST_STEPS = 20
 _LAST_PASSES = 3
 _FIT_AGAIN = 1.25
 _PATIENCE = 12
-_LONGEST_STEP = 2.0
+# As LogitBoost bounds its responses (Friedman, Hastie, Tibshirani, Annals of Statistics 2000).
+_LONGEST_STEP = 4.0
 
 
 @dataclass(frozen=True)
