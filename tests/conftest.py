@@ -118,7 +118,20 @@ def _find_tool(name: str) -> tuple[Any, str]:
 
 
 @pytest.fixture(scope="session")
-def require_tool() -> Callable[[str], Any]:
+def tool_missing() -> Callable[[str, str], None]:
+    """Return a function that skips the test, or fails it where tools are required."""
+
+    def missing(name: str, how: str) -> None:
+        reason = f"{name} is missing: {how}"
+        if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+    return missing
+
+
+@pytest.fixture(scope="session")
+def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], Any]:
     """Return a function that finds a tool, or skips the test and says how to install it.
 
     It returns the path of a program (a string), or the module for the Python packages
@@ -130,10 +143,7 @@ def require_tool() -> Callable[[str], Any]:
     def require(name: str) -> Any:
         tool, how = _find_tool(name)
         if tool is None:
-            reason = f"{name} is missing: {how}"
-            if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
-                pytest.fail(reason, pytrace=False)
-            pytest.skip(reason)
+            tool_missing(name, how)
         return tool
 
     return require

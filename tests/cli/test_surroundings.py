@@ -83,11 +83,11 @@ def test_importing_changes_no_global_state():
     subprocess.run([sys.executable, "-c", _STATE], check=True, cwd=ROOT)
 
 
-def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path):
+def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing):
     """Data, model, C and what is printed are the same where C writes 1,5 for 1.5."""
     made = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
     if shutil.which("localedef") is None or subprocess.run(made, capture_output=True).returncode:
-        pytest.skip("no sources of locales: apt-get install locales")
+        tool_missing("the source of de_DE", "apt-get install locales")
     table_with_groups(tmp_path)
     (tmp_path / "d.csv").write_text((tmp_path / "t.csv").read_text())
     here = {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT)}

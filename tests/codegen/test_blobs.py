@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import itertools
 import json
-import os
 import subprocess
 import zlib
 from collections.abc import Callable
@@ -424,12 +423,14 @@ int main(void)
 
 
 def test_a_model_that_is_not_signed_is_refused(
-    tmp_path: Path, require_tool: Callable[[str], str]
+    tmp_path: Path,
+    require_tool: Callable[[str], str],
+    tool_missing: Callable[[str, str], None],
 ) -> None:
     """The example of the documentation, with the HMAC of OpenSSL, takes the code of Python's."""
     library = find_library("crypto")
-    if library is None and os.environ.get("TINYKERNEL_REQUIRE_TOOLS") != "1":
-        pytest.skip("libcrypto is missing: apt-get install libssl3")
+    if library is None:
+        tool_missing("libcrypto", "apt-get install libssl3")
     assert library is not None
     model = compact(1)
     (block,) = [b for b in blocks(ROOT / "docs/building.md") if "verify" in b.text]

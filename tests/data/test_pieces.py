@@ -56,19 +56,26 @@ def drawn(monkeypatch):
     monkeypatch.setattr(passes, "_PART_ROWS", 900)
 
 
-def write(folder, suffix, X, y):
-    """Write rows in one of the formats; returns what to load."""
-    if suffix == ".npy":
-        np.save(folder / "a_y.npy", y)
-        np.save(folder / "a_X.npy", X)
-        return folder / "a_X.npy"
-    if suffix == ".npz":
-        np.savez_compressed(folder / "a.npz", X=X, y=y)
-        return folder / "a.npz"
-    pyarrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
-    columns = {f"a{i}": column for i, column in enumerate(X.T)} | {"label": y}
-    parquet.write_table(pyarrow.table(columns), folder / "a.parquet", row_group_size=500)
-    return folder / "a.parquet"
+@pytest.fixture
+def write(require_tool):
+    """Return a function that writes rows in one of the formats, and returns what to load."""
+
+    def written(folder, suffix, X, y):
+        if suffix == ".npy":
+            np.save(folder / "a_y.npy", y)
+            np.save(folder / "a_X.npy", X)
+            return folder / "a_X.npy"
+        if suffix == ".npz":
+            np.savez_compressed(folder / "a.npz", X=X, y=y)
+            return folder / "a.npz"
+        pyarrow = require_tool("pyarrow")
+        from pyarrow import parquet
+
+        columns = {f"a{i}": column for i, column in enumerate(X.T)} | {"label": y}
+        parquet.write_table(pyarrow.table(columns), folder / "a.parquet", row_group_size=500)
+        return folder / "a.parquet"
+
+    return written
 
 
 @given(st.integers(1, 50), st.data())
@@ -81,7 +88,7 @@ def test_rows_at_places_are_those_of_an_array(n, data):
 
 @pytest.mark.parametrize("most", [500_000, 500])
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
-def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, monkeypatch):
+def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, monkeypatch, write):
     """Rows, labels and passes do not depend on whether a file was read in pieces."""
     monkeypatch.setattr(stored, "MOST_ROWS", most)
     monkeypatch.setattr(passes, "_PART_ROWS", 900)
@@ -119,7 +126,7 @@ def test_passes_have_every_row_once_with_its_label(drawn):
         (("model=trees",), "trained on 500 of 2,400 training rows"),
     ],
 )
-def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_pieces, drawn):
+def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_pieces, drawn, write):
     """A model has the same bytes however the file was read, and it says which rows it saw."""
     file, models = write(tmp_path, ".npy", *rows()), []
     settings = [word for option in (*options, "epochs=1") for word in ("--set", option)]
@@ -137,7 +144,7 @@ def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_piec
     assert json.loads(result.output)["rows"] == 600
 
 
-def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces):
+def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces, write):
     """A large table that lacks values has them coded as in a small one, and none is lost."""
     X, y = rows(kind=np.float64)
     X[2900, 3] = np.nan
@@ -149,7 +156,7 @@ def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces):
     assert not np.isnan(found.X_train).any()
 
 
-def test_a_gap_in_a_row_that_was_not_drawn_was_trained_on(tmp_path, drawn):
+def test_a_gap_in_a_row_that_was_not_drawn_was_trained_on(tmp_path, drawn, write):
     """Where gaps are filled with medians, no pass has one that is not."""
     X, y = rows(kind=np.float32)
     X[:, 3] = np.arange(len(X)) + 0.5
@@ -161,7 +168,7 @@ def test_a_gap_in_a_row_that_was_not_drawn_was_trained_on(tmp_path, drawn):
     assert not np.isnan(found.X_train).any()
 
 
-def test_the_type_holds_rows_that_were_not_drawn(tmp_path, drawn):
+def test_the_type_holds_rows_that_were_not_drawn(tmp_path, drawn, write):
     """One number with a fraction among whole ones keeps floats, in a training row not drawn too."""
     X, y = rows(kind=np.float64)
     whole = load_data(write(tmp_path, ".parquet", X // 1, y))
@@ -179,7 +186,7 @@ def test_a_record_of_stored_rows_is_that_of_the_same_in_memory():
     assert record_of(as_stored(X)) == record_of(X)
 
 
-def test_many_rows_take_little_memory(tmp_path, in_pieces, drawn):
+def test_many_rows_take_little_memory(tmp_path, in_pieces, drawn, write):
     """To read rows in pieces takes a few bytes a row, not the rows."""
     file = write(
         tmp_path, ".npy", *(np.tile(part, (20,) + (1,) * (part.ndim - 1)) for part in rows())
