@@ -42,13 +42,13 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, SPECTRUM, TREES, code_properties
+from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import LENGTHS
+from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
@@ -210,7 +210,7 @@ def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
 
 
 # Kinds that share no property with others, by the beginning of their properties.
-_ALONE = {ONE_CLASS: one_class_sample, TREES: tree_sample, SPECTRUM: spectral_sample}
+_ALONE = {ONE_CLASS: one_class_sample, TREES: tree_sample, Spectrum.KIND: spectral_sample}
 
 
 def decided(model: IntegerModel, index: int) -> IntegerModel:

@@ -7,18 +7,16 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stage import Stage
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.spectrum import Spectrum
 
 
 def consists_of(model: IntegerModel) -> str:
     """Say of what stages and parts a model consists, and what they take."""
     inputs, pieces = f"{model.n_inputs} inputs", []
     for piece in (*model.stages, *model.readout.parts):
-        if isinstance(piece, Spectrum):
-            pieces.append(f"spectrum of {piece.edges.size - 1} bands")
-        elif isinstance(piece, Kernels):
+        if isinstance(piece, Kernels):
             shape = " x ".join(map(str, model.input.shape))
             what = f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
             pieces.append(f"{piece.n_kernels} kernels on {what}")
@@ -32,4 +30,6 @@ def consists_of(model: IntegerModel) -> str:
             pieces.append(f"{piece.size.size} trees of {piece.leaves.size} leaves, {inputs}")
         elif isinstance(piece, Linear):
             pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
+        elif isinstance(piece, Stage) and piece.words:
+            pieces.append(piece.words)
     return ", ".join(pieces)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
 from tinykernel.codegen.pack.components import choose_layout, pack_components
 from tinykernel.codegen.pack.decision import pack_decision
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Limit, Packed, Place
 from tinykernel.codegen.pack.kernels import pack_kernels, sort_kernels
 from tinykernel.codegen.pack.levels import pack_levels
 from tinykernel.codegen.pack.linear import pack_linear
@@ -33,6 +33,7 @@ from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
+from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
@@ -45,15 +46,16 @@ from tinykernel.model.stages.spectrum import Spectrum
 FORMAT = 3
 #: How each stage before the machine is stored.
 _PACKERS: dict[type[Stage], Callable[[Any, Place], Packed]] = {
+    Spectrum: pack_spectrum,
     Levels: pack_levels,
     Kernels: pack_kernels,
 }
 #: Chains of such stages that the templates put together.
-_FRONTS: tuple[tuple[type[Stage], ...], ...] = (
+_CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (),
     (Levels, Kernels),
     (Levels, Kernels, Kernels),
-    (Spectrum, Levels, Kernels),
+    *((first, Levels, Kernels) for first in FIRST),
 )
 
 
@@ -71,8 +73,10 @@ class PackedModel:
         Words of 32 components of each stored block; none without components.
     planes : int
         Words of scratch for the levels that the last kernels look at.
-    levels_place, spectrum_place : int
-        Where the states of the levels and of the spectrum begin in that of a stream.
+    places : dict of str to int
+        Where the state of a stage begins in that of a stream, by the name of its structure.
+    limits : tuple of Limit
+        What is checked of the tables of a model as data.
     scratch_words : int
         RAM that the caller of the firmware owns, in words.
     state_words : int
@@ -86,8 +90,8 @@ class PackedModel:
     structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
     planes: int
-    levels_place: int
-    spectrum_place: int
+    places: dict[str, int]
+    limits: tuple[Limit, ...]
     scratch_words: int
     state_words: int
     stream_words: int
@@ -152,8 +156,8 @@ def pack(model: IntegerModel) -> PackedModel:
         tuple(s for group in groups for s in group if isinstance(s, Struct)),
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
         sum(stage.first_words for stage in front[-1:]),
-        sum(stage.state_words for stage in front[-1:]),
-        sum(stage.state_words for stage in front[-2:]),
+        _places(front),
+        tuple(limit for stage in front for limit in stage.limits),
         stream + state,
         state,
         stream,
@@ -164,19 +168,29 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     """Pack the stages before the scale."""
     kinds = tuple(type(stage) for stage in model.stages)
     kinds = kinds[: kinds.index(Scale)]
-    if kinds not in _FRONTS:
+    if kinds not in _CHAINS:
         words = ", ".join(kind.KIND for kind in kinds)
         raise TinykernelError(f"no C for a chain of {words} before the scale")
-    first, hop, found = model.input, model.hop, []
-    spectrum = model.find(Spectrum)
-    if spectrum is not None:
-        found.append(pack_spectrum(spectrum, Place(0, first, hop or first.rows, 1)))
-        first, hop = model.grids()[1], hop // spectrum.hop
-    chain = list(zip(kinds, model.stages, model.grids(), model.stages[1:], strict=False))
-    for number, (kind, stage, given, following) in enumerate(chain[len(found) :]):
-        samples = max(first.rows // given.rows, 1)
-        place = Place(number, given, hop // samples or given.rows, samples, following)
+    found, hop, step = [], model.hop, 1
+    for index, (kind, stage, given) in enumerate(
+        zip(kinds, model.stages, model.grids(), strict=False)
+    ):
+        # The levels have number 0, and so has what stands before them.
+        number = max(index - kinds.index(Levels), 0)
+        place = Place(number, given, hop or given.rows, step, model.stages[index + 1])
         found.append(_PACKERS[kind](stage, place))
+        hop, step = hop // stage.step, stage.step
+    return found
+
+
+def _places(front: list[Packed]) -> dict[str, int]:
+    """Return where the state of each stage begins: the last stage comes first."""
+    found: dict[str, int] = {}
+    at = 0
+    for stage in reversed(front):
+        names = (part.name for part in stage.parts if isinstance(part, Struct))
+        found |= dict.fromkeys(names, at)
+        at += stage.state_words
     return found
 
 

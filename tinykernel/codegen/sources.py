@@ -32,10 +32,10 @@ from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.resources import folder
 
 _C_TYPES = {
@@ -295,8 +295,10 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "n_inputs": model.n_inputs,
         "input": model.input,
         "hop": model.hop,
-        "spectrum": model.find(Spectrum),
         "kind": "" if not packed.structs else "signal" if model.input.is_signal else "image",
+        "first": model.stages[0] if isinstance(model.stages[0], FIRST) else None,
+        "taken": model.grids()[1],
+        "taken_type": _C_TYPES[model.grids()[1].dtype],
         "decision": model.decision,
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
@@ -328,8 +330,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "structs": packed.structs,
         "kernels": packed.structs[-1].members if packed.structs else {},
         "planes": packed.planes,
-        "levels_place": packed.levels_place,
-        "spectrum_place": packed.spectrum_place,
+        "places": packed.places,
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",

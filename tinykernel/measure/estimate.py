@@ -20,17 +20,17 @@ from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.spectrum import Spectrum
 
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
 #: The beginning of all properties of models of one class.
 ONE_CLASS = "one class"
-#: The same of models with trees, and with a spectrum.
-TREES, SPECTRUM = "trees", "spectrum"
+#: The same of models with trees.
+TREES = "trees"
 # Beginnings of the properties of transforms and products, which take otherwise in small code.
 _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal", "padding")
 _MANY_INPUTS = 3
@@ -146,7 +146,7 @@ def _other_properties(
             f"{kind}, wide counts": model.scaler.raw_dtype == "uint16",
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
-    trees, spectrum = model.find(Trees), model.find(Spectrum)
+    trees, first = model.find(Trees), model.stages[0]
     if model.is_one_class:
         properties = _one_class_properties(model, value, tables, properties)
     elif trees is not None:
@@ -158,13 +158,12 @@ def _other_properties(
             "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
             "two classes": model.n_outputs < model.n_scores,
         }
-        if spectrum is not None:
-            properties |= {
-                f"frames of {spectrum.length}": 1,
+        if isinstance(first, FIRST):
+            properties |= dict.fromkeys(first.code, 1) | {
                 "several channels": model.input.channels > 1,
                 "several cells": kernels is not None and kernels.cells[0] > 1,
             }
-            properties = {f"{SPECTRUM}, {name}": number for name, number in properties.items()}
+            properties = {f"{first.KIND}, {name}": number for name, number in properties.items()}
     return {name: float(number) for name, number in properties.items() if number}
 
 

@@ -25,11 +25,12 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 _LEAST_MARGIN = 0.2
@@ -111,9 +112,9 @@ def _components(stage: Components, given: Grid, packed: _Packed) -> _Work:
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
 
 
-def _spectrum(stage: Spectrum, given: Grid, packed: _Packed) -> _Work:
+def _first(stage: Stage, given: Grid, packed: _Packed) -> _Work:
     samples = {"samples": float(given.size)}
-    return {"spectrum": {f"{name}s": n for name, n in stage.work(given).items()} | samples}
+    return {stage.KIND: {f"{name}s": n for name, n in stage.work(given).items()} | samples}
 
 
 def _levels(stage: Levels, given: Grid, packed: _Packed) -> _Work:
@@ -163,7 +164,7 @@ def _prototypes(part: Prototypes, given: Grid, packed: _Packed) -> _Work:
 
 # Work by the class of a stage; the ternary weights are counted with the components.
 _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
-    Spectrum: _spectrum,
+    **dict.fromkeys(FIRST, _first),
     Scale: _scale,
     Components: _components,
     Levels: _levels,

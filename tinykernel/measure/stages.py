@@ -9,14 +9,23 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-#: Stages in the order in which they run, the first two where there are such; "other" is what puts
-#: them together.
-STAGES = ("spectrum", "local", "scale", "transform", "windows", "scores", "other")
+from tinykernel.model.stages import FIRST
+
+#: Stages in the order in which they run, where there are such; "other" is what puts them together.
+STAGES = (
+    *(stage.KIND for stage in FIRST),
+    "local",
+    "scale",
+    "transform",
+    "windows",
+    "scores",
+    "other",
+)
 
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
-    "tk_spectrum.h": "spectrum",
+    **{f"tk_{stage.KIND}.h": stage.KIND for stage in FIRST},
     "tk_stage.h": "local",
     "tk_levels.h": "local",
     "tk_kernels_image.h": "local",

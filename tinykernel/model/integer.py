@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -24,7 +25,6 @@ from tinykernel.model.record import Field, Record, contents
 from tinykernel.model.stage import Part, Stage, proved
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
@@ -149,15 +149,17 @@ class IntegerModel(Predictions, Record):
         object.__setattr__(self, "feature_names", names)
 
     def _check_hop(self) -> None:
-        """Check that windows of a stream begin where averaged samples do."""
-        levels, spectrum, window = self.find(Levels), self.find(Spectrum), self.input.rows
-        if self.hop and (not self.input.is_signal or not 0 < self.hop <= window):
+        """Check that windows of a stream begin where rows of its stages do."""
+        if not self.hop:
+            return
+        if not self.input.is_signal or not 0 < self.hop <= self.input.rows:
             raise self.refuse("hop is for signals, and at most a window")
-        average = 1 if levels is None else levels.average
-        if spectrum is None and self.hop and (self.hop % average or window % average):
-            raise self.refuse("hop and window are no multiples of the averaging")
-        if spectrum is not None and self.hop % (spectrum.hop * average):
-            raise self.refuse("hop is no multiple of that of the frames")
+        step = math.prod(stage.step for stage in self.stages)
+        if self.hop % step:
+            raise self.refuse(f"hop is no multiple of the {step} samples of a row of levels")
+        for stage, given in zip(self.stages, self.grids(), strict=False):
+            if isinstance(stage, Levels) and given.rows % stage.average:
+                raise self.refuse("the rows of a window are no multiple of the averaging")
 
     def _check_decision(self) -> None:
         """Check that the thresholds are those of the classes."""
@@ -277,7 +279,7 @@ class IntegerModel(Predictions, Record):
 
     @cached_property
     def raw_scaler(self) -> Scale:
-        """The scaler of the raw values; before a spectrum one for all that their type can hold."""
+        """The scaler of the raw values; before other stages one for all of their type."""
         first = self.stages[0]
         if isinstance(first, Scale | Levels):
             return first if isinstance(first, Scale) else first.scaler

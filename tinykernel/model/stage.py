@@ -25,6 +25,21 @@ class Stage(Record, ABC):
     #: The word for it, the same in the names of its files.
     KIND: ClassVar[str]
 
+    @property
+    def step(self) -> int:
+        """Rows of a signal from one that it gives to the next."""
+        return 1
+
+    @property
+    def words(self) -> str:
+        """What people call it; empty where other stages tell enough."""
+        return ""
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """What the size of its C depends on, beside what all stages share."""
+        return ()
+
     @abstractmethod
     def gives(self, given: Grid) -> Grid:
         """Return what it makes of a grid; TinykernelError where it cannot take that."""

@@ -86,7 +86,7 @@
  * tk_stream_init, tk_stream_push, tk_stream_counts, which call them
  *   TK_STAGES              1: images; 2: signals
  *   tk_sample_t            type of raw values
- *   tk_sensor_t            type of what the levels take: raw values, or uint8_t after a spectrum
+ *   tk_sensor_t            type of what the levels take: raw values, or what a stage before gives
  *   TK_LEVELS_RAW_FLOAT, TK_LEVELS_RAW_WIDE, TK_LEVELS_OFFSET(c), TK_LEVELS_MULTIPLIER(c),
  *   TK_LEVELS_SPAN(c), TK_LEVELS_PRE_SHIFT(c)
  *                          scaler of channel c, as above

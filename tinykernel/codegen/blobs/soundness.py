@@ -10,22 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinykernel.codegen.pack.front import Limit
 from tinykernel.codegen.plan import PackedModel
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.spectrum import Spectrum
 
 _SHIFTS = ("tk_pre_shifts", "tk_levels_pre_shifts", "tk_confidence_shift")
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Of `count` entries each value is below `limit`; `value` is C of `i` and of `model`."""
-
-    count: int
-    value: str
-    limit: int
 
 
 @dataclass(frozen=True)
@@ -52,15 +43,7 @@ def limits(model: IntegerModel, packed: PackedModel) -> list[Limit]:
         # 4 k + 1, and odd: then even and odd places take turns, and each comes once.
         found.append(Limit(1, "(model->orbit[0] & 3u) ^ 1u", 1))
         found.append(Limit(1, "(model->orbit[1] & 1u) ^ 1u", 1))
-    spectrum = model.find(Spectrum)
-    if spectrum is not None:
-        edge, half = "model->spectrum_0_edges", spectrum.length // 2
-        found.append(Limit(1, f"{edge}[0] - 2u", half - 1))
-        rise = f"(uint32_t){edge}[i + 1u] - {edge}[i] - 1u"
-        found.append(Limit(spectrum.n_bands, rise, half))
-        found.append(Limit(1, f"{edge}[{spectrum.n_bands}u]", half + 1))
-        turn = "model->spectrum_0_cosines[i]"
-        found.append(Limit(sizes["tk_spectrum_0_cosines"], turn, 1 + int(spectrum.cosines().max())))
+    found += packed.limits
     levels, stage = model.find(Levels), model.find(Kernels)
     if levels is None or stage is None:
         return found

@@ -21,8 +21,8 @@ class Place:
         What it takes.
     hop : int
         Rows of these from window to window of a stream.
-    samples : int
-        Samples of the raw input that make one of these rows.
+    step : int
+        Rows of the stage before that make one of these.
     following : Stage, optional
         The next stage.
     """
@@ -30,8 +30,17 @@ class Place:
     number: int
     given: Grid
     hop: int
-    samples: int
+    step: int
     following: Stage | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Of `count` entries each value is below `limit`; `value` is C of `i` and of `model`."""
+
+    count: int
+    value: str
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,12 @@ class Packed:
         Words of scratch beside those of the machine.
     state_words : int
         Words of a stream; a window of a signal needs a stream of its own.
+    limits : tuple of Limit
+        What is to be checked of its tables where they are data.
     """
 
     parts: Parts
     first_words: int = 0
     words: int = 0
     state_words: int = 0
+    limits: tuple[Limit, ...] = ()

@@ -9,5 +9,7 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
 
+#: Those that can stand before the levels of a signal, one in a chain.
+FIRST: tuple[type[Stage], ...] = (Spectrum,)
 #: All that there are.
-STAGES: tuple[type[Stage], ...] = (Spectrum, Levels, Kernels, Scale, Components)
+STAGES: tuple[type[Stage], ...] = (*FIRST, Levels, Kernels, Scale, Components)

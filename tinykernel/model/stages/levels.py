@@ -85,6 +85,11 @@ class Levels(Stage):
             raise self.refuse("mix has one or two entries of +-1 in each row")
 
     @property
+    def step(self) -> int:
+        """Rows of a level; see `Stage`."""
+        return self.average
+
+    @property
     def top(self) -> int:
         """Largest level."""
         return int((1 << (self.scaler.bits - self.level_shift)) - 1)

@@ -127,6 +127,21 @@ class Spectrum(Stage):
             raise self.refuse("edges do not rise")
 
     @property
+    def step(self) -> int:
+        """Samples from frame to frame; see `Stage`."""
+        return self.hop
+
+    @property
+    def words(self) -> str:
+        """How many bands; see `Stage`."""
+        return f"spectrum of {self.n_bands} bands"
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The loops of a transform are unrolled by its length; see `Stage`."""
+        return (f"frames of {self.length}",)
+
+    @property
     def n_bands(self) -> int:
         """Number of bands."""
         return len(self.edges) - 1
