@@ -163,4 +163,23 @@ TK_ASSERT(conversion_wraps, (int32_t)0xffffffffu == -1);
 TK_ASSERT(little_endian, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 #endif
 
+/* Zero bits above the highest set one of a word but 0; the longest takes ten steps. */
+TK_INLINE uint32_t tk_leading_zeros(uint32_t word)
+{
+#if defined(__GNUC__) && defined(__thumb2__)
+    return (uint32_t)__builtin_clz(word);
+#else
+    uint32_t zeros = 0u;
+    while ((word >> 24) == 0u) {
+        word <<= 8;
+        zeros += 8u;
+    }
+    while ((word >> 31) == 0u) {
+        word <<= 1;
+        ++zeros;
+    }
+    return zeros;
+#endif
+}
+
 #endif

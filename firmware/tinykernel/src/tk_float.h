@@ -42,25 +42,6 @@ TK_INLINE uint32_t tk_product_by_65536(uint32_t a, uint32_t b)
 #endif
 }
 
-/* Zero bits above the highest set one of a word but 0; the longest takes ten steps. */
-TK_INLINE uint32_t tk_leading_zeros(uint32_t word)
-{
-#if defined(__GNUC__) && defined(__thumb2__)
-    return (uint32_t)__builtin_clz(word);
-#else
-    uint32_t zeros = 0u;
-    while ((word >> 24) == 0u) {
-        word <<= 8;
-        zeros += 8u;
-    }
-    while ((word >> 31) == 0u) {
-        word <<= 1;
-        ++zeros;
-    }
-    return zeros;
-#endif
-}
-
 /* Mantissa of a finite number without its sign; the exponent of subnormal numbers is 1. */
 TK_INLINE uint32_t tk_mantissa(uint32_t bits, uint32_t *exponent)
 {

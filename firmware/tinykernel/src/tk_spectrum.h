@@ -8,6 +8,7 @@
 #define TK_SPECTRUM_H
 
 #include "tk_config.h"
+#include "tk_dsp.h"
 
 /* What a model says of its spectrum; a constant, so that the compiler sees every number. */
 struct tk_spectrum {
@@ -33,11 +34,23 @@ typedef tk_sample_t TK_ALIAS tk_kept_t;
 /* floor(value * factor / 65536); factor 0..32767. */
 TK_INLINE int32_t tk_spectrum_product(int32_t value, uint32_t factor)
 {
-#if TK_LONG_PRODUCT && !defined(__AVR__)
+#if TK_DSP
+    return (int32_t)tk_smulwb((uint32_t)value, factor);
+#elif TK_LONG_PRODUCT && !defined(__AVR__)
     return (int32_t)(((int64_t)value * (int32_t)(factor << 16)) >> 32);
 #else
     const uint32_t low = (uint32_t)value & 0xffffu;
     return (value >> 16) * (int32_t)factor + (int32_t)(low * factor >> 16);
+#endif
+}
+
+/* The sum of two such products. */
+TK_INLINE int32_t tk_spectrum_sum(int32_t x, uint32_t c, int32_t y, uint32_t s)
+{
+#if TK_DSP
+    return (int32_t)tk_smlawb((uint32_t)x, c, tk_smulwb((uint32_t)y, s));
+#else
+    return tk_spectrum_product(x, c) + tk_spectrum_product(y, s);
 #endif
 }
 
@@ -52,6 +65,19 @@ TK_INLINE void tk_spectrum_butterfly(int32_t *a, int32_t *b, int32_t real, int32
     b[1] = y - imaginary;
 }
 
+/* Sum and difference of two samples half a frame apart, shifted; the first is at any place of the
+ * ring. */
+TK_INLINE void tk_spectrum_pair(const TK_FLASH struct tk_spectrum *given, const tk_kept_t *samples,
+                                uint32_t place, uint32_t stride, int32_t *sum, int32_t *difference)
+{
+    const uint32_t wrapped = given->length - 1u;
+    const int32_t x = (int32_t)(samples[(place & wrapped) * stride] >> given->right);
+    const int32_t y =
+        (int32_t)(samples[((place + given->length / 2u) & wrapped) * stride] >> given->right);
+    *sum = (int32_t)((uint32_t)(x + y) << given->left);
+    *difference = (int32_t)((uint32_t)(x - y) << given->left);
+}
+
 /* Pairs of samples in bit-reversed order, and the first two stages of their transform. Sample i of
  * the frame is samples[((start + i) % length) * stride]. */
 TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_t *z,
@@ -61,25 +87,23 @@ TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_
     const int32_t *const end = z + given->length;
     uint32_t reversed = 0u;
     while (z != end) {
-        int32_t part[8];
-        uint32_t at = start + 2u * reversed;
+        /* The four pairs of a butterfly are a quarter of a frame apart. */
+        const uint32_t at = start + 2u * reversed;
         uint32_t bit = quarter / 4u;
-        uint32_t i;
-        for (i = 0u; i < 8u; ++i) {
-            /* The four pairs of a butterfly are a quarter of a frame apart. */
-            const uint32_t place = (at + (i >> 1) * quarter + (i & 1u)) & (given->length - 1u);
-            part[i] = (int32_t)((uint32_t)(samples[place * stride] >> given->right) << given->left);
-        }
-        for (i = 0u; i < 2u; ++i) {
-            const int32_t sum = part[i] + part[i + 4u];
-            const int32_t other = part[i + 2u] + part[i + 6u];
-            z[i] = sum + other;
-            z[i + 4u] = sum - other;
-        }
-        z[2] = part[0] - part[4] + (part[3] - part[7]);
-        z[3] = part[1] - part[5] - (part[2] - part[6]);
-        z[6] = part[0] - part[4] - (part[3] - part[7]);
-        z[7] = part[1] - part[5] + (part[2] - part[6]);
+        int32_t sums[4];
+        int32_t differences[4];
+        tk_spectrum_pair(given, samples, at, stride, sums, differences);
+        tk_spectrum_pair(given, samples, at + 1u, stride, sums + 1, differences + 1);
+        tk_spectrum_pair(given, samples, at + quarter, stride, sums + 2, differences + 2);
+        tk_spectrum_pair(given, samples, at + quarter + 1u, stride, sums + 3, differences + 3);
+        z[0] = sums[0] + sums[2];
+        z[1] = sums[1] + sums[3];
+        z[2] = differences[0] + differences[3];
+        z[3] = differences[1] - differences[2];
+        z[4] = sums[0] - sums[2];
+        z[5] = sums[1] - sums[3];
+        z[6] = differences[0] - differences[3];
+        z[7] = differences[1] + differences[2];
         z += 8;
         while ((reversed & bit) != 0u) {
             reversed ^= bit;
@@ -89,42 +113,55 @@ TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_
     }
 }
 
-/* The other stages. */
+/* The other stages. Values that meet are four quarters apart; a and b go through them. */
 TK_INLINE void tk_spectrum_transform(const TK_FLASH struct tk_spectrum *given, int32_t *z)
 {
     const int32_t *const end = z + given->length;
-    uint32_t half; /* of a butterfly, in words: two a value */
+    uint32_t quarter; /* of the values that a stage brings together, in words: two a value */
     uint32_t step = given->length / 8u;
-    for (half = 8u; half < given->length; half <<= 1) {
+    for (quarter = 4u; quarter < given->length / 2u; quarter <<= 1) {
         const TK_FLASH uint16_t *cosine = given->cosines;
         const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
         int32_t *first = z;
-        int32_t *a;
-        for (a = first; a < end; a += 2u * half) {
-            int32_t *const b = a + half / 2u;
-            tk_spectrum_butterfly(a, a + half, a[half] >> 1, a[half + 1u] >> 1);
-            tk_spectrum_butterfly(b, b + half, b[half + 1u] >> 1, -(b[half] >> 1));
-        }
-        for (first += 2; first != z + half / 2u; first += 2) {
+        int32_t *a = z;
+        do {
+            int32_t *b = a + 2u * quarter;
+            TK_HIDE(b); /* or compilers keep a pointer for each part of a value */
+            tk_spectrum_butterfly(a, b, b[0] >> 1, b[1] >> 1);
+            a += quarter;
+            b += quarter;
+            TK_HIDE(a);
+            TK_HIDE(b);
+            tk_spectrum_butterfly(a, b, b[1] >> 1, -(b[0] >> 1));
+            a = b + quarter;
+        } while (a < end);
+        for (first += 2; first != z + quarter; first += 2) {
             uint32_t c;
             uint32_t s;
             cosine += step;
             sine -= step;
             c = *cosine;
             s = *sine;
-            for (a = first; a < end; a += 2u * half) {
-                int32_t *const b = a + half / 2u;
-                int32_t x = a[half];
-                int32_t y = a[half + 1u];
-                tk_spectrum_butterfly(a, a + half,
-                                      tk_spectrum_product(x, c) + tk_spectrum_product(y, s),
+            a = first;
+            do {
+                int32_t *b = a + 2u * quarter;
+                int32_t x;
+                int32_t y;
+                TK_HIDE(b);
+                x = b[0];
+                y = b[1];
+                tk_spectrum_butterfly(a, b, tk_spectrum_sum(x, c, y, s),
                                       tk_spectrum_product(y, c) - tk_spectrum_product(x, s));
-                x = b[half];
-                y = b[half + 1u];
-                tk_spectrum_butterfly(b, b + half,
-                                      tk_spectrum_product(y, c) - tk_spectrum_product(x, s),
-                                      -tk_spectrum_product(y, s) - tk_spectrum_product(x, c));
-            }
+                a += quarter;
+                b += quarter;
+                TK_HIDE(a);
+                TK_HIDE(b);
+                x = b[0];
+                y = b[1];
+                tk_spectrum_butterfly(a, b, tk_spectrum_product(y, c) - tk_spectrum_product(x, s),
+                                      -tk_spectrum_sum(y, s, x, c));
+                a = b + quarter;
+            } while (a < end);
         }
         step >>= 1;
     }
@@ -141,14 +178,14 @@ TK_INLINE void tk_spectrum_split(const TK_FLASH struct tk_spectrum *given, int32
     z[given->length + 1u] = 0;
     z[0] = (z[0] >> 1) + (z[1] >> 1);
     z[1] = 0;
-    while (a != b) {
+    do {
         const uint32_t c = *++cosine;
         const uint32_t s = *--sine;
         const int32_t even_real = (a[0] + b[0]) >> 2;
         const int32_t even_imaginary = (a[1] - b[1]) >> 2;
         const int32_t x = (a[1] + b[1]) >> 1;
         const int32_t y = (b[0] - a[0]) >> 1;
-        const int32_t real = tk_spectrum_product(x, c) + tk_spectrum_product(y, s);
+        const int32_t real = tk_spectrum_sum(x, c, y, s);
         const int32_t imaginary = tk_spectrum_product(y, c) - tk_spectrum_product(x, s);
         a[0] = even_real + real;
         a[1] = even_imaginary + imaginary;
@@ -156,7 +193,7 @@ TK_INLINE void tk_spectrum_split(const TK_FLASH struct tk_spectrum *given, int32
         b[1] = imaginary - even_imaginary;
         a += 2;
         b -= 2;
-    }
+    } while (a != b);
     a[0] >>= 1;
     a[1] = -(a[1] >> 1);
 }
@@ -169,7 +206,7 @@ TK_INLINE uint32_t tk_spectrum_window(const TK_FLASH struct tk_spectrum *given, 
     int32_t real = bin[-2];
     int32_t imaginary = bin[-1];
     int32_t magnitudes = 0;
-    while (bin != end) {
+    do {
         const int32_t x = bin[0];
         const int32_t y = bin[1];
         const int32_t v = 2 * x - real - bin[2];
@@ -180,7 +217,7 @@ TK_INLINE uint32_t tk_spectrum_window(const TK_FLASH struct tk_spectrum *given, 
         real = x;
         imaginary = y;
         bin += 2;
-    }
+    } while (bin != end);
     return (uint32_t)magnitudes;
 }
 
@@ -193,12 +230,9 @@ TK_INLINE uint8_t tk_spectrum_level(const TK_FLASH struct tk_spectrum *given, ui
     if (power == 0u) {
         return 0u;
     }
-    for (shift = 16u; shift != 0u; shift >>= 1) {
-        if (power >> (32u - shift) == 0u) {
-            power <<= shift;
-            level -= (int32_t)shift;
-        }
-    }
+    shift = tk_leading_zeros(power);
+    power <<= shift;
+    level -= (int32_t)shift;
     for (shift = 0u; shift < given->log_bits; ++shift) {
         power >>= 16;
         power *= power;
@@ -227,12 +261,12 @@ TK_INLINE void tk_spectrum_bands(const TK_FLASH struct tk_spectrum *given, const
     for (band = 1u; band <= given->bands; ++band) {
         const int32_t *const end = z + 2u * given->edges[band];
         uint32_t power = 0u;
-        while (bin != end) {
+        do {
             const int32_t x = bin[0] >> exponent;
             const int32_t y = bin[1] >> exponent;
             power += (uint32_t)(x * x) + (uint32_t)(y * y);
             bin += 2;
-        }
+        } while (bin != end);
         *levels++ = tk_spectrum_level(given, power, exponent);
     }
 }
