@@ -18,8 +18,6 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
 
@@ -94,11 +92,8 @@ def _like_local(old: IntegerModel) -> dict[str, Any]:
     given: dict[str, Any] = {"n_kernels": size, "linear": _bits(old), "effort": "quick"}
     if old.input.is_signal:
         # Which kernels a pool gives is chance: take these, with new thresholds.
-        given["held_stages"] = (old.find(Levels), kernels)
-        spectrum, asked = old.find(Spectrum), "off"
-        if spectrum is not None:
-            asked = f"{spectrum.length}/{spectrum.hop}/{spectrum.n_bands}"
-        given |= {"window_shape": old.input.shape, "spectrum": asked}
+        given["held_stages"] = old.stages[: old.stages.index(kernels) + 1]
+        given |= {"window_shape": old.input.shape, "spectrum": "auto"}  # that of these stages
         return given | {"hop": old.hop or None}
     return given | {"image_shape": old.input.shape}
 

@@ -33,8 +33,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules, schedules_fit
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stage import Stage
 from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.kernel_alignment import aligned_permutation
@@ -42,7 +41,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.learner import Learner, Validation
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
-from tinykernel.training.local.stage import fit_images, fit_linear, fit_signals, fit_spectrum
+from tinykernel.training.local.stage import fit_images, fit_linear, fit_windows
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead
@@ -114,8 +113,8 @@ def fit(
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
-        Fields of `Recipe`; they are not searched. For signals `held_stages`, the stages
-        `Levels` and `Kernels` of another model, whose kernels are taken. `passes`, of classes all
+        Fields of `Recipe`; they are not searched. For signals `held_stages`, those of another
+        model up to its kernels, which are taken. `passes`, of classes all
         rows where `data` has some of them: components and a linear part learn from all.
 
     Returns
@@ -147,7 +146,7 @@ def fit(
     if options.model == "trees":
         return _trees_alone(data, options, shape, given)
     if shape is not None:
-        return _without_components(data, options, shape, held=given.get("held_stages"))
+        return _without_components(data, options, shape, held=given.get("held_stages", ()))
     if not any(options.capacity().values()):
         return _linear_or_trees(data, options, given)
     first = recipe_for(options, data.codes.size, data.usual() | given)
@@ -265,13 +264,12 @@ def _without_components(
     options: TrainerOptions,
     shape: tuple[int, ...] | None,
     bits: int | None = None,
-    held: tuple[Levels, Kernels] | None = None,
+    held: tuple[Stage, ...] = (),
 ) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
         result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
     elif len(shape) == 2:
-        fit_windows = fit_spectrum if options.has_spectrum(shape, data.raw_dtype) else fit_signals
         result = fit_windows(data, options, shape, held)
     else:
         result = fit_images(data, options, shape)

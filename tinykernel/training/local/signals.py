@@ -149,7 +149,7 @@ class SignalPool:
     weight : ndarray of float32, shape (n,)
     plan : SignalPlan
     augmentation : Augmentation
-    held : (Levels, Kernels), optional
+    held : (Levels, Kernels) or ()
         Take these kernels, all of them, with thresholds of their own.
     """
 
@@ -162,11 +162,11 @@ class SignalPool:
         weight: _Floats,
         plan: SignalPlan,
         augmentation: Augmentation,
-        held: tuple[Levels, Kernels] | None = None,
+        held: tuple[Any, ...] = (),
     ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
-        if held is None:
+        if not held:
             self.stages = _draw_pool(plan, shape, scaler, rng)
         else:
             levels, kernels = held

@@ -19,8 +19,8 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
-from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.kernels import WIDEST_CELL
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
@@ -250,13 +250,34 @@ def signal_plan(
     )
 
 
-def fit_signals(
-    data: TrainSet,
-    options: TrainerOptions,
-    shape: tuple[int, ...],
-    held: tuple[Levels, Kernels] | None = None,
+def fit_windows(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...] = ()
 ) -> LocalResult:
-    """Choose kernels for windows of (samples, channels), or take those of another model."""
+    """Choose kernels for windows of (samples, channels), or take the stages of another model."""
+    first = held[0] if held and isinstance(held[0], FIRST) else None
+    if not held and options.has_spectrum(shape, data.raw_dtype):
+        assert options.rate is not None
+        first = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
+    if first is None:
+        return _fit_samples(data, options, shape, held)
+    if options.augment:
+        raise TinykernelError("augment: not with a spectrum; leave it out, or give spectrum=off")
+    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    made = first.gives(grid)
+    progress.report("spectra", 0, None)
+    levels = replace(data, X=first.run(data.X, grid), raw_dtype=made.dtype)
+    if data.validation is not None:
+        rows, truth = data.validation
+        levels = replace(levels, validation=(first.run(rows, grid), truth))
+    found = _fit_levels(levels, replace(options, hop=0), (made.rows, made.channels), held[1:])
+    model = replace(found.model, input=grid, stages=(first, *found.model.stages), hop=options.hop)
+    return replace(found, model=model)
+
+
+def _fit_samples(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
+) -> LocalResult:
+    """Choose kernels for windows of samples."""
     plan = signal_plan(options, shape, len(data.X), _bits(options, shape), data.losses)
     scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
     _check_channels(scaler)
@@ -264,33 +285,14 @@ def fit_signals(
     return _fit_pool(data, options, shape, plan, scaler, held)
 
 
-def fit_spectrum(
-    data: TrainSet,
-    options: TrainerOptions,
-    shape: tuple[int, ...],
-    held: tuple[Levels, Kernels] | None = None,
+def _fit_levels(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
 ) -> LocalResult:
-    """Choose kernels on the levels of frequency bands of windows of (samples, channels)."""
-    if options.augment:
-        raise TinykernelError("augment: not with a spectrum; leave it out, or give spectrum=off")
-    assert options.rate is not None
-    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-    stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
-    made = stage.gives(grid)
-    progress.report("spectra", 0, None)
-    levels = replace(data, X=stage.run(data.X, grid), raw_dtype="uint8")
-    if data.validation is not None:
-        rows, truth = data.validation
-        levels = replace(levels, validation=(stage.run(rows, grid), truth))
-    frames = (made.rows, made.channels)
-    plain = replace(options, hop=0)
-    plan = signal_plan(plain, frames, len(data.X), _bits(options, shape), data.losses)
-    plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, made.channels), average=1)
-    # Kernels look at the levels as they are.
+    """Choose kernels for frames of levels, which they look at as they are."""
+    plan = signal_plan(options, shape, len(data.X), _bits(options, shape), data.losses)
+    plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
-    found = _fit_pool(levels, options, frames, plan, whole, held)
-    model = replace(found.model, input=grid, stages=(stage, *found.model.stages), hop=options.hop)
-    return replace(found, model=model)
+    return _fit_pool(data, options, shape, plan, whole, held)
 
 
 def _bits(options: TrainerOptions, shape: tuple[int, ...]) -> int:
@@ -305,12 +307,12 @@ def _fit_pool(
     shape: tuple[int, ...],
     plan: SignalPlan,
     scaler: Scale,
-    held: tuple[Levels, Kernels] | None,
+    held: tuple[Stage, ...],
 ) -> LocalResult:
     """Draw kernels, choose among them, and train the linear part on their counts."""
     rows = _split(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
-    if held is None and rows.held is None and _in_closed_form(data, options, augmentation):
+    if not held and rows.held is None and _in_closed_form(data, options, augmentation):
         return _fit_few(data, plan, shape, scaler, rows)
     pool = SignalPool(
         rows.rows,
