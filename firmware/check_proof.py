@@ -36,11 +36,11 @@ MEMBERS = {
 FILE = (
     r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'
     r'\s*#endif\s*)?#include "tk_config\.h"\s*typedef NAME_input_t tk_(?:raw_t;\s*|'
-    r"sample_t;\s*typedef (?P<sensor>uint8_t|tk_sample_t) tk_sensor_t;\s*)"
+    r"sample_t;\s*typedef (?P<sensor>u?int\d+_t|tk_sample_t) tk_sensor_t;\s*)"
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
     r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
-    r'(?:(?:#include "tk_spectrum\.h"\s*)?#include "tk_levels\.h"\s*'
+    r'(?:(?:#include "(?P<first>FIRST)\.h"\s*)?#include "tk_levels\.h"\s*'
     r'#include "tk_kernels_(?:image|signal)\.h"\s*'
     rf"(?:{STRUCT})+[^#]*)?"
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
@@ -113,7 +113,8 @@ class Source:
         held = re.findall(r"^#(?:if|else|endif).*", whole, re.M)
         guard = [f"#ifndef {upper}_H"]
         need(not raw or held == lines[:1] == guard, "the type of the inputs hangs on a condition")
-        found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
+        form = FILE.replace("NAME", path.stem).replace("FIRST", "|".join(FIRST))
+        found = re.fullmatch(form, code_of(path))
         need(found, f"{path} has lines that are in no exported C")
         macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
         words = re.findall(r"\b(?:TK_TABLE|static)\b", found[0])
@@ -122,7 +123,7 @@ class Source:
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)
         need(found["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
-        self.sensor = found["sensor"]
+        self.sensor, self.first = found["sensor"], found["first"]
         self.most_count = np.iinfo(found["raw"] or "uint8").max
         self.seen, self.table, self.struct, self.kind = dict(self.text), {}, {}, {}
         for kind, name, body in structs:
@@ -253,12 +254,19 @@ def witnessed(c, said):
     need(not said, "a witness of no stage")
 
 
-def spectrum(c):
-    """Yield name, lowest, highest and limits of a spectrum, if there is one."""
-    need((c.sensor == "uint8_t") == ("tk_spectrum_0" in c.struct), "levels of another type")
-    if "tk_spectrum_0" not in c.struct:
-        return
-    s = c.struct["tk_spectrum_0"]
+def stages(c):
+    """Yield name, lowest, highest and limits of values of the stages before the machine."""
+    first = [f"{c.first}_0"] if c.first else []
+    need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1"], "stages are missing")
+    need(c.first or c.sensor == "tk_sample_t", "levels of another type")
+    for name in first:
+        yield from FIRST[c.first](c, c.struct[name])
+    yield from local(c, c.struct["tk_levels_0"], c.struct["tk_kernels_1"])
+
+
+def spectrum(c, s):
+    """Yield name, lowest, highest and limits of a spectrum."""
+    need(c.sensor == "uint8_t", "levels of another type")
     n, edges, cosines = s["length"], c.table[s["edges"]], c.table[s["cosines"]]
     need(n in (64, 128, 256, 512) and 0 < s["hop"] <= n, "frames of another length")
     need(len(edges) == s["bands"] + 1 and edges[0] >= 2 and edges[-1] <= n // 2, "other bands")
@@ -287,10 +295,8 @@ def spectrum(c):
     yield "logarithm", 0, (32 + 2 * (31 - s["amplitude_bits"]) << s["log_bits"]) - 1, (0, 1023)
 
 
-def local(c):
+def local(c, levels, k):
     """Yield name, lowest, highest and limits of levels and kernels."""
-    need({*c.struct} - {"tk_spectrum_0"} == {"tk_levels_0", "tk_kernels_1"}, "stages are missing")
-    levels, k = c.struct["tk_levels_0"], c.struct["tk_kernels_1"]
     need(k.get("lanes", 2) in (2, 4), "other lanes")
     bits, top, kernels = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
     if c("STAGES") == 2:
@@ -317,6 +323,10 @@ def local(c):
     yield "response", low, high, (-(1 << 31), (1 << 31) - 1)
     yield "response less threshold", low - threshold - 1, high - threshold - 1, limits
     yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
+
+
+#: What can stand before the levels, by its structure.
+FIRST = {"tk_spectrum": spectrum}
 
 
 def leaves(c):
@@ -401,7 +411,7 @@ def check(proof_path, path):
     need(c("INPUT_BITS") in (8, 16) and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
     need(not c("BLOCKS") or c("FEATURES") <= d, "more inputs than the transform has rows")
     half = 1 << c("INPUT_BITS") - 1
-    found = [*spectrum(c), *local(c)] if c("STAGES") else []
+    found = [*stages(c)] if c("STAGES") else []
     found.append(("quantized input", -half, half - 1, (-half, half - 1)))
     found += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
     found += [(*bound, INT32) for bound in outputs(c)]
