@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.regressor import TernaryKernelRegressor
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
@@ -34,7 +35,7 @@ FOUND_ONLY = (
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 _OF_SCALER = ("scaler_scope", "input_bits")
-_OF_LOCAL = ("window_shape", "image_shape", "local", "hop", "rate", "spectrum", "n_kernels")
+_OF_LOCAL = tuple(one.name for one in fields(TrainerOptions) if one.metadata["local"])
 _SHORTLY = {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
 
 

@@ -1,15 +1,15 @@
 """Lossless layout of an `IntegerModel`: its tables, and the memory that its chain needs.
 
 Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
-decides formats; ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels
-read them. Nothing of this changes a value of the arithmetic.
+decides formats; that of a stage before the scale is found by its kind, ``pack_KIND`` of
+``KIND.py``. ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels read
+them. Nothing of this changes a value of the arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,10 @@ from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Tabl
 from tinykernel.codegen.pack.components import choose_layout, pack_components
 from tinykernel.codegen.pack.decision import pack_decision
 from tinykernel.codegen.pack.front import Limit, Packed, Place
-from tinykernel.codegen.pack.kernels import pack_kernels, sort_kernels
-from tinykernel.codegen.pack.levels import pack_levels
+from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.linear import pack_linear
 from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.pack.scale import pack_scale
-from tinykernel.codegen.pack.spectrum import pack_spectrum
 from tinykernel.codegen.pack.ternary import pack_ternary
 from tinykernel.codegen.pack.trees import pack_trees
 from tinykernel.errors import TinykernelError
@@ -38,18 +36,11 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
 FORMAT = 3
-#: How each stage before the machine is stored.
-_PACKERS: dict[type[Stage], Callable[[Any, Place], Packed]] = {
-    Spectrum: pack_spectrum,
-    Levels: pack_levels,
-    Kernels: pack_kernels,
-}
 #: Chains of such stages that the templates put together.
 _CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (),
@@ -178,7 +169,8 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
         # The levels have number 0, and so has what stands before them.
         number = max(index - kinds.index(Levels), 0)
         place = Place(number, given, hop or given.rows, step, model.stages[index + 1])
-        found.append(_PACKERS[kind](stage, place))
+        file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
+        found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
         hop, step = hop // stage.step, stage.step
     return found
 

@@ -2,8 +2,7 @@
 
 An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
 docstring and ``tinykernel options`` show. A new one has two places: its field here and the file of
-the trainer that reads it. Where it changes the size of the model, `tinykernel.budget` passes it to
-the untrained models that it measures. The command line reads this module before anything heavy.
+the trainer that reads it. The command line reads this module before anything heavy.
 """
 
 from __future__ import annotations
@@ -159,12 +158,15 @@ def _verbosity(name: str, value: Any) -> None:
 # -- the options ----------------------------------------------------------------------------------
 
 
-def option(default: Any, check: Callable[[str, Any], object], kind: str, text: str) -> Any:
-    """Declare an option; the metadata say all that is known of it."""
-    words = getattr(check, "range", "")
-    return field(
-        default=default, metadata={"check": check, "type": kind, "text": text, "range": words}
-    )
+def option(
+    default: Any, check: Callable[[str, Any], object], kind: str, text: str, *, local: bool = False
+) -> Any:
+    """Declare an option; the metadata say all that is known of it.
+
+    `local` ones say what stages signals and images have, and so how large a model is.
+    """
+    known = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
+    return field(default=default, metadata=known | {"local": local})
 
 
 def documented(cls: _ClassT) -> _ClassT:
@@ -186,7 +188,8 @@ def documented(cls: _ClassT) -> _ClassT:
 class TrainerOptions:
     """Everything that a user can tell the trainer.
 
-    The metadata of each field hold "check" (a function of name and value), "type", "range", "text".
+    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
+    and "local": whether it says what stages there are.
 
     Parameters
     ----------
@@ -328,6 +331,7 @@ class TrainerOptions:
         "Whether inputs with a shape go through a local stage: small kernels, whose crossings of "
         "a threshold are counted; learned for images, chosen from a pool for signals. "
         '"auto": if a shape is given, by `window_shape`, `image_shape` or the array.',
+        local=True,
     )
     n_kernels: int | None = option(
         None,
@@ -335,6 +339,7 @@ class TrainerOptions:
         "int or None",
         "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
         "and 256 for signals.",
+        local=True,
     )
     window_shape: tuple[int, int] | None = option(
         None,
@@ -342,6 +347,7 @@ class TrainerOptions:
         "(int, int) or None",
         "Samples and channels of the windows of a signal that rows are, the channels of a sample "
         "side by side. Needless for arrays (n, samples, channels).",
+        local=True,
     )
     image_shape: tuple[int, ...] | None = option(
         None,
@@ -349,12 +355,14 @@ class TrainerOptions:
         "(int, int) or (int, int, int) or None",
         "Height and width of the images that rows are, in row-major order, and channels. An array "
         "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
+        local=True,
     )
     hop: int = option(
         0,
         _at_least(0),
         "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
+        local=True,
     )
     spectrum: str = option(
         "auto",
@@ -363,12 +371,14 @@ class TrainerOptions:
         "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
         'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
         'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
+        local=True,
     )
     rate: float | None = option(
         None,
         _unless_none(_Check(check_positive, "above 0")),
         "float or None",
         "Signals: samples a second, by which the frames and bands of a spectrum are chosen.",
+        local=True,
     )
     augment: Mapping[str, float] | None = option(
         None,
