@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 
 def visible(text: str) -> str:
     r"""Write escapes for what is obeyed or hidden where a text is shown, and not seen.
@@ -40,3 +43,12 @@ def in_code_span(value: object) -> str:
     `a'b`
     """
     return f"`{visible(str(value)).replace('`', chr(39))}`"
+
+
+def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
+    """Write the first items with commas between them; dots stand for the others.
+
+    >>> listed("abc", 2), listed("ab", 2, repr)
+    ('a, b, ...', "'a', 'b'")
+    """
+    return ", ".join(map(show, items[:most])) + (", ..." if len(items) > most else "")

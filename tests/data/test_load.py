@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.data.load import Dataset, Rows, load_data, load_rows
+from tinykernel.data.dataset import Dataset, Rows
+from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError

@@ -28,11 +28,12 @@ from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.normality import calibrate_normal, check_normal
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import known_rows, rows_to_judge
+from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.load import Rows
+    from tinykernel.data.dataset import Rows
     from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 
@@ -246,7 +247,7 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`."""
     assert found.model.decision is not None
     thresholds = found.model.decision.thresholds.tolist()
-    shown = ", ".join(map(str, thresholds[:12])) + (", ..." if len(thresholds) > 12 else "")
+    shown = listed(thresholds, 12)
     of = f"{found.rows} rows"
     if found.groups is not None:
         of += f" of {found.groups} groups, which count as {found.independent:.0f} independent rows"

@@ -17,11 +17,10 @@ from tinykernel.cli.report import print_report
 from tinykernel.cli.verify import print_verification
 
 if TYPE_CHECKING:
-    from tinykernel.data.load import Dataset
+    from tinykernel.data.dataset import Dataset
 
 _TARGET = "cortex-m4"
 _NAME = "digits"
-_TEST_SIZE = 0.25
 _SEED = 0
 _VECTORS = 8
 _COMPONENTS = 1024
@@ -90,9 +89,10 @@ def _digits() -> Dataset:
     """Load the digits as bytes, which is what a firmware would take."""
     from sklearn.datasets import load_digits
 
-    from tinykernel.data.load import split_data
+    from tinykernel.data.dataset import split_part
+    from tinykernel.data.formats import Part
 
     X, y = load_digits(return_X_y=True)
-    return split_data(
-        X.astype("uint8"), y, source="digits of scikit-learn", test_size=_TEST_SIZE, seed=_SEED
+    return split_part(
+        Part(Path("digits of scikit-learn"), "X", X.astype("uint8"), y), y, 0.25, _SEED
     )

@@ -9,6 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -192,8 +193,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     from tinykernel.codegen.description import consists_of
 
     facts, unit = _facts(integer), f"{integer.raw_dtype}, used as {integer.input_dtype}"
-    names = ", ".join(map(str, integer.classes[:_CLASSES_SHOWN]))
-    names += ", ..." if integer.n_classes > _CLASSES_SHOWN else ""
+    names = listed(integer.classes, _CLASSES_SHOWN)
     constant = facts["constant_features"]
     inputs = f"{integer.n_features} x {unit}"
     given = integer.input
@@ -256,8 +256,7 @@ def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
     found = integer.decision
     if found is None:
         return []
-    least = ", ".join(map(str, found.thresholds.tolist()[:_CLASSES_SHOWN]))
-    least += ", ..." if found.thresholds.size > _CLASSES_SHOWN else ""
+    least = listed(found.thresholds.tolist(), _CLASSES_SHOWN)
     return [
         ("least margin", least if found.rejects else "none: every row is answered"),
         (

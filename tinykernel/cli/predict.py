@@ -23,7 +23,7 @@ from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.load import Rows
+    from tinykernel.data.dataset import Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 

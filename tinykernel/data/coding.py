@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.text import visible
+from tinykernel.text import listed, visible
 
 #: More different texts than this are names, not categories.
 MOST_TEXTS = 255
@@ -209,13 +209,10 @@ def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str
     per = gaps.sum(axis=0)
     named = [
         f"{visible(columns[i]) if columns is not None else i} {per[i]}"
-        for i in np.flatnonzero(per)[:_MOST_SHOWN]
+        for i in np.flatnonzero(per).tolist()
     ]
-    more = ", ..." if np.count_nonzero(per) > _MOST_SHOWN else ""
-    return (
-        f"{int(per.sum())} missing values in {int(gaps.any(axis=1).sum())} rows "
-        f"({', '.join(named)}{more})"
-    )
+    n_rows = int(gaps.any(axis=1).sum())
+    return f"{int(per.sum())} missing values in {n_rows} rows ({listed(named)})"
 
 
 def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> None:
@@ -249,7 +246,7 @@ def in_words(
         )
     if gaps is not None and gaps.any():
         values = sorted(set(coding.gaps.values()))
-        stand = ", ".join(f"{value:g}" for value in values[:3]) + (", ..." if values[3:] else "")
+        stand = listed(values, 3, "{:g}".format)
         said.append(
             f"{gaps_in_words(gaps, columns)}: kept, {stand} stand{'s' * (len(values) == 1)} for a "
             "missing value, on the chip too"

@@ -14,7 +14,7 @@ from tinykernel.data.coding import gaps_in_words
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows, row_blocks
-from tinykernel.text import visible
+from tinykernel.text import listed, visible
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
@@ -313,7 +313,7 @@ def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArra
     if text and y.dtype.kind != "U":
         return y.astype(np.str_)
     if not text and y.dtype.kind == "U":
-        known = ", ".join(map(shown, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        known = listed(classes, show=shown)
         raise TinykernelError(
             f"{part.file}: the labels are text (the first is {shown(y[0])!r}), the model's classes "
             f"are numbers ({known})"

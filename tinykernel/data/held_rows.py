@@ -66,8 +66,6 @@ def _group_split(
     part: Part, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Keep whole groups aside."""
-    from sklearn.model_selection import StratifiedGroupKFold
-
     names, group = np.unique(np.asarray(part.group), return_inverse=True)
     n_parts = min(max(2, round(1 / test_size)), names.size)
     if n_parts < 2:
@@ -76,14 +74,23 @@ def _group_split(
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
         raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test 0")
-    splitter = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
-        kept, aside = next(splitter.split(part.X, y, group))
+    kept, aside = group_folds(n_parts, y, group, seed)[0]
     if not len(aside):
         raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test 0")
     _check_classes(part, y, kept, len(aside))
     return kept, aside
+
+
+def group_folds(
+    n_parts: int, y: NDArray[Any], group: NDArray[Any], seed: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return for each of some parts, whole groups of about the same labels, the rest and it."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
+        folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
+        return list(folds.split(y, y, group))
 
 
 def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: int) -> None:

@@ -17,6 +17,7 @@ from tinykernel.data.recordings import windows
 from tinykernel.data.selection import Selection
 from tinykernel.data.signals import Cutting
 from tinykernel.errors import TinykernelError
+from tinykernel.text import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None
     """Refuse rows of several classes, some of which cannot be normal."""
     found = [] if labels is None else np.unique(np.asarray(labels)).tolist()
     if len(found) > 1:
-        words = ", ".join(map(repr, found[:3])) + (", ..." if len(found) > 3 else "")
+        words = listed(found, 3, repr)
         raise TinykernelError(
             f"{source}: has rows of {len(found)} classes ({words}); one class is learned from rows "
             "that are all normal"

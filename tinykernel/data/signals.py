@@ -6,24 +6,24 @@ it came about. So later recordings are cut the same way, and others are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.dataset import Dataset, Rows
 from tinykernel.data.faults import shown
-from tinykernel.data.load import Dataset, Rows
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Columns, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
+from tinykernel.text import listed
 
 _TABLES = (".csv", ".tsv", ".parquet")
-_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -133,21 +133,9 @@ def cut_for(
         raise TinykernelError(
             "the model has no hop, so it takes windows and no recordings; train it with --hop"
         )
-    cut = windows(
-        path,
-        cutting.window,
-        cutting.hop,
-        label=cutting.label,
-        groups=cutting.groups,
-        inputs=cutting.channels or None,
-        rate=cutting.rate,
-        time=cutting.time,
-        mixed=mixed or cutting.mixed,
-        missing=cutting.missing,
-        name=cutting.name,
-        short=cutting.short,
-        labels_needed=False,
-    )
+    how = {**vars(cutting), "mixed": mixed or cutting.mixed}
+    channels = how.pop("channels") or None
+    cut = windows(path, **how, inputs=channels, labels_needed=False)
     if cut.X.shape[2] != model.input.channels:
         raise TinykernelError(
             f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.input.channels}"
@@ -165,16 +153,14 @@ def _as_classes(cut: Windows, model: IntegerModel) -> NDArray[Any] | None:
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
     if not set(y.tolist()) & set(model.classes):
-        found, known = (_listed(labels) for labels in (np.unique(y).tolist(), model.classes))
+        found, known = (
+            listed(labels, show=shown) for labels in (np.unique(y).tolist(), model.classes)
+        )
         raise TinykernelError(
             f"{cut.source}: no label ({found}) is a class of the model ({known}); name the column "
             "of the labels with --label, or give the labels the names of the classes"
         )
     return y
-
-
-def _listed(labels: Sequence[Any]) -> str:
-    return ", ".join(map(shown, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
 def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:

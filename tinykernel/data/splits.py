@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.load import Dataset, Rows
+from tinykernel.data.dataset import Dataset, Rows
+from tinykernel.data.held_rows import group_folds
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
 
@@ -76,14 +76,8 @@ def _parts(
     n_parts: int, codes: NDArray[np.intp], group: NDArray[np.intp], seed: int
 ) -> Iterator[NDArray[np.intp]]:
     """Yield the parts that may be kept aside: those of the splitter, then every single group."""
-    from sklearn.model_selection import StratifiedGroupKFold
-
     if np.bincount(codes).max() >= n_parts:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
-            folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
-            found = [aside for _, aside in folds.split(codes, codes, group)]
-        yield from found
+        yield from (aside for _, aside in group_folds(n_parts, codes, group, seed))
     for number in np.random.default_rng(seed).permutation(group.max() + 1):
         yield np.flatnonzero(group == number)
 
@@ -176,14 +170,13 @@ def keep_for_calibration(
     TinykernelError
         If either part would lack a class.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, train_test_split
+    from sklearn.model_selection import train_test_split
 
     group, labels = data.group_train, data.y_train
     classes, counts = np.unique(labels, return_counts=True)
     n_parts = max(2, round(1 / size))
     if by_group and group is not None and counts.min() >= n_parts <= len(np.unique(group)):
-        folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
-        kept, aside = next(folds.split(labels, labels, group))
+        kept, aside = group_folds(n_parts, labels, group, seed)[0]
         unit = f"{len(np.unique(group[aside]))} groups"
     elif not (by_group and group is not None) and counts.min() >= 2:
         n_aside = max(len(classes), int(np.ceil(size * len(labels))))

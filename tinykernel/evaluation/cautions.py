@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.labels import LabelEvaluation
+from tinykernel.text import listed
 
 _RARE = 0.05
 _FLOAT_GAP = 0.05
-# Labels that are told, and inputs that are tried.
-_LISTED, _CANDIDATES = 6, 32
+# Inputs that are tried.
+_CANDIDATES = 32
+_listed = partial(listed, show=repr)
 
 
 def cautions(
@@ -98,10 +101,6 @@ def _rare(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
         return [f"{line}, and has no test row: nobody knows how well it is found"]
     right, rows = int(found.confusion[at, at]), int(found.counts[at])
     return [f"{line}: the accuracy hardly shows that {right} of its {rows} test rows are found"]
-
-
-def _listed(labels: Sequence[Any]) -> str:
-    return ", ".join(map(repr, labels[:_LISTED])) + (", ..." if len(labels) > _LISTED else "")
 
 
 def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tinykernel.text import listed
+
 # Keys that have words of their own, that a page shows elsewhere, or that only programs read.
 _SAID = {
     "data",
@@ -94,7 +96,7 @@ def _medians(about: Mapping[str, Any]) -> str:
     named = isinstance(inputs, list) and len(inputs) == len(medians)
     names = inputs if named and isinstance(inputs, list) else range(len(medians))
     shown = [f"{_plain(name)} {_plain(value)}" for name, value in zip(names, medians, strict=True)]
-    return ", ".join(shown[:_MOST_MEDIANS]) + (", ..." if len(shown) > _MOST_MEDIANS else "")
+    return listed(shown, _MOST_MEDIANS)
 
 
 def _shares(about: Mapping[str, Any]) -> str:

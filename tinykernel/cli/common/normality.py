@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tinykernel.data.load import Rows
+    from tinykernel.data.dataset import Rows
     from tinykernel.data.one_class import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.measure.limits import Limits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
-from tinykernel.text import visible
+from tinykernel.text import listed, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.load import Dataset, Rows
+    from tinykernel.data.dataset import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.model import IntegerModel
     from tinykernel.stored import StoredRows
@@ -168,16 +167,11 @@ def labels_to_judge_by(
         return y
     if integer.is_one_class:
         return None
-    theirs, own = (_listed(labels) for labels in (found, integer.classes))
+    theirs, own = (visible(listed(labels, _LABELS_SHOWN)) for labels in (found, integer.classes))
     raise TinykernelError(
         f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
         "it was trained on"
     )
-
-
-def _listed(labels: Sequence[Any]) -> str:
-    said = [visible(str(label)) for label in labels[:_LABELS_SHOWN]]
-    return ", ".join(said + ["..."] * (len(labels) > _LABELS_SHOWN))
 
 
 def _own_training(

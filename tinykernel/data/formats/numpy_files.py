@@ -10,6 +10,8 @@ import shutil
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +82,9 @@ def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype
     return (shape, dtype) if len(shape) > 1 and not by_columns and is_plain else None
 
 
-def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:
-    """Read X_train, y_train, X_test, y_test, or X and y, whatever the case of their letters."""
+@contextmanager
+def open_npz(path: Path) -> Iterator[Any]:
+    """Open an archive, whose arrays `npz_array` loads."""
     with path.open("rb") as stream:
         try:
             archive = np.load(stream, allow_pickle=False)
@@ -90,7 +93,23 @@ def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool 
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
         with archive:
-            return _npz_parts(path, archive, label, groups, in_pieces)
+            yield archive
+
+
+def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> Any:
+    """Load one array of an archive."""
+    member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+    try:
+        with archive.zip.open(member) as stream:
+            return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
+    except DAMAGED:
+        raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
+
+
+def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:
+    """Read X_train, y_train, X_test, y_test, or X and y, whatever the case of their letters."""
+    with open_npz(path) as archive:
+        return _npz_parts(path, archive, label, groups, in_pieces)
 
 
 def _npz_parts(
@@ -100,15 +119,7 @@ def _npz_parts(
 
     def get(*names: str, in_pieces: bool = False) -> Any:
         key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
-        if key is None:
-            return None
-        member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
-        try:
-            with archive.zip.open(member) as stream:
-                length = archive.zip.getinfo(member).file_size
-                return _array(path, key, stream, length, in_pieces)
-        except DAMAGED:
-            raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
+        return None if key is None else npz_array(path, archive, key, in_pieces)
 
     def part(suffix: str, labels: str) -> Part | None:
         X = get(f"X{suffix}", in_pieces=in_pieces)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.delimited import csv_rows, header
-from tinykernel.data.formats.numpy_files import DAMAGED
+from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.formats.texts import is_number
@@ -284,43 +283,11 @@ def _words(path: Path, name: str, column: Any) -> NDArray[Any]:
 # ---------------------------------------------------------------------------------------- arrays
 
 
-def _npz_arrays(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield names and arrays without unpickling anything or trusting a header's length."""
-    with path.open("rb") as stream:
-        archive = np.load(stream, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
-        with archive:
-            assert archive.zip is not None
-            for member in archive.zip.infolist():
-                with archive.zip.open(member) as inner:
-                    version = npy.read_magic(inner)
-                    read = {
-                        (1, 0): npy.read_array_header_1_0,
-                        (2, 0): npy.read_array_header_2_0,
-                    }[version]
-                    shape, _, dtype = read(inner)
-                count = 1
-                for length in shape:
-                    count *= length
-                if not dtype.hasobject and count * dtype.itemsize > member.file_size:
-                    raise EOFError
-                with archive.zip.open(member) as inner:
-                    yield member.filename.removesuffix(".npy"), np.load(inner, allow_pickle=False)
-
-
 def _from_npz(
     path: Path, label: str | None, groups: str | None, labels_needed: bool, time: str | None
 ) -> Columns | Ready:
-    try:
-        arrays = dict(_npz_arrays(path))
-    except TinykernelError:
-        raise
-    except (ValueError, KeyError, OverflowError, *DAMAGED):
-        raise TinykernelError(
-            f"{path}: is not a readable .npz file of numbers and texts (damaged, cut short, or it "
-            "holds Python objects)"
-        ) from None
+    with open_npz(path) as archive:
+        arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
     if "x" not in lower:
         raise TinykernelError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model.record import Field, Record
+from tinykernel.text import listed
 
 
 @dataclass(frozen=True)
@@ -65,5 +66,4 @@ class Labels(Record):
 
     def facts(self) -> dict[str, str]:
         """Return what it answers, in words."""
-        labels = ", ".join(map(repr, self.classes[:6])) + (", ..." if self.n_scores > 6 else "")
-        return {"classes": f"{self.n_scores} ({labels})"}
+        return {"classes": f"{self.n_scores} ({listed(self.classes, show=repr)})"}

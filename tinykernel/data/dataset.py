@@ -1,0 +1,170 @@
+"""Rows to train on, to test on, to run a model on; and the rows of a file, split and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import stored
+from tinykernel.data.coding import Coding
+from tinykernel.data.faults import needed_labels
+from tinykernel.data.formats import Part
+from tinykernel.data.held_rows import kept_aside
+from tinykernel.stored import StoredRows, drawn_places, rows_at
+from tinykernel.training.passes import Passes
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows to train on and rows to test on.
+
+    Parameters
+    ----------
+    X_train : ndarray, shape (n_train, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y_train : ndarray, shape (n_train,)
+        Integers, booleans or strings; at least two classes.
+    X_test, y_test : ndarray or None
+        The same for the rows kept aside; None where there are none.
+    source : str
+        Name of the file.
+    split : str
+        How the two parts came about, in words, to be printed beside every accuracy.
+    group_train, group_test : ndarray or None
+        Which person, record or batch each row belongs to, where the file says so.
+    columns : tuple of str or None
+        Names of the features of a table, or of the channels of recordings.
+    shape : tuple of int or None
+        Of one input in the file, where it is known.
+    notes : tuple of str
+        What was done to the values, and what smaller type would hold them; one line each.
+    medians : tuple of float or None
+        What missing values were filled with, one an input; None where that was not asked for.
+    label : str or None
+        Name of the column of labels of a table.
+    coding : Coding or None
+        The numbers of text and of missing values; None where there are none.
+    drawn_of : int or None
+        How many training rows there are, where those of `X_train` are drawn of them.
+    passes : Passes or None
+        All of these, where they need no coding.
+    """
+
+    X_train: NDArray[Any]
+    y_train: NDArray[Any]
+    X_test: NDArray[Any] | None
+    y_test: NDArray[Any] | None
+    source: str
+    split: str
+    group_train: NDArray[Any] | None = None
+    group_test: NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+    medians: tuple[float, ...] | None = None
+    label: str | None = None
+    coding: Coding | None = None
+    drawn_of: int | None = None
+    passes: Passes | None = None
+
+    def learned(self, *, in_passes: bool) -> NDArray[Any] | StoredRows:
+        """Return the rows that a model learned from: all, or those of `X_train`."""
+        return self.passes.rows if in_passes and self.passes is not None else self.X_train
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to run a finished model on.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_rows, n_features)
+        Numbers, all finite, in the dtype of the file.
+    y : ndarray, shape (n_rows,), or None
+        Labels, where the file has them.
+    source : str
+        Name of the file.
+    part : str
+        Which rows of the file these are, in words.
+    group : ndarray, shape (n_rows,), or None
+        Which person, record or batch each row belongs to, where the file says so.
+    notes : tuple of str
+        What became of missing values, and what was left out; one line each.
+    streams : tuple of ndarray, each of shape (n_samples, n_channels)
+        Of recordings: the samples that the rows were cut from.
+    clip : ndarray of int64, shape (n_rows,), or None
+        Of recordings: the number of the one that a row was cut from.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    source: str
+    part: str
+    group: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    streams: tuple[NDArray[Any], ...] = ()
+    clip: NDArray[np.int64] | None = None
+
+
+def as_split(train: Part, test: Part, seed: int) -> Dataset:
+    """Take the parts as the file splits them."""
+    X, y, group = _drawn(train, None, seed)
+    X_test, y_test, group_test = _drawn(test, None, seed)
+    n, n_test = len(train.X), len(test.X)
+    split = f"{n} training rows, {n_test} test rows (as the file splits them)"
+    found = Dataset(X, y, X_test, y_test, train.file.name, split, group, group_test)
+    return _with_all(found, train, np.arange(n), n_test, seed)
+
+
+def split_part(
+    part: Part, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
+) -> Dataset:
+    """Keep rows of a checked part aside."""
+    source, n = part.file.name, len(y)
+    if test_size == 0:
+        split = f"{n} training rows, no test rows"
+        X, labels, group = _drawn(part, None, seed)
+        found = Dataset(X, labels, None, None, source, split, group, None, part.columns)
+        return _with_all(found, part, np.arange(n), 0, seed)
+    kept, aside, kind = kept_aside(part, y, test_size, seed, by_group=by_group)
+    percent = f"{100 * len(aside) / len(y):.3g} %"
+    if by_group:
+        share = f"{kind} kept aside, {percent}, seed {seed}"
+    else:
+        share = f"{kind} {percent} kept aside, seed {seed}"
+        share += "" if part.group is None else "; groups mixed"
+    X, labels, group = _drawn(part, kept, seed)
+    X_test, y_test, group_test = _drawn(part, aside, seed)
+    split = f"{len(kept)} training rows, {len(aside)} test rows ({share})"
+    found = Dataset(X, labels, X_test, y_test, source, split, group, group_test, part.columns)
+    return _with_all(found, part, kept, len(aside), seed)
+
+
+def _drawn(
+    part: Part, places: NDArray[np.intp] | None, seed: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Return rows, labels and groups at some places, of too many those that are drawn."""
+    y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
+    if len(y if places is None else places) > most:
+        drawn = drawn_places(y if places is None else y[places], most, (seed, 8))
+        places = drawn if places is None else places[drawn]
+    if places is None:
+        return part.X[:], y, part.group
+    return rows_at(part.X, places), y[places], None if part.group is None else part.group[places]
+
+
+def _with_all(
+    data: Dataset, part: Part, places: NDArray[np.intp], n_test: int, seed: int
+) -> Dataset:
+    """Say which rows are drawn, and keep all training rows beside those."""
+    n, found = len(data.y_train), data
+    if n < len(places):
+        passes = Passes.of(part.X, needed_labels(part), places, seed)
+        found = replace(found, drawn_of=len(places), passes=passes)
+    drawn = [f"{n} training rows"] * (n < len(places))
+    if data.y_test is not None and len(data.y_test) < n_test:
+        drawn.append(f"{len(data.y_test)} test rows")
+    return replace(found, split=f"{found.split}; drawn: {', '.join(drawn)}") if drawn else found
