@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tinykernel.text import in_code_span
+
+if TYPE_CHECKING:
+    import jinja2
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -63,3 +70,20 @@ def folder(name: str) -> Path:
             f"{found}: this folder of tinykernel is missing; install the package again"
         )
     return found
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Return what renders the templates, by their paths; each is compiled once in a process."""
+    import jinja2
+
+    engine = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    engine.filters["code"] = in_code_span
+    return engine

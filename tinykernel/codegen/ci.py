@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-import jinja2
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -77,24 +76,15 @@ def render_ci(
     given = {"target": target, **options}
     words = [f"--{key} {shlex.quote(value)}" for key, value in given.items() if value]
     words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items() if value]
-    text = (
-        jinja2.Environment(
-            loader=jinja2.FileSystemLoader(resources.folder("templates") / "ci"),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            keep_trailing_newline=True,
-            autoescape=False,
-        )
-        .get_template(f"{service}.yml.j2")
-        .render(
-            version=tinykernel.__version__,
-            name=name,
-            options=" ".join(words),
-            compared=_generated(files, name),
-            verified=f"host,{row.name}" if emulated else "host",
-            reported=row.name if on_chip else "",
-            budget=shlex.quote(str(budget)) if budget else "",
-        )
+    template = resources.templates().get_template(f"ci/{service}.yml.j2")
+    text = template.render(
+        version=tinykernel.__version__,
+        name=name,
+        options=" ".join(words),
+        compared=_generated(files, name),
+        verified=f"host,{row.name}" if emulated else "host",
+        reported=row.name if on_chip else "",
+        budget=shlex.quote(str(budget)) if budget else "",
     )
     array = io.BytesIO()
     np.save(array, model.as_raw(rows))

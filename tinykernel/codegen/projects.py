@@ -9,14 +9,12 @@ for the name of the model. Nothing here knows any format, framework or build sys
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,7 +32,6 @@ from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.text import in_code_span
 
 #: Options of an export that its manifest names, so that an audit can repeat it.
 OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
@@ -217,31 +214,18 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
     }
 
 
-@functools.cache
-def _template(text: str) -> jinja2.Template:
-    """Compile a template, once in a process."""
-    engine = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    engine.filters["code"] = in_code_span
-    return engine.from_string(text)
-
-
 def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str, bytes]:
     """Render the template folders that make up a project."""
     files: dict[str, bytes] = {}
     for part in parts:
         for path, source in _templates(folder / part):
-            data = source.read_bytes()
             path = _named(path, context["name"])
-            if path.endswith(".j2"):
-                path = path.removesuffix(".j2")
-                data = _template(data.decode()).render(context).encode()
-            files[path] = data
+            if not path.endswith(".j2"):
+                files[path] = source.read_bytes()
+                continue
+            name = source.relative_to(resources.folder("templates")).as_posix()
+            text = resources.templates().get_template(name).render(context)
+            files[path.removesuffix(".j2")] = text.encode()
     return files
 
 
@@ -392,23 +376,7 @@ def exported_files(
     about: Mapping[str, Any] | None = None,
     as_data: bool = False,
 ) -> dict[str, bytes]:
-    """Render all that an export writes: the project, its workflow and its manifest.
-
-    Parameters
-    ----------
-    model, target, name, board, framework, platform, format, vectors, ci, budget, about, as_data
-        As for `export`.
-
-    Returns
-    -------
-    dict of str to bytes
-        Content by relative POSIX path; the same bytes for the same arguments.
-
-    Raises
-    ------
-    TinykernelError
-        If a name is unknown or does not fit.
-    """
+    """Render all that `export` writes: the project, its workflow and its manifest."""
     integer_model = as_integer_model(model)
     row = None if target is None else find_target(target).name
     coding = Coding.read((about or {}).get("coding"))

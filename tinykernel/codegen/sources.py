@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import textwrap
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
-import jinja2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,8 +33,8 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
-from tinykernel.resources import folder
+from tinykernel.resources import folder, templates
+from tinykernel.text import listed
 
 _C_TYPES = {
     "float32": "float",
@@ -64,11 +62,9 @@ def runtime_files() -> dict[str, bytes]:
     """
     root = folder("firmware") / "tinykernel"
     files = sorted(path for path in root.rglob("*") if path.is_file())
-    return {f"lib/tinykernel/{_posix(path, root)}": path.read_bytes() for path in files}
-
-
-def _posix(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()
+    return {
+        f"lib/tinykernel/{path.relative_to(root).as_posix()}": path.read_bytes() for path in files
+    }
 
 
 def render_sources(
@@ -267,28 +263,13 @@ def _inlined(
     return b"".join(lines)
 
 
-@functools.cache
-def _templates() -> jinja2.Environment:
-    """Return the templates, each of which is compiled once in a process."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder("templates") / "model"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-
-
 def _render(template: str, context: dict[str, Any]) -> bytes:
-    return _templates().get_template(f"{template}.j2").render(context).encode("ascii")
+    return templates().get_template(f"model/{template}.j2").render(context).encode("ascii")
 
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
     scores = model.ranges()[-1]
-    components, scale = model.find(Components), model.find(Scale)
-    assert scale is not None
-    quantized = model.quantized_grid
+    components, quantized = model.find(Components), model.quantized_grid
     return {
         "name": name,
         "NAME": name.upper(),
@@ -303,7 +284,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "statement": _statement_comment(model),
         "novelty_threshold": _novelty_threshold(model),
         "prototypes": model.decision is not None and model.decision.n_prototypes > 0,
-        "count_type": _C_TYPES[scale.raw_dtype],
+        "count_type": _C_TYPES[model.scaler.raw_dtype],
         "n_classes": model.n_classes,
         "n_scores": model.n_scores,
         **_words(model),
@@ -384,7 +365,7 @@ def _names(model: IntegerModel) -> tuple[Any, ...]:
 
 def _class_comment(model: IntegerModel) -> str:
     names = [string_literal(str(label)) for label in _names(model)]
-    return in_comment(", ".join(names[:6]) + (", ..." if len(names) > 6 else "."))
+    return in_comment(listed(names) + "." * (len(names) <= 6))
 
 
 def _statement_comment(model: IntegerModel) -> list[str]:

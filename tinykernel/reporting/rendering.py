@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
@@ -42,16 +41,9 @@ def markdown_page(page: ReportPage) -> str:
 
 
 def _rendered(template: str, page: ReportPage, **more: Any) -> str:
-    engine = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.folder("templates") / "report"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=template.endswith(".html.j2"),
-        finalize=_shown,
-    )
-    engine.filters |= {
+    is_html = template.endswith(".html.j2")
+    engine = resources.templates().overlay(autoescape=is_html, finalize=_shown)
+    engine.filters = engine.filters | {
         "kb": format_kb,
         "percent": _percent,
         "clock": format_clock,
@@ -59,7 +51,7 @@ def _rendered(template: str, page: ReportPage, **more: Any) -> str:
         "cell": _cell,
         "code": _code,
     }
-    return engine.get_template(template).render(_context(page) | more)
+    return engine.get_template(f"report/{template}").render(_context(page) | more)
 
 
 def _shown(value: Any) -> Any:
