@@ -24,11 +24,11 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
 from tinykernel.decisions.calibrate import error_by_coverage
-from tinykernel.decisions.confidence import calibration_error, softmax
+from tinykernel.decisions.confidence import calibration_error
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.decision import margins, softmax
 from tinykernel.reporting.facts import coverage_of
 
 _STEPS = 10_000

@@ -15,13 +15,13 @@ from _page import page_arguments, print_page
 from numpy.typing import NDArray
 
 from tinykernel import TernaryKernelNovelty
-from tinykernel.decisions.confidence import confidence_table, fit_temperature, softmax
+from tinykernel.decisions.confidence import confidence_table, fit_temperature
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import effective_rows
 from tinykernel.decisions.thresholds import by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval, compare_values
-from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.decision import margins, softmax
 
 GROUPS = (8, 12, 20, 40)
 BAD = (0.0, 0.05, 0.1, 0.25, 0.5)

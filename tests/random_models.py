@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, Scale
@@ -539,3 +539,8 @@ def balanced(model: IntegerModel) -> IntegerModel:
     scores = model.scores(random_raw(model, 0, 300)).mean(axis=0)
     mean = scores[1:] if model.n_outputs == 1 else scores
     return changed(model, offset=(model.readout.offset - mean).astype(np.int32))
+
+
+def components_of(model: IntegerModel, Q: ArrayLike) -> NDArray[np.bool_]:
+    """The components of rows of quantized inputs, True where z is +1."""
+    return model._run(model.quantized(Q))["components"]

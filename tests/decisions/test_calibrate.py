@@ -13,11 +13,11 @@ from tests.random_models import changed, random_model, random_raw
 from tinykernel import load, save
 from tinykernel.cli.calibrate import calibration_in_words
 from tinykernel.decisions import calibrate
-from tinykernel.decisions.confidence import calibration_error, fit_temperature, softmax
+from tinykernel.decisions.confidence import calibration_error, fit_temperature
 from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
 from tinykernel.decisions.thresholds import by_coverage, by_error
 from tinykernel.errors import TinykernelError
-from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.decision import Decision, softmax
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.record import contents
 

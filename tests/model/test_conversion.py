@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.random_models import make_machine
+from tests.random_models import components_of, make_machine
 from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
 from tinykernel.model.quantization.machine import KernelMachine
@@ -39,7 +39,7 @@ def _flips(machine: KernelMachine, X: np.ndarray) -> float:
     assert model.find(Components).n_blocks == machine.n_blocks
     kept = model.find(Components).row_kept.ravel()
     return float(
-        np.mean(machine.features(X)[:, kept] != model.features_quantized(model.quantize_inputs(X)))
+        np.mean(machine.features(X)[:, kept] != components_of(model, model.quantize_inputs(X)))
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.random_models import make_machine, make_model
+from tests.random_models import components_of, make_machine, make_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model import quantize, snap_windows
 from tinykernel.model.diagonals import levels_of
@@ -98,7 +98,7 @@ def test_compact_format_agrees_with_the_float_machine(raw_dtype: str) -> None:
     X = np.random.default_rng(0).integers(0, 256, (500, 60)).astype(raw_dtype)
     model = quantize(machine)
     expected = machine.features(X)
-    assert np.mean(model.features_quantized(model.quantize_inputs(X)) != expected) < 0.004
+    assert np.mean(components_of(model, model.quantize_inputs(X)) != expected) < 0.004
 
 
 def test_quantized_zero_stands_for_zero() -> None:
@@ -140,7 +140,7 @@ def test_starts_take_up_an_offset_of_the_inputs() -> None:
     assert len(_starts_by_parity(model.find(Components))[0]) > 10
     assert np.unique(model.find(Components).width).tolist() == [128]
     X = np.random.default_rng(0).integers(0, 192, (500, 60)).astype(np.float32)
-    quantized = model.features_quantized(model.quantize_inputs(X))
+    quantized = components_of(model, model.quantize_inputs(X))
     assert np.mean(quantized != machine.features(X)) < 0.006
 
 
@@ -152,7 +152,7 @@ def test_negative_slopes_are_mirrored() -> None:
     machine = dataclasses.replace(machine, row_scale=row_scale)
     model = quantize(machine)
     X = np.random.default_rng(0).integers(0, 256, (500, 60)).astype(np.float32)
-    quantized = model.features_quantized(model.quantize_inputs(X))
+    quantized = components_of(model, model.quantize_inputs(X))
     assert np.mean(quantized != machine.features(X)) < 0.006
     assert np.unique(model.find(Components).width).tolist() == [128]
 

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tests.model.slow import slow_quantize, slow_scores
-from tests.random_models import changed, make_model, models, random_quantized, random_raw
+from tests.random_models import (
+    changed,
+    components_of,
+    make_model,
+    models,
+    random_quantized,
+    random_raw,
+)
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
@@ -29,7 +36,7 @@ def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None
     """The compiled scores are those of the specification in unbounded integers."""
     q = random_quantized(model, seed, 3)
     expected = [slow_scores(model, row) for row in q]
-    assert_array_equal(model.features_quantized(q), [z for z, _ in expected])
+    assert_array_equal(components_of(model, q), [z for z, _ in expected])
     scores = model.scores_quantized(q)
     assert scores.dtype == np.int32
     assert_array_equal(scores, [s for _, s in expected])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from tests.random_models import components_of
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model import quantize
@@ -323,7 +324,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     decisions = learner.decide(transform.mixed(X[900:]) - learner.mean)
     sums = (decisions - forward.offset[:10]) / forward.scale
     np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
-    signs = 2 * model.features_quantized(model.quantize_inputs(X[900:])).astype(int) - 1
+    signs = 2 * components_of(model, model.quantize_inputs(X[900:])).astype(int) - 1
     np.testing.assert_array_equal(np.rint(sums), signs @ model.find(Ternary).weights.T.astype(int))
     assert (
         np.mean(

@@ -47,16 +47,7 @@ def inspect_command(
     facts, said = _facts(integer), about(model)
     ranges = integer.ranges()
     if as_json:
-        stages = [
-            {
-                "stage": stage.stage,
-                "low": stage.low,
-                "high": stage.high,
-                "limit_low": stage.limit_low,
-                "limit_high": stage.limit_high,
-            }
-            for stage in ranges
-        ]
+        stages = [vars(stage) for stage in ranges]
         print_json({"model": model.name, **facts, "ranges": stages, "about": said})
         return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])

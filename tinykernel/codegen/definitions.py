@@ -12,15 +12,6 @@ from numpy.typing import NDArray
 
 #: Bits, hence components, a word.
 WORD = 32
-_SIZES = {
-    "uint8_t": 1,
-    "int8_t": 1,
-    "uint16_t": 2,
-    "int16_t": 2,
-    "uint32_t": 4,
-    "int32_t": 4,
-    "float": 4,
-}
 _DTYPES = {
     "uint8_t": "u1",
     "int8_t": "i1",
@@ -76,7 +67,7 @@ class Table:
     @property
     def item_bytes(self) -> int:
         """Bytes of a value."""
-        return _SIZES[self.c_type]
+        return np.dtype(_DTYPES[self.c_type]).itemsize
 
     @property
     def n_bytes(self) -> int:

@@ -114,8 +114,7 @@ def pack(model: IntegerModel) -> PackedModel:
     """
     model = sort_kernels(model)
     components, weights = model.find(Components), model.find(Ternary)
-    scale, layout = model.find(Scale), None
-    assert scale is not None
+    scale, layout = model.scaler, None
     constant = scale.constant(model.n_features)
     groups = [_shape(model, scale), pack_scale(scale, constant, components)]
     if components is not None and weights is not None:

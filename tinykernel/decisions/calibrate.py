@@ -12,7 +12,6 @@ from tinykernel.decisions.confidence import (
     calibration_error,
     confidence_table,
     fit_temperature,
-    softmax,
 )
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.shares import (
@@ -27,7 +26,7 @@ from tinykernel.decisions.shares import (
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.answers.decision import Decision, deficits, margins
+from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
 
 #: Deficits that a model keeps for its prediction sets at most.
 _MOST_LEVELS = 4096

@@ -14,13 +14,6 @@ _BINS = 15
 _PRIOR_ROWS = 8.0
 
 
-def softmax(decisions: NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
-    """Return probabilities of classes."""
-    powers = decisions / temperature
-    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
 def fit_temperature(decisions: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
     """Return the temperature of the likeliest probabilities.
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.calibrate import error_by_coverage
-from tinykernel.decisions.confidence import calibration_error, softmax
+from tinykernel.decisions.confidence import calibration_error
 from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.decision import margins, softmax
 
 
 @dataclass(frozen=True, eq=False)

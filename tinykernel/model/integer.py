@@ -415,27 +415,6 @@ class IntegerModel(Predictions, Record):
             inputs = made[stage.KIND] = stage.run(inputs, given)
         return made
 
-    def features_quantized(self, Q: ArrayLike) -> NDArray[np.bool_]:
-        """Compute the components from quantized inputs.
-
-        Parameters
-        ----------
-        Q : array-like of integers, shape (n_rows, n_features)
-            Values of `input_dtype`.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows, n_components)
-            True where z is +1; of no columns without components.
-
-        Raises
-        ------
-        TinykernelError
-            If the shape is wrong or a value does not fit `input_dtype`.
-        """
-        inputs = self.quantized(Q)
-        return self._run(inputs).get("components", np.empty((len(inputs), 0), dtype=np.bool_))
-
     def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores from quantized inputs.
 

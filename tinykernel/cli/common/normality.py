@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ def _fitted(
         )
         watch.fit(rows.X, groups=rows.group)
         if rows.columns is not None:
-            watch.model_ = _named(watch.model_, rows.columns)
+            watch.model_ = replace(watch.model_, feature_names=rows.columns)
         if find_target(target).family == "host":
             return watch, None
         found = report(watch.model_, target, limits)
@@ -138,12 +139,6 @@ def _fitted(
                 f"the model needs {found.flash} bytes of flash on {target}, over the budget of "
                 f"{most}; give a larger budget, or fewer n_prototypes"
             )
-
-
-def _named(model: IntegerModel, columns: tuple[str, ...]) -> IntegerModel:
-    from dataclasses import replace
-
-    return replace(model, feature_names=columns)
 
 
 def _about(

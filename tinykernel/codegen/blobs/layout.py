@@ -49,10 +49,9 @@ def pack_as_data(model: IntegerModel) -> PackedModel:
     packed = pack(model)
     model = sort_kernels(model)
     names = {definition.name for definition in packed.definitions}
-    scale, components, levels = model.find(Scale), model.find(Components), model.find(Levels)
-    assert scale is not None
-    constant = scale.constant(model.n_features)
-    parts = [*_scaler(scale, ~constant), *_inputs(constant, components)]
+    components, levels = model.find(Components), model.find(Levels)
+    constant = model.scaler.constant(model.n_features)
+    parts = [*_scaler(model.scaler, ~constant), *_inputs(constant, components)]
     parts += [] if model.decision is None else _decision(model.decision, model.n_classes)
     if levels is not None:
         channels = np.ones(levels.mix.shape[1], dtype=bool)

@@ -67,6 +67,13 @@ def nearer(
     return np.asarray(np.maximum(distance, bias - gain * counted), dtype=np.int32)
 
 
+def softmax(decisions: NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
+    """Return probabilities of classes."""
+    powers = decisions / temperature
+    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
 def _is_margin_line(line: object) -> bool:
     """Whether these are three integers in their ranges."""
     if not isinstance(line, tuple) or len(line) != 3:
@@ -219,9 +226,7 @@ class Decision(Record):
 
     def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes; `decisions` has one column a class."""
-        powers = decisions / self.temperature
-        powers = np.exp(powers - powers.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+        return softmax(decisions, self.temperature)
 
     def sets(self, scores: NDArray[np.int32], alpha: float) -> NDArray[np.bool_]:
         """Return which classes are in the prediction set of each row."""

@@ -130,7 +130,8 @@ def quantize(
     if not kept.any():
         # The firmware has at least one component; this one has no weight.
         kept[0, 0] = True
-    weights = _weights_by_row(machine)[:, blocks.index]
+    by_row = machine.weights.astype(np.int64).reshape(-1, *machine.diagonal.shape)
+    weights = by_row[:, blocks.index]
     constant = np.sum(weights * windows.constant, axis=(1, 2))
     outputs = _quantize_outputs(machine, np.where(kept, weights, 0), constant, inputs)
     remaining = kept.any(axis=1)
@@ -227,19 +228,7 @@ def as_integer_model(obj: object) -> IntegerModel:
 
 
 def _check(machine: KernelMachine) -> None:
-    names = (
-        "input_offset",
-        "input_scale",
-        "input_low",
-        "input_high",
-        "diagonal",
-        "row_scale",
-        "start",
-        "width",
-        "output_scale",
-        "output_offset",
-    )
-    for name in names:
+    for name in (field.name for field in machine.FIELDS if field.dtype == "float64"):
         if not np.all(np.isfinite(getattr(machine, name))):
             raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
     if np.any(machine.input_scale < 0):
@@ -250,11 +239,6 @@ def _check(machine: KernelMachine) -> None:
         raise TinykernelError(f"the machine's held schedules are not of {stages} stages each")
     if machine.held_shift is not None and not 0 <= machine.held_shift <= LARGEST_SHIFT:
         raise TinykernelError(f"the machine's held phase shift is not from 0 to {LARGEST_SHIFT}")
-
-
-def _weights_by_row(machine: KernelMachine) -> NDArray[np.int64]:
-    """Return the weights as (n_outputs, n_blocks, d)."""
-    return machine.weights.astype(np.int64).reshape(-1, *machine.diagonal.shape)
 
 
 def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantizedInputs:
