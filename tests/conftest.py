@@ -72,6 +72,7 @@ _PYTHON_MODULES = {
     "platformio": "platformio",
     "pyarrow": "pyarrow",
     "ruamel.yaml": "ruamel.yaml",
+    "soundfile": "soundfile",
     "unicorn": "unicorn",
     "ziglang": "ziglang",
 }
@@ -136,8 +137,8 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``distributed``, ``matplotlib``, ``pandas`` and ``pyarrow``. With TINYKERNEL_REQUIRE_TOOLS=1, as
-    in continuous integration, a missing tool fails the test.
+    ``distributed``, ``matplotlib``, ``pandas``, ``pyarrow`` and ``soundfile``. With
+    TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool fails the test.
     """
 
     def require(name: str) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.io import wavfile
 
 from tests.cli.tools import failed, run
 from tinykernel import load, save
@@ -182,6 +183,39 @@ def test_a_stream_of_a_model_that_refuses(recorded, tmp_path):
     first, second = output.read_text().splitlines()[:2]
     assert first == "time,label,smoothed,decision,confidence,true"
     assert second.split(",")[3:5] == ["unknown", "9"]
+
+
+def test_false_alarms_of_a_stream(tmp_path):
+    """A folder of background counts alarms an hour; one of another name is no reason to refuse."""
+    rng, t = np.random.default_rng(0), np.arange(2000)
+    sounds = {
+        "noise": 900 * rng.normal(size=2000),
+        "high": 9000 * np.sin(t),
+        "low": 9000 * np.sin(t / 9),
+    }
+    sounds["recordings"] = sounds["high"]
+    for folder, samples in sounds.items():
+        for n in range(4):
+            (tmp_path / "all" / folder).mkdir(parents=True, exist_ok=True)
+            wavfile.write(tmp_path / "all" / folder / f"{n}.wav", 100, samples.astype(np.int16))
+    (tmp_path / "all" / "recordings").rename(tmp_path / "recordings")
+    model = tmp_path / "m.tkm"
+    made = run("train", tmp_path / "all", "--window", "1s", "-o", model, *QUICK)
+    assert made.exit_code == 0, made.output
+    wavfile.write(tmp_path / "all" / "noise" / "3.wav", 100, sounds["high"].astype(np.int16))
+    mixed = tmp_path / "all" / "noise"
+    found = json.loads(run("predict", model, "--stream", mixed, "--json").stdout)["false_alarms"]
+    assert found["label"]["count"] >= 1
+    assert found["label"]["hours"] == pytest.approx(4 * 39 / 2 / 3600)
+    assert found["label"]["an_hour"] == pytest.approx(
+        found["label"]["count"] / found["label"]["hours"]
+    )
+    assert (
+        "false alarms in 1.3 minutes of background"
+        in run("predict", model, "--stream", mixed).stdout
+    )
+    elsewhere = run("predict", model, "--stream", tmp_path / "recordings" / "0.wav", "--json")
+    assert json.loads(elsewhere.stdout)["false_alarms"] is None
 
 
 def test_a_stream_without_labels(recorded, tmp_path):

@@ -7,7 +7,8 @@ import json
 import numpy as np
 
 from tests.cli.tools import QUICK, bare, blobs, failed, run, table_with_groups
-from tinykernel import load, save
+from tinykernel import load, parity, save
+from tinykernel.build.toolchains import ProgramTooLarge
 
 
 def test_text_labels_through_the_whole_way(tmp_path):
@@ -89,3 +90,21 @@ def test_one_difference_fails(work, monkeypatch):
     assert result.exit_code == 1
     assert json.loads(result.stdout)["differences"] > 0
     assert "row 3" in result.stderr.splitlines()[-1]
+
+
+def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
+    """A chip that cannot hold the model ended the comparison on all others, with no result."""
+    real = parity.verify
+
+    def verify(*given, target, **options):
+        if target == "atmega328p":
+            raise ProgramTooLarge("does not link")
+        return real(*given, target=target, **options)
+
+    monkeypatch.setattr(parity, "verify", verify)
+    command = ("verify", work / "gesture.tkm", work / "data.npz", "--target", "atmega328p,host")
+    result = run(*command)
+    assert result.exit_code == 1
+    assert "agree on every score" in result.stdout
+    assert "atmega328p: left out, the model is too large for the chip" in result.output
+    assert [one["target"] for one in json.loads(run(*command, "--json").stdout)] == ["host"]

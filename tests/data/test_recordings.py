@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import wave
 from collections import Counter
 from pathlib import Path
@@ -312,6 +313,29 @@ def test_sounds_of_every_width_are_the_same_to_16_bits(tmp_path, kind):
     found = windows(path, 256, inputs=["channel 1"], labels_needed=False)
     assert found.X.dtype == np.int16
     np.testing.assert_array_equal(found.X.ravel(), wanted)
+
+
+@pytest.mark.parametrize(("suffix", "format"), [("flac", "FLAC"), ("ogg", "OGG")])
+def test_coded_sounds_are_those_of_the_wav(tmp_path, require_tool, suffix, format):
+    """FLAC loses nothing, Ogg little; a damaged file is one clear line."""
+    soundfile = require_tool("soundfile")
+    tone = np.rint(9000 * np.sin(np.arange(8000) / 9)).astype(np.int16)
+    file = tmp_path / "w" / f"a.{suffix}"
+    file.parent.mkdir()
+    soundfile.write(file, tone, 8000, format=format)
+    found = windows(tmp_path / "w", "1s", labels_needed=False)
+    assert found.rate == 8000
+    gap = np.abs(found.X.ravel().astype(int) - tone).max()
+    assert gap == 0 if suffix == "flac" else gap < 1000
+    file.write_bytes(file.read_bytes()[:20])
+    assert "is no sound that soundfile reads" in refused(file, 100)
+
+
+def test_coded_sounds_without_soundfile(tmp_path, monkeypatch):
+    """Where soundfile is missing the message says what to install."""
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    (tmp_path / "a.flac").write_bytes(b"fLaC")
+    assert "pip install soundfile" in refused(tmp_path / "a.flac", 100)
 
 
 def test_names_of_files_tell_label_and_group(tmp_path):

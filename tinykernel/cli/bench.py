@@ -13,10 +13,12 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     TargetsOption,
+    each_that_fits,
     expand_targets,
     without_too_small,
 )
 from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import print_json, print_table
 
@@ -59,12 +61,18 @@ def bench_command(
     integer = as_integer_model(load(model))
     names, rate = without_too_small(integer, names, asked), _rate(model)
     with showing_progress(quiet):
-        results = [bench(integer, name, clock=clock, current=current, rate=rate) for name in names]
+        results, too_small = each_that_fits(
+            names, lambda name: bench(integer, name, clock=clock, current=current, rate=rate)
+        )
     if as_json:
         found = [result.to_dict() for result in results]
         print_json(found if several else found[0])
-    elif not quiet:
+    elif results and not quiet:
         print_bench(results)
+    for line in too_small:
+        fail(line)
+    if too_small:
+        raise typer.Exit(FAILED)
 
 
 def _rate(model: Path) -> float | None:

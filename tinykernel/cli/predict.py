@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.dataset import Rows
+    from tinykernel.data.stream import FalseAlarms
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
@@ -94,8 +95,8 @@ def predict_command(
     integer, memory = as_integer_model(load(model)), remembered(model)
     if stream is not None:
         with showing_progress(quiet):
-            table = _decisions(model, integer, stream, 5 if last is None else last)
-        _show_decisions(table, output, as_json, quiet)
+            table, alarms = _decisions(model, integer, stream, 5 if last is None else last)
+        _show_decisions(table, alarms, output, as_json, quiet)
         return
     with showing_progress(quiet):
         rows = rows_for(model, integer, source)
@@ -204,12 +205,14 @@ def _source(path: str) -> Path:
     return Path(path) if is_recording(path) else find_data(path)
 
 
-def _decisions(model: Path, integer: IntegerModel, stream: str, last: int) -> list[dict[str, Any]]:
-    """Decide at every hop of recordings."""
+def _decisions(
+    model: Path, integer: IntegerModel, stream: str, last: int
+) -> tuple[list[dict[str, Any]], dict[str, FalseAlarms]]:
+    """Decide at every hop of recordings; false alarms are those of each kind of decision."""
     import numpy as np
 
     from tinykernel.data.signals import cut_for, remembered
-    from tinykernel.data.stream import decisions
+    from tinykernel.data.stream import decisions, false_alarms
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import about
 
@@ -242,11 +245,17 @@ def _decisions(model: Path, integer: IntegerModel, stream: str, last: int) -> li
     if decided is not None:
         for row, decision, confidence in zip(table, *decided, strict=True):
             row |= {"decision": decision, "confidence": confidence}
-    return table
+    kinds = [kind for kind in ("label", "smoothed", "decision") if kind in table[0]]
+    counted = {kind: false_alarms(cut, [row[kind] for row in table]) for kind in kinds}
+    return table, {kind: one for kind, one in counted.items() if one is not None}
 
 
 def _show_decisions(
-    table: list[dict[str, Any]], output: Path | None, as_json: bool, quiet: bool | None
+    table: list[dict[str, Any]],
+    alarms: dict[str, FalseAlarms],
+    output: Path | None,
+    as_json: bool,
+    quiet: bool | None,
 ) -> None:
     """Print decisions, or write them to a file."""
     labelled = table[0]["true"] is not None
@@ -259,7 +268,8 @@ def _show_decisions(
     if output is not None:
         write_csv(output, columns, ([row[name] for name in columns] for row in table))
     if as_json:
-        print_json({"decisions": table})
+        counted = {kind: {**vars(one), "an_hour": one.an_hour} for kind, one in alarms.items()}
+        print_json({"decisions": table, "false_alarms": counted or None})
     elif not quiet:
         shown = [[_cell(row[name]) for name in columns] for row in table]
         print_table(columns, shown, right=("time", "sample", "confidence"))
@@ -267,6 +277,11 @@ def _show_decisions(
             for name in ("label", "smoothed"):
                 share = sum(row[name] == row["true"] for row in table) / len(table)
                 typer.echo(f"{name} right in {percent(share)} of {len(table)} decisions")
+        for kind, one in alarms.items():
+            typer.echo(
+                f"{kind}: {one.count} false alarms in {60 * one.hours:.1f} minutes of background, "
+                f"{one.an_hour:.1f} an hour"
+            )
 
 
 def _cell(value: object) -> str:

@@ -67,8 +67,9 @@ def train_command(
 ) -> None:
     """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
 
-    With --window, or where DATA is a folder or a .wav, DATA are recordings of a signal: .csv, .tsv,
-    .parquet, .npz or .wav. They are cut into windows, and whole recordings are kept aside.
+    With --window, or where DATA is a folder or a sound, DATA are recordings of a signal: .csv,
+    .tsv, .parquet, .npz, .wav, .flac or .ogg. They are cut into windows, and whole recordings are
+    kept aside.
 
     Ctrl-C ends the search of settings, and the best so far are taken. After the first epoch of the
     training itself it keeps the best model until then. --save-config FILE writes

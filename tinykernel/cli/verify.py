@@ -13,6 +13,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     TargetsOption,
+    each_that_fits,
     expand_targets,
     without_too_small,
 )
@@ -42,9 +43,9 @@ def verify_command(
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
-    Ends with status 1 on one difference. For classifiers it also compares counters and class
-    offsets over 10,000 steps. Takes the test part of DATA, or the rows kept aside if the model was
-    trained on DATA, or all rows.
+    Ends with status 1 on one difference, or if a target is too small for the model. For classifiers
+    it also compares counters and class offsets over 10,000 steps. Takes the test part of DATA, or
+    the rows kept aside if the model was trained on DATA, or all rows.
     """
     from tinykernel.codegen.targets import TARGETS
 
@@ -61,10 +62,12 @@ def verify_command(
         judged = rows_to_judge(model, integer, data, needs_labels=False)
         rows = replace(judged.rows, y=judged.y)
         recordings = rows.streams or None
-        results = [
-            verify(integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS)
-            for name in names
-        ]
+        results, too_small = each_that_fits(
+            names,
+            lambda name: verify(
+                integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS
+            ),
+        )
     found, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
     if as_json:
         extra = {
@@ -75,7 +78,7 @@ def verify_command(
         }
         said = [verification_json(result) | extra for result in results]
         print_json(said if several else said[0])
-    elif not quiet:
+    elif results and not quiet:
         print_verification(results, f"{rows.part} of {rows.source}")
         print_notes(rows)
         if found is not None:
@@ -88,7 +91,9 @@ def verify_command(
             f"{result.target}: {result.differences} values of the C differ from Python; the first: "
             f"{result.first_difference}"
         )
-    if wrong:
+    for line in too_small:
+        fail(line)
+    if wrong or too_small:
         raise typer.Exit(FAILED)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tinykernel.errors import TinykernelError
 
-_SOUND = ".wav"
+SOUNDS = (".wav", ".flac", ".ogg")
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -48,7 +48,7 @@ def find_data(path: str | os.PathLike[str]) -> Path:
 def is_recording(path: str | Path) -> bool:
     """Whether a path can only mean recordings: a folder, a sound."""
     given = Path(path)
-    if given.suffix.lower() == _SOUND or given.is_dir():
+    if given.suffix.lower() in SOUNDS or given.is_dir():
         return True
     shared = os.environ.get("TINYKERNEL_DATA")
     alone = not given.exists() and given.name == str(given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from tinykernel.data.dataset import Dataset, Rows
 from tinykernel.data.faults import shown
-from tinykernel.data.paths import find_data, is_recording
+from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Columns, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.stream import is_background
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.text import listed
@@ -140,19 +142,22 @@ def cut_for(
         raise TinykernelError(
             f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.input.channels}"
         )
-    return replace(cut, y=_as_classes(cut, model))
+    return replace(cut, y=_as_classes(cut, model, in_names=mixed is not None))
 
 
-def _as_classes(cut: Windows, model: IntegerModel) -> NDArray[Any] | None:
+def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[Any] | None:
     """Return labels of the kind of the classes; None where the recordings have none.
 
     Where none is a class of the model, they say nothing about it: another column, or other names.
+    With `in_names`, a sound may lie in any folder; only a folder of background says something.
     """
     if cut.y is None:
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
     if not set(y.tolist()) & set(model.classes):
+        if in_names and all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings):
+            return y if any(map(is_background, y.tolist())) else None
         found, known = (
             listed(labels, show=shown) for labels in (np.unique(y).tolist(), model.classes)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from tinykernel.checks import check_count
 from tinykernel.data.recordings import Windows
 from tinykernel.data.recordings.tracks import majority
 from tinykernel.errors import TinykernelError
+
+_BACKGROUND = ("background", "background_noise", "noise", "silence", "none", "nothing", "off")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,63 @@ class Decision:
     time: float | None
     label: Any
     smoothed: Any
+
+
+@dataclass(frozen=True)
+class FalseAlarms:
+    """What a model takes background for.
+
+    Parameters
+    ----------
+    count : int
+        How often a decision turns to something else, or from that to another.
+    hours : float
+        Of background.
+    """
+
+    count: int
+    hours: float
+
+    @property
+    def an_hour(self) -> float:
+        """False alarms an hour."""
+        return self.count / self.hours
+
+
+def is_background(label: object) -> bool:
+    """Whether a label says by its name that there is nothing to be told.
+
+    >>> [is_background(label) for label in ("_silence_", "Noise", "yes", 0)]
+    [True, True, False, False]
+    """
+    return str(label).strip("_").lower() in _BACKGROUND
+
+
+def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:
+    """Count the decisions that begin where the recordings hold background.
+
+    Parameters
+    ----------
+    data : Windows
+        As for `decisions`, with labels; background is what `is_background` finds in them.
+    said : sequence, of length n
+        A decision a window; None refuses.
+
+    Returns
+    -------
+    FalseAlarms or None
+        None where no label is background, or the rate is not known.
+    """
+    if data.y is None or data.rate is None or data.hop is None:
+        return None
+    still = [is_background(label) for label in data.y.tolist()]
+    heard = [label is not None and not is_background(label) for label in said]
+    count = 0
+    for i in range(len(said)):
+        goes_on = i and data.segments[i] == data.segments[i - 1] and said[i] == said[i - 1]
+        count += still[i] and heard[i] and not goes_on
+    hours = sum(still) * data.hop / data.rate / 3600
+    return FalseAlarms(count, hours) if hours else None
 
 
 def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decision]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -22,6 +22,7 @@ from tinykernel.files import (
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
+_Result = TypeVar("_Result")
 MODEL_SUFFIXES = (".tkm", ".pkl")
 # How files of models begin: a zip, a pickle.
 _BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
@@ -151,7 +152,7 @@ def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[lis
 def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence[str]) -> list[str]:
     """Leave out targets that ``all`` named and whose emulated boards are too small, and say so.
 
-    A target that the user names is tried, and refused with the linker's reason.
+    A target that the user names is tried; `each_that_fits` says why it is too small.
     """
     from tinykernel.build.program import has_memory_for
     from tinykernel.codegen.targets import find_target
@@ -164,6 +165,26 @@ def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence
         else:
             kept.append(name)
     return kept
+
+
+def each_that_fits(
+    names: Sequence[str], work: Callable[[str], _Result]
+) -> tuple[list[_Result], list[str]]:
+    """Do the work for each target; one of several that is too small stops no other.
+
+    Returns the results, and of each that is too small a line that says why.
+    """
+    from tinykernel.build.toolchains import ProgramTooLarge
+
+    results, too_small = list[_Result](), list[str]()
+    for name in names:
+        try:
+            results.append(work(name))
+        except ProgramTooLarge:
+            if len(names) == 1:
+                raise
+            too_small.append(f"{name}: left out, the model is too large for the chip")
+    return results, too_small
 
 
 def check_output_file(

@@ -1,4 +1,4 @@
-"""Read recordings: .csv, .tsv, .parquet, .npz and .wav, each as columns of samples."""
+"""Read recordings: tables, .npz and sounds, each as columns of samples."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.formats.texts import is_number
-from tinykernel.data.paths import find_data
-from tinykernel.data.recordings.wav import read_wav, resampled
+from tinykernel.data.paths import SOUNDS, find_data
+from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".wav")
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 _ROWS_AT_ONCE = 8192
 _MISSING = ("", "na", "n/a", "null", "none")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
@@ -119,8 +119,8 @@ def read_recording(
     try:
         if suffix == ".npz":
             return _from_npz(path, label, groups, labels_needed, time)
-        if suffix == ".wav":
-            return _from_wav(path, label, groups)
+        if suffix in SOUNDS:
+            return _from_sound(path, label, groups)
         chooser = ColumnChooser(path, label, labels_needed, None, groups)
         if suffix in (".csv", ".tsv"):
             return _from_csv(path, chooser, time)
@@ -357,14 +357,14 @@ def _one_a_row(
 # ---------------------------------------------------------------------------------------- sounds
 
 
-def _from_wav(path: Path, label: str | None, groups: str | None) -> Columns:
+def _from_sound(path: Path, label: str | None, groups: str | None) -> Columns:
     for option, value in (("--label", label), ("--groups", groups)):
         if value is not None:
             raise TinykernelError(
-                f"{path}: a .wav has no columns; its label is the name of its folder, its group "
+                f"{path}: a sound has no columns; its label is the name of its folder, its group "
                 f"the file: leave out {option}, or say with --name where they stand in its name"
             )
-    X, rate = read_wav(path)
+    X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):
         raise TinykernelError(f"{path}: holds no samples")
     names = [f"channel {i + 1}" for i in range(X.shape[1])]

@@ -114,7 +114,7 @@ def windows(
                   (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names); or windows
                   that are ready: ``X`` of shape (n, samples, channels), ``y`` and ``group`` (n,)
     ``.wav``      PCM of 8 to 32 bits or floats, all brought to 16 bits; the label is the name of
-                  the folder
+                  the folder; ``.flac`` and ``.ogg`` need soundfile
     ============  ==================================================================
 
     Times are the column whose name says so (``time``, ``t``, ``timestamp``, also with a unit:
@@ -221,7 +221,7 @@ def windows(
         lengths = _lengths(tracks[0], window, hop)
         kept, padded = long_enough(tracks, lengths[0], short, source)
         found = cut(kept, *lengths, mixed, missing, source)
-        sounds = (table for table in tables if table.file.suffix.lower() == ".wav")
+        sounds = (table for table in tables if table.is_sound)
         beside = {column for table in sounds for column in table.columns} - set(found.channels)
         resampled = sum(table.own_rate is not None for table in tables)
         found = replace(found, padded=padded, beside=tuple(sorted(beside)), resampled=resampled)

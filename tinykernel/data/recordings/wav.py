@@ -1,4 +1,4 @@
-"""Read sound files: a .wav of any width, brought to 16 bits, and to another rate."""
+"""Read sound files, all brought to 16 bits, and to another rate."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
     if rate <= 0 or samples.ndim > 2:
         raise TinykernelError(f"{path}: is damaged or cut short")
     return as_int16(path, samples).reshape(len(samples), -1), float(rate)
+
+
+def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
+    """Return the same of a .flac or .ogg, which soundfile decodes."""
+    try:
+        import soundfile
+    except ImportError:
+        raise TinykernelError(
+            f"{path}: needs soundfile; install it (pip install soundfile) or save a .wav"
+        ) from None
+    except OSError as error:  # it needs a library of the system where it brings none
+        raise TinykernelError(f"{path}: soundfile does not work here ({error})") from None
+    try:
+        samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
+    except soundfile.SoundFileError as error:
+        raise TinykernelError(f"{path}: is no sound that soundfile reads ({error})") from None
+    return samples, float(rate)
 
 
 def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray[np.int16]:
