@@ -25,16 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.random_models import (
-    changed,
-    local_model,
-    one_class,
-    random_model,
-    random_signal_stage,
-    random_stage,
-    tree_model,
-    with_linear,
-)
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.plan import pack

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.random_models import local_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum

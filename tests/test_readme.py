@@ -18,7 +18,7 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.random_models import local_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import (
     ROOT,
     Block,

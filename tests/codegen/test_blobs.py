@@ -19,15 +19,8 @@ import pytest
 from tests.codegen.kinds import EVERY
 from tests.fuzz.batch import Batch
 from tests.fuzz.forged import try_kind
-from tests.random_models import (
-    changed,
-    local_model,
-    random_model,
-    random_raw,
-    random_signal_stage,
-    random_stage,
-    with_linear,
-)
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import changed, random_model, random_raw, with_linear
 from tests.sessions import ROOT, blocks
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows

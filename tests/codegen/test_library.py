@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_models import local_model, random_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import random_model
 from tinykernel import resources
 from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export, formats, render_project

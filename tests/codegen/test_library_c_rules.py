@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.codegen.test_library import MODELS, write_library
-from tests.random_models import local_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import ROOT
 from tinykernel.codegen.projects import export
 

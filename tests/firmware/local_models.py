@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.random_models import (
-    local_model,
-    random_model,
-    random_signal_stage,
-    random_stage,
-    with_linear,
-)
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import random_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.model.integer import IntegerModel
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.random_models import local_model, random_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import random_model
 from tinykernel.build.program import Platform, build, find_platforms, write_sources
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.plan import pack

@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_models import (
-    local_model,
-    random_model,
-    random_quantized,
-    random_raw,
-    random_signal_stage,
-    random_stage,
-)
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.firmware.test_local import PHASES, SANITISERS, TOOLS
-from tests.random_models import random_raw, random_stage, random_taps
+from tests.random_fronts import random_stage, random_taps
+from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms
 from tinykernel.codegen.blobs.blob import blob_bytes

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.firmware.local_models import ALL, IMAGES, SIGNALS
 from tests.firmware.test_compilers import COMPILERS, WARNINGS
-from tests.random_models import local_model, random_raw, random_signal_stage, random_stage
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import build_model, find_platforms, write_sources
 from tinykernel.codegen.plan import pack

@@ -12,16 +12,8 @@ from numpy.typing import NDArray
 
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
-from tests.random_models import (
-    local_model,
-    random_model,
-    random_quantized,
-    random_raw,
-    random_signal_stage,
-    random_stage,
-    tree_model,
-    with_linear,
-)
+from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
 from tinykernel.build.program import Platform, build_model

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.random_models import local_model, random_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import random_model
 from tests.spectra import spectral_model
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform

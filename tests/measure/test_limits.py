@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.random_models import local_model, one_class, random_model, random_stage, tree_model
+from tests.random_fronts import local_model, random_stage
+from tests.random_models import one_class, random_model, tree_model
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_models import changed, local_model, one_class, random_model, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import changed, one_class, random_model
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError

@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 
 from tests.firmware.test_decisions import deciding
 from tests.modelfile.files import OLD, X, fit
+from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import (
     changed,
-    local_model,
     make_machine,
     one_class,
     random_model,
     random_raw,
-    random_signal_stage,
-    random_stage,
     with_linear,
 )
 from tinykernel.estimator import TernaryKernelClassifier

@@ -1,0 +1,100 @@
+"""Recordings that are held out, and the decisions of a stream."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.data.test_recordings import log, refused
+from tinykernel.data.recordings import Windows, windows
+from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.stream import decisions, smoothed
+from tinykernel.errors import TinykernelError
+
+
+def made(groups: list[str], y: list[int]) -> Windows:
+    n = len(y)
+    zeros = np.zeros(n, np.int64)
+    return Windows(
+        np.zeros((n, 4, 1), np.int16),
+        np.array(y),
+        np.array(groups),
+        ("f",),
+        zeros,
+        zeros,
+        np.arange(n),
+        None,
+        None,
+        ("a",),
+        None,
+        2,
+        {},
+        None,
+        "f",
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), min_size=1, max_size=40),
+    st.integers(0, 3),
+)
+def test_split_is_by_recording_and_keeps_every_class(rows, seed):
+    """Whole recordings are held out, training sees all classes; else no such split exists."""
+    rows = sorted(rows)
+    groups, y = [g for g, _ in rows], [label for _, label in rows]
+    try:
+        train, test = split_recordings(made(groups, y), 0.25, seed)
+    except TinykernelError:
+        for aside in set(groups):
+            kept = {label for g, label in rows if g != aside}
+            assert kept != set(y)
+        return
+    assert train.any()
+    assert test.any()
+    assert (train ^ test).all()
+    assert not {g for g, t in zip(groups, test, strict=True) if t} & {
+        g for g, t in zip(groups, train, strict=True) if t
+    }
+    assert {label for label, t in zip(y, train, strict=True) if t} == set(y)
+
+
+def test_one_recording_is_not_split(tmp_path):
+    """Windows of one recording are too alike to test on: the message names the ways out."""
+    found = windows(log(tmp_path / "a.csv"), 10)
+    message = refused(found, call=split_recordings)
+    assert "one recording only" in message
+    assert "--groups" in message
+    assert "--test 0" in message
+    assert as_dataset(found, 0).split == "18 training windows, no test windows"
+    alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
+    assert "0 is in a only" in refused(alone, call=split_recordings)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 1)), max_size=30), st.integers(1, 6)
+)
+def test_smoothed_is_the_majority_of_the_last(said, last):
+    """The commonest of the last k, the latest of equals, nothing from before a gap."""
+    labels = [label for label, _ in said]
+    segments = np.cumsum([jump for _, jump in said])
+    result = smoothed(labels, last, segments).tolist() if said else []
+    for i, found in enumerate(result):
+        recent = [
+            labels[j] for j in range(max(0, i - last + 1), i + 1) if segments[j] == segments[i]
+        ]
+        most = max(map(recent.count, recent))
+        assert found == next(s for s in reversed(recent) if recent.count(s) == most)
+
+
+def test_decisions_have_the_time_of_their_last_sample(tmp_path):
+    """A decision is due with the last sample of its window, by the clock of the recording."""
+    found = windows(log(tmp_path / "a.csv"), "200ms", mixed="majority")
+    told = list(decisions(found, found.y, last=3))
+    assert [d.sample for d in told[:3]] == [9, 14, 19]
+    assert [d.time for d in told[:2]] == [0.18, 0.28]
+    assert (told[0].recording, told[0].label, told[0].smoothed) == ("a.csv", "up", "up")
+    # Samples 45 to 49 are up, 50 to 54 are down: of equally many the latest.
+    assert [d.label for d in told[8:11]] == ["up", "down", "down"]
+    assert [d.smoothed for d in told[8:11]] == ["up", "up", "down"]

@@ -1,0 +1,140 @@
+"""Random levels and kernels of signals and images, and models of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.random_models import random_model, random_scaler, with_linear
+from tinykernel.model import IntegerModel, Scale
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.levels import Levels
+
+
+class Front(NamedTuple):
+    """What counts, and what it takes."""
+
+    input: Grid
+    levels: Levels
+    kernels: Kernels
+    hop: int
+
+    @property
+    def counts(self) -> Grid:
+        """What it gives."""
+        return self.kernels.gives(self.levels.gives(self.input))
+
+
+def random_taps(
+    rng: np.random.Generator, is_signal: bool, n_kernels: int, size: tuple[int, int]
+) -> NDArray[np.int8]:
+    """Return kernels of every kind: for images mostly zeros, for signals mostly MiniRocket's."""
+    if not is_signal:
+        taps = rng.choice([-1, 0, 0, 1], (n_kernels, *size))
+        taps[:, 0, 0] = 1
+        return taps.astype(np.int8)
+    places = list(combinations(range(9), 3))
+    taps = np.full((n_kernels, 9, 1), -1)
+    for kernel in taps:
+        kernel[list(places[rng.integers(len(places))])] = 2
+    taps[rng.random(n_kernels) < 0.1] = 1
+    newest = rng.random(n_kernels) < 0.1
+    taps[newest] = 0
+    taps[newest, 8] = 1
+    return taps.astype(np.int8)
+
+
+def random_stage(
+    seed: int,
+    *,
+    height: int = 12,
+    width: int = 10,
+    channels: int = 1,
+    n_kernels: int = 6,
+    raw_dtype: str = "uint8",
+    bits: int = 8,
+    level_bits: int = 3,
+    average: int = 1,
+    size: tuple[int, int] = (3, 3),
+    dilations: tuple[int, ...] = (1,),
+    cells: tuple[int, int] = (2, 4),
+    padding: int = 1,
+    terms: int = 0,
+    n_mixed: int = 3,
+    hop: int = 0,
+) -> Front:
+    """Return valid levels and kernels; `terms` 0 leaves the channels as they are."""
+    rng = np.random.default_rng(seed)
+    scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
+    if np.any(scaler.multiplier == 0):
+        scaler = replace(scaler, multiplier=np.maximum(scaler.multiplier, 1))
+    mix = np.eye(channels, dtype=np.int8)
+    if terms:
+        mix = np.zeros((n_mixed, channels), dtype=np.int8)
+        for row in mix:
+            used = rng.choice(channels, min(channels, int(rng.integers(1, terms + 1))), False)
+            row[used] = rng.choice([-1, 1], used.size)
+    signal = width == 1
+    taps = random_taps(rng, signal, n_kernels, size)
+    top = (1 << level_bits) - 1
+    flat = taps.reshape(n_kernels, -1).astype(int)
+    low, high = top * np.minimum(flat, 0).sum(1), top * np.maximum(flat, 0).sum(1)
+    threshold = rng.integers(low // 2, high // 2 + 1)
+    if level_bits > 8 or signal:  # responses less thresholds have 16 bits
+        threshold = np.clip(threshold, high - 32768, low + 32767)
+    kernels = Kernels(
+        taps=taps,
+        dilation=rng.choice(dilations, n_kernels),
+        channel=rng.integers(0, mix.shape[0], n_kernels),
+        threshold=threshold,
+        cells=cells,
+        padding=0 if signal else padding,
+    )
+    levels = Levels(scaler, bits - level_bits, average, mix)
+    return Front(Grid.raw(raw_dtype, height, width, channels), levels, kernels, hop)
+
+
+def random_signal_stage(seed: int, **changes: Any) -> Front:
+    """Return levels and kernels of signals with the defaults of sensors."""
+    fields: dict[str, Any] = {
+        "height": 64,
+        "width": 1,
+        "channels": 3,
+        "n_kernels": 20,
+        "raw_dtype": "int16",
+        "bits": 16,
+        "level_bits": 10,
+        "average": 2,
+        "dilations": (1, 2),
+        "cells": (1, 1),
+        "terms": 2,
+        "n_mixed": 4,
+        "hop": 32,
+    }
+    return random_stage(seed, **(fields | changes))
+
+
+def local_model(
+    stage: Front, seed: int, *, weight_bits: int = 4, components: bool = False, **changes: Any
+) -> IntegerModel:
+    """Return a machine with a linear part behind kernels; `weight_bits` 0: without one."""
+    counts = stage.counts
+    model = random_model(
+        seed,
+        n_features=counts.size,
+        raw_dtype=counts.dtype,
+        shared_scaler=True,
+        **changes,
+    )
+    # What counts: levels of the counts that there can be, not of the whole type.
+    bits = model.scaler.bits
+    factor = min(((1 << (16 + bits)) - 1) // counts.high, 2**32 - 1)
+    scaler = Scale(counts.dtype, bits, [0], [factor], [counts.high])
+    chain = (stage.levels, stage.kernels, scaler, *model.stages[1:])
+    model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
+    return with_linear(model, seed, weight_bits, components) if weight_bits else model
