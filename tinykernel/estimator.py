@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from tinykernel import progress
 from tinykernel.decisions import Calibration, calibrate
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
@@ -25,7 +23,12 @@ from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
-from tinykernel.training.options import TrainerOptions, documented
+from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.parameters import (
+    ClassifierParameters,
+    EstimatorParameters,
+    told_by,
+)
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet, prepare
 
@@ -34,16 +37,6 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     """What every estimator shares that trains a machine: checked rows, the integer model."""
 
     machine_: KernelMachine | IntegerModel
-    verbose: int
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Print the progress where `verbose` says so and nobody else observes it."""
-        if not self.verbose or progress.is_observed():
-            yield
-        else:
-            with progress.observing(_print_progress):
-                yield
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
@@ -120,7 +113,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         return np.asarray(self.classes_[self.machine_.label_indices(rows)])
 
 
-class KernelEstimator(MachineEstimator, TrainerOptions):
+class KernelEstimator(MachineEstimator, EstimatorParameters):
     """What the classifier and the regressor share: training by the options."""
 
     input_shape_: tuple[int, ...] | None
@@ -137,11 +130,14 @@ class KernelEstimator(MachineEstimator, TrainerOptions):
     in_passes_: bool
 
     def _run(
-        self, data: TrainSet, recipe: Mapping[str, float], shape: tuple[int, ...] | None
+        self,
+        data: TrainSet,
+        told: TrainerOptions,
+        recipe: Mapping[str, float],
+        shape: tuple[int, ...] | None,
     ) -> None:
         """Train, and keep the result and how it came about."""
-        with self._watched():
-            result = trainer.fit(data, self, shape, **recipe)
+        result = trainer.fit(data, told, shape, **recipe)
         # Not earlier, or an interrupted second fit would mix two models.
         self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
@@ -190,8 +186,8 @@ def _is_calibrated(estimator: Any) -> bool:
     return hasattr(estimator, "decision_")
 
 
-@documented
-class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
+@declared
+class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierParameters):
     """A kernel machine with binary components and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021
@@ -255,6 +251,10 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
     near a decision boundary its label may be another one. `IntegerModel.predict` gives exactly the
     labels of the firmware.
 
+    `options` may hold:
+
+    {more}
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -295,9 +295,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
         validation : (X, y), optional
             Rows by which the best epoch is chosen.
         teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
-            Another model whose probabilities are mixed with the labels, in the share
-            `teacher_share`. A classifier is asked for those of `X`; the columns of an array are in
-            the order of the labels.
+            Another model whose probabilities are mixed with the labels, half and half. A classifier
+            is asked for those of `X`; the columns of an array are in the order of the labels.
 
         Returns
         -------
@@ -330,10 +329,10 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
         recipe: Mapping[str, float] | None = None,
     ) -> TernaryKernelClassifier:
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
-        self.check()
+        told = told_by(self)
         X, given = flat(X)
-        shape = self.input_shape(given)
-        self.check_for(shape)
+        shape = told.input_shape(given)
+        told.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, data = prepare(
@@ -347,7 +346,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator):
         )
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model
-        self._run(data, recipe or {}, shape)
+        self._run(data, told, recipe or {}, shape)
         self.classes_ = classes
         return self
 
@@ -436,8 +435,3 @@ def _as_integers(
     if isinstance(machine, IntegerModel):
         return replace(machine, feature_names=names)
     return quantize(machine, names)
-
-
-def _print_progress(message: progress.Progress) -> None:
-    total = "" if message.total is None else f"/{message.total}"
-    print(f"{message.stage}: {message.done}{total} {message.message}".rstrip(), flush=True)

@@ -13,13 +13,14 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import KernelEstimator, flat
 from tinykernel.model import IntegerModel
-from tinykernel.training.options import documented
+from tinykernel.training.options import declared
+from tinykernel.training.options.parameters import RegressorParameters, told_by
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.values.valueset import prepare_values
 
 
-@documented
-class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):  # type: ignore[misc]
+@declared
+class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameters):  # type: ignore[misc]
     """A kernel machine that predicts values: binary components, ternary weights, a linear part.
 
     The machine is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
@@ -51,6 +52,10 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
     -----
     Where there are components, `predict` uses the float machine. `IntegerModel.predict`, of what
     `quantize` returns, gives exactly the values of the firmware.
+
+    `options` may hold:
+
+    {more}
 
     Examples
     --------
@@ -120,25 +125,26 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorOptions):
         value_name: str | None = None,
     ) -> TernaryKernelRegressor:
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
-        self.check()
+        told = told_by(self)
+        assert isinstance(told, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
         X, given = flat(X)
-        shape = self.input_shape(given)
-        self.check_for(shape)
+        shape = told.input_shape(given)
+        told.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
         columns = _columns(values)
         data = prepare_values(
             rows,
             columns,
             _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
-            self,
+            told,
             names or _numbered(columns.shape[1]),
             groups=groups,
             validation=None
             if validation is None
             else self._checked_validation(validation, columns.shape[1]),
         )
-        self._run(data, recipe or {}, shape)
+        self._run(data, told, recipe or {}, shape)
         assert data.quantity is not None
         self.outputs_ = data.quantity.units.names
         return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -32,6 +33,18 @@ def visible(text: str) -> str:
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
     )
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """Say which known name was probably meant, or nothing.
+
+    Examples
+    --------
+    >>> similar("n_component", ["n_components", "layout"]), similar("x", ["layout"])
+    ('did you mean n_components?', '')
+    """
+    near = get_close_matches(name, list(known), 1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def in_code_span(value: object) -> str:

@@ -238,7 +238,7 @@ def test_a_spectrum_that_leaves_no_room_is_left_out():
     X = (1000 * rng.standard_normal((24, 1024, 1)) * (1 + y[:, None, None])).astype(np.int16)
     given = {"rate": 1000.0, "effort": "quick", "epochs": 1, "random_state": 0, "link": False}
     small = train(X, y, budget="2KB", **given)
-    assert (small.model.stages[0].KIND, small.classifier.spectrum) == ("levels", "off")
+    assert (small.model.stages[0].KIND, small.classifier.options["spectrum"]) == ("levels", "off")
     assert train(X, y, budget="4KB", **given).model.stages[0].KIND == "spectrum"
 
 

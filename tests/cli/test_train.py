@@ -142,6 +142,7 @@ def test_options_reach_the_estimator(data, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     found = load(file).get_params()
+    found |= found["options"]
     expected = {
         "n_components": 64,
         "epochs": 20,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import warnings
 from pathlib import Path
 from unittest.mock import patch
 
@@ -108,6 +109,17 @@ def test_a_file_states_the_oldest_version_that_can_read_it() -> None:
     with patch.object(Permutation, "FIELDS", (*Permutation.FIELDS, Field("late", "int", since=9))):
         assert version_of(written["object"]) == 9
     assert max(f.since for cls in schema.CLASSES.values() for f in cls.FIELDS) <= VERSION
+
+
+def test_parameters_that_became_options_are_kept(tmp_path: Path) -> None:
+    """A file of yesterday has patience beside epochs, and options that are no more."""
+    header, arrays = read_container(modelfile._to_bytes(fit()))
+    del header["object"]["record"][1]["options"]
+    header["object"]["record"][1] |= {"patience": 3, "input_bits": "auto", "local": "auto"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = load(as_file(tmp_path, write_container(header, arrays)))
+    assert loaded.options == {"patience": 3}
 
 
 def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def test_an_aligned_permutation_learns_digits(digits, layout):
     """The option `permutation` changes P, and what is learned from there is good."""
     X, y = digits
     given = {"n_components": 128, "epochs": 20, "layout": layout, "effort": "quick"}
-    model = TernaryKernelClassifier(permutation="aligned", random_state=0, **given).fit(X, y)
+    model = TernaryKernelClassifier(
+        options={"permutation": "aligned"}, random_state=0, **given
+    ).fit(X, y)
     assert np.mean(model.predict(X) == y) > 0.8
     drawn = TernaryKernelClassifier(random_state=0, **{**given, "epochs": 1}).fit(X, y)
     assert model.machine_.permutation != drawn.machine_.permutation
@@ -76,5 +78,5 @@ def test_an_aligned_permutation_is_refused_where_nothing_reads_it():
     """Linear parts alone have no permutation, and regressors no classes."""
     with pytest.raises(TinykernelError, match="permutation: a linear part alone"):
         TrainerOptions(n_components=0, permutation="aligned").check_for(None)
-    with pytest.raises(TypeError, match="permutation"):
-        TernaryKernelRegressor(permutation="aligned")
+    with pytest.raises(TinykernelError, match="permutation"):
+        TernaryKernelRegressor(options={"permutation": "aligned"}).fit([[1.0], [2.0]], [0, 1])

@@ -63,9 +63,15 @@ found = {
         n_components=0, linear=4, window_shape=(64, 3), random_state=0, n_jobs=n_jobs
     ).fit(lines.reshape(200, -1), kinds),
     "values": TernaryKernelRegressor(**one).fit(*values),
-    "trees": TernaryKernelClassifier(model="trees", tree_bytes=300, random_state=0).fit(*cancer),
+    "trees": TernaryKernelClassifier(
+        model="trees", options={"tree_bytes": 300}, random_state=0
+    ).fit(*cancer),
     "spectrum": TernaryKernelClassifier(
-        window_shape=(1024, 1), spectrum="64/32/8", rate=1000, random_state=0, n_jobs=n_jobs
+        window_shape=(1024, 1),
+        options={"spectrum": "64/32/8"},
+        rate=1000,
+        random_state=0,
+        n_jobs=n_jobs,
     ).fit(sounds, sounds[:, -1] > 0),
     "one class": TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
 }

@@ -257,18 +257,6 @@ def test_compiled_code_and_cached_code_train_alike(tmp_path):
     assert (tmp_path / "compiled.tkm").read_bytes() == (tmp_path / "cached.tkm").read_bytes()
 
 
-def test_shifted_images_are_learned(digits):
-    """Augmentation makes the machine less sensitive to a shift by a pixel."""
-    X, y = digits
-    moved = np.roll(X.reshape(-1, 8, 8), 1, axis=1).reshape(-1, 64)
-    plain, shifted = (
-        fit(X, y, n_components=512, epochs=15, **augmented).machine
-        for augmented in ({}, {"image_shape": (8, 8), "augment": {"shift": 1}})
-    )
-    gain = np.mean(labels_of(shifted, moved) == y) - np.mean(labels_of(plain, moved) == y)
-    assert gain > 0.05
-
-
 def test_recipes_are_checked():
     """Numbers that cannot work are refused, and an option is no part of a given recipe."""
     for wrong in ({"batch_rows": 100}, {"dropout": 1.0}, {"epochs": 0}, {"layout": "tiny"}):

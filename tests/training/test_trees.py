@@ -51,7 +51,9 @@ def test_first_split_is_the_best_of_all():
 def test_model_keeps_to_its_bytes_and_knows_sharp_thresholds():
     """A box takes four thresholds, not a thousand components."""
     X, y = corners()
-    model = TernaryKernelClassifier(model="trees", tree_bytes=200, random_state=0).fit(X, y)
+    model = TernaryKernelClassifier(model="trees", options={"tree_bytes": 200}, random_state=0).fit(
+        X, y
+    )
     found = model.quantize()
     assert tree_bytes(found.find(Trees)) <= 200
     other, truth = corners(300, 1)
@@ -61,7 +63,12 @@ def test_model_keeps_to_its_bytes_and_knows_sharp_thresholds():
 def test_training_depends_on_the_rows_alone():
     """Neither the order of rows nor a weight of 2 in place of a repeated row changes anything."""
     X, y = corners(200)
-    options = {"model": "trees", "tree_bytes": 300, "effort": "quick", "random_state": 0}
+    options = {
+        "model": "trees",
+        "options": {"tree_bytes": 300},
+        "effort": "quick",
+        "random_state": 0,
+    }
     model = TernaryKernelClassifier(**options).fit(X, y).quantize()
     order = np.random.default_rng(0).permutation(200)
     assert TernaryKernelClassifier(**options).fit(X[order], y[order]).quantize() == model
@@ -112,7 +119,7 @@ def test_trees_stand_beside_a_linear_part_where_that_is_better(values):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 5)).astype(np.float32)
     y = X @ [3.0, -2.0, 1.0, 2.0, 0.5] + 4.0 * (X[:, 0] > 0.3) * (X[:, 1] < 0.5)
-    given = {"model": "trees", "tree_bytes": 900, "random_state": 0}
+    given = {"model": "trees", "options": {"tree_bytes": 900}, "random_state": 0}
     model = (
         TernaryKernelRegressor(**given).fit(X, y).quantize()
         if values
@@ -139,7 +146,9 @@ def test_values_of_trees():
     """A regressor of trees predicts values in fixed point."""
     X = np.random.default_rng(0).uniform(-1, 1, (500, 3)).astype(np.float32)
     y = 100 * np.where(X[:, 0] > 0.2, 3.0, X[:, 1])
-    model = TernaryKernelRegressor(model="trees", tree_bytes=2000, random_state=0).fit(X, y)
+    model = TernaryKernelRegressor(model="trees", options={"tree_bytes": 2000}, random_state=0).fit(
+        X, y
+    )
     assert model.score(X, y) > 0.98
 
 

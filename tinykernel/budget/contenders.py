@@ -313,8 +313,7 @@ def linear_may_compete(given: Mapping[str, Any]) -> bool:
     """Whether a linear part may compete, by the options of training that were given."""
     asked = given.get("linear", "auto")
     if asked == "auto":
-        # No linear part moves images.
-        return not {*_OF_COMPONENTS, "augment"} & given.keys()
+        return not given.keys() & set(_OF_COMPONENTS)
     return bool(asked != "off")
 
 

@@ -355,7 +355,7 @@ def _smaller(
     p = classifier.n_components_
     trees = model.find(Trees)
     if trees is not None:
-        fewer = classifier.tree_bytes - over - _WORD
+        fewer = classifier.options["tree_bytes"] - over - _WORD
         return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
     kernels = model.find(Kernels)
     if kernels is not None:

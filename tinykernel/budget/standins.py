@@ -18,6 +18,7 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.regressor import TernaryKernelRegressor
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.parameters import sorted_out
 from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
@@ -122,6 +123,6 @@ def fitted(
         return method(**parameters).fit(X, y, *args, **named)
     given = dict(parameters)
     recipe = {name: given.pop(name) for name in FOUND_ONLY if name in given}
-    if "loss" in given:
-        return TernaryKernelRegressor(**given)._fit(X, y, *args, recipe=recipe, **named)
-    return TernaryKernelClassifier(**given)._fit(X, y, *args, recipe=recipe, **named)
+    kind = TernaryKernelRegressor if "loss" in given else TernaryKernelClassifier
+    estimator = kind(**sorted_out((field.name for field in fields(kind)), given))
+    return estimator._fit(X, y, *args, recipe=recipe, **named)

@@ -58,7 +58,7 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
         raise TinykernelError("holds prototypes only, which are not trained; give another model")
     if not old.input.is_table:
         return _like_local(old)
-    given: dict[str, Any] = {"local": "off", "input_bits": old.scaler.bits}
+    given: dict[str, Any] = {"input_bits": old.scaler.bits}
     given["scaler_scope"] = _scope(old)
     linear, components = _bits(old), old.find(Components)
     if old.is_regressor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import warnings
 from collections.abc import Iterable
@@ -31,6 +32,8 @@ from tinykernel.modelfile.schema import (
 
 # In this version of the format every record came to list its fields.
 _FIRST_OF_FIELDS = 3
+# Parameters of estimators that did not change a fitted one.
+_GONE = ("local", "teacher_share", "verbose")
 
 
 def name_of(obj: object) -> str:
@@ -204,10 +207,22 @@ def _decode_part(
     return decode_record(part, inner, arrays, version)
 
 
+def _in_options(cls: Any, fields: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    """Move what were parameters once into `options`, and leave out options that are no more."""
+    kept = {name: value for name, value in fields.items() if name not in _GONE}
+    if not hasattr(cls, "KIND"):
+        return kept
+    once = [field for field in dataclasses.fields(cls.KIND) if field.name in kept.keys() - names]
+    found = {field.name: kept.pop(field.name) for field in once}
+    other = {field.name: found[field.name] for field in once if found[field.name] != field.default}
+    return kept | {"options": other} if other else kept
+
+
 def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
     """Make a fitted classifier of its parameters and its fitted attributes."""
     cls = getattr(import_module(CLASSIFIERS[name]), name)
     names = set(cls().get_params(deep=False))
+    fields = _in_options(cls, fields, names)
     check_classifier(fields, names)
     params = {key: value for key, value in fields.items() if key in names}
     fitted = {key: value for key, value in fields.items() if FITTED.fullmatch(key)}

@@ -52,7 +52,6 @@ _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
 
 _Floats = NDArray[np.float32]
-_Augmentation = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ class Learner:
         self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
-        self._augmented: _Augmentation | None = None
         #: Where there are more rows than those given: all of them, a block at a time.
         self.blocks: Blocks | None = None
         self._step = 0
@@ -303,21 +301,14 @@ class Learner:
 
     # -- learning -----------------------------------------------------------------------------
 
-    def learn(self, rows: NDArray[np.int64], step: float, batch: _Floats | None = None) -> float:
-        """Take one step on some rows; returns their mean loss.
-
-        `batch`, if given, holds the mixed inputs of exactly these rows (augmented ones).
-        """
+    def learn(self, rows: NDArray[np.int64], step: float) -> float:
+        """Take one step on some rows; returns their mean loss."""
         o = self.recipe
         starts = self.rng.integers(0, _POOL, rows.size)
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
-        mixed, targets, weight = self.mixed, self.targets, self.weight
-        if batch is not None:
-            mixed, targets, weight = batch, targets[rows], weight[rows]
-            rows = np.arange(rows.size)
         f = self.forward()
         left_out = linear_dropout(self.inputs.shape[1])
-        batched = Rows(mixed, self.inputs, targets, weight, rows)
+        batched = Rows(self.mixed, self.inputs, self.targets, self.weight, rows)
         noise = Noise(
             self._pool,
             starts,
@@ -399,14 +390,8 @@ class Learner:
 
     # -- the loop -----------------------------------------------------------------------------
 
-    def run(
-        self,
-        validation: Validation | None = None,
-        patience: int | None = None,
-        augmented: _Augmentation | None = None,
-    ) -> History:
+    def run(self, validation: Validation | None = None, patience: int | None = None) -> History:
         """Train, and end in the best state (by `validation`, if given), quantized."""
-        self._augmented = augmented
         judge = None if validation is None else partial(self.accuracy, validation)
         stage = "training" if self._cancelled is None else None
         history = run_epochs(self, self.recipe.epochs, judge, patience, stage)
@@ -438,8 +423,7 @@ class Learner:
             self.quantized = done >= o.quantize_from
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError
-            batch = None if self._augmented is None else self._augmented(rows, self.rng)
-            total += self.learn(rows, o.peak_step * one_cycle(done, o.warm_up), batch)
+            total += self.learn(rows, o.peak_step * one_cycle(done, o.warm_up))
             n_batches += 1
         return float(total / n_batches)
 

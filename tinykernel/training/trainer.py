@@ -20,7 +20,6 @@ chosen on rows held out of the training rows (`search`), then all rows are train
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +60,6 @@ from tinykernel.training.windows import Arithmetic
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]
-_Shifter = Callable[[NDArray[np.int64], np.random.Generator], _Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ def fit(
     fixed = frozenset(given) | ({"noise"} if first.noise != usual.noise else set())
     transform = _transform(data, options, first)
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = data.targets(options.teacher_share)
+    targets = data.targets()
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
     trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
@@ -169,12 +167,11 @@ def fit(
     if not recipe.n_components:
         result = _without_components(data, options, None, recipe.linear_bits)
         return replace(result, trials=trials, outcome=outcome, contest=contest)
-    rows, held = data.X, _validation(data, transform, weight)
+    held = _validation(data, transform, weight)
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
         held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
-        rows, mixed, targets, weight = rows[~out], mixed[~out], targets[~out], weight[~out]
-        inputs = inputs[~out]
+        mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
     del trial_data
     if data.passes is not None and options.epochs is None:
         recipe = replace(recipe, epochs=data.passes.epochs(recipe.epochs, len(data.X)))
@@ -188,8 +185,7 @@ def fit(
     learner.blocks = data.blocks(options.class_weight, seen)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
-    shifted = _shifter(rows, transform, options, learner.mean) if options.augment_shift() else None
-    history = learner.run(held, options.patience, augmented=shifted)
+    history = learner.run(held, options.patience)
     machine = _machine(learner, transform, data)
     machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(
@@ -230,7 +226,7 @@ def _linear_or_trees(
         )
         inputs = quantize_scaler(scaling, data.raw_dtype, bits).scaler.quantize(data.X)
         weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-        targets = data.targets(options.teacher_share)
+        targets = data.targets()
         none = np.empty((len(inputs), 0), np.float32)
         rows = TrialData(none, targets, weight, data.truth, folds, inputs)
         judged = np.mean([train_linear(rows, fold, recipe) for fold in folds], axis=0)
@@ -309,8 +305,6 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
             )
     elif data.validation is not None and options.validation_fraction is not None:
         raise TinykernelError("validation_fraction: rows for validation are given; leave one out")
-    if data.teacher is None and options.teacher_share != TrainerOptions.teacher_share:
-        raise TinykernelError("teacher_share: give a teacher, fit(X, y, teacher=...)")
 
 
 def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
@@ -383,25 +377,6 @@ def _learner(
         return Arithmetic(transform.unit, recipe.held_second, phase_shift=recipe.held_shift)
 
     return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
-
-
-def _shifter(
-    rows: NDArray[Any], transform: SharedTransform, options: TrainerOptions, mean: _Floats
-) -> _Shifter:
-    """Return a function that moves images by some pixels; edges are repeated."""
-    assert options.image_shape is not None
-    height, width = options.image_shape[:2]
-    most = options.augment_shift()
-
-    def shifted(chosen: NDArray[np.int64], rng: np.random.Generator) -> _Floats:
-        down, right = rng.integers(-most, most + 1, (2, chosen.size))
-        i = np.clip(np.arange(height) - down[:, None], 0, height - 1)
-        j = np.clip(np.arange(width) - right[:, None], 0, width - 1)
-        pixels = i[:, :, None] * width + j[:, None, :]
-        images = np.take_along_axis(rows[chosen], pixels.reshape(chosen.size, -1), axis=1)
-        return transform.mixed(images) - mean
-
-    return shifted
 
 
 # -- the result -----------------------------------------------------------------------------------

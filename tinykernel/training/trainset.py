@@ -110,11 +110,11 @@ class TrainSet:
         """What predictions are judged by: codes (n,), or targets (n, n_outputs) of values."""
         return self.codes if self.quantity is None else self.quantity.targets
 
-    def targets(self, teacher_share: float) -> NDArray[np.float32]:
+    def targets(self) -> NDArray[np.float32]:
         """Return what the outputs should be, shape (n, n_outputs)."""
         if self.quantity is not None:
             return self.quantity.targets
-        return targets_of(self.codes, self.n_classes, self.teacher, teacher_share)
+        return targets_of(self.codes, self.n_classes, self.teacher)
 
     def blocks(
         self,
@@ -136,7 +136,7 @@ class TrainSet:
             codes = np.searchsorted(names, labels)
             return (
                 *seen(to_raw(rows, self.raw_dtype)),
-                targets_of(codes, n, None, 0.0),
+                targets_of(codes, n),
                 by_class[codes],
             )
 

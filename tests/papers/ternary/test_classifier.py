@@ -255,18 +255,6 @@ def test_wrong_parameters(parameters, message):
     assert "\n" not in str(caught.value)
 
 
-def test_verbose_prints_and_an_observer_replaces_it(capsys):
-    """Protects the progress: printed when asked for, handed to whoever observes instead."""
-    X, y = load_iris(return_X_y=True)
-    small(verbose=1, sigma=None).fit(X, y)
-    assert "choosing sigma: 1/" in capsys.readouterr().out
-    seen = []
-    with progress.observing(seen.append):
-        small(verbose=1).fit(X, y)
-    assert {message.stage for message in seen} == {"learning the weights"}
-    assert capsys.readouterr().out == ""
-
-
 def test_interrupted_fit_does_not_mix_two_models():
     """Protects Ctrl-C: it passes, and labels and machine of an earlier fit stay together."""
     X, y = load_iris(return_X_y=True)

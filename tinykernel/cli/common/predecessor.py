@@ -27,7 +27,6 @@ _SAID = (
     "n_kernels",
     "image_shape",
     "window_shape",
-    "local",
     "input_bits",
     "scaler_scope",
     "input_type",

@@ -10,6 +10,7 @@ from typing import Any
 
 from tinykernel.cli.settings.table import PARTS, SETTINGS
 from tinykernel.errors import TinykernelError
+from tinykernel.text import similar
 
 NAME = "tinykernel.toml"
 
@@ -47,12 +48,9 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
 
 def known(name: str, place: str) -> Any:
     """Return a setting by its name, or refuse with the most similar one."""
-    from difflib import get_close_matches
-
     if name in SETTINGS:
         return SETTINGS[name]
-    similar = get_close_matches(name.replace("-", "_"), SETTINGS, 1)
-    hint = f"did you mean {similar[0]}?" if similar else "'tinykernel options' lists all"
+    hint = similar(name.replace("-", "_"), SETTINGS) or "'tinykernel options' lists all"
     raise TinykernelError(f"{place}: no such setting; {hint}")
 
 

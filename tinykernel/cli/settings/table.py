@@ -371,7 +371,7 @@ _OWN = (
     ),
 )
 # Fields of the trainer that are settings of another name, or none.
-_LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate", "verbose", "teacher_share")
+_LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
 _READERS = {
     "augment": parsing.augmentation,
     "quantiles": parsing.levels,

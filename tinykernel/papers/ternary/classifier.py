@@ -92,8 +92,6 @@ class PaperClassifier(MachineClassifier):
         Of every random choice.
     n_jobs : int or None
         Threads; None or -1 for all that numba uses. The result does not depend on it.
-    verbose : int
-        Above 0 prints the progress.
 
     Attributes
     ----------
@@ -148,7 +146,6 @@ class PaperClassifier(MachineClassifier):
     cv: Any = 3
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
-    verbose: int = 0
     method: ClassVar[str] = "paper"
 
     def fit(
@@ -200,10 +197,7 @@ class PaperClassifier(MachineClassifier):
             # Mean and deviation are those of the rows, whatever the classes weigh.
             of_rows = prepare(rows, labels, weight, groups=groups)[1].sample_weight
         scaling = fit_scaling(data.X, of_rows, self.scaler, self.scaler_scope)
-        with self._watched():
-            machine, choice, n_sweeps = train_paper(
-                PaperRows(**vars(data), scaling=scaling), options
-            )
+        machine, choice, n_sweeps = train_paper(PaperRows(**vars(data), scaling=scaling), options)
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_ = classes
         self.machine_ = machine

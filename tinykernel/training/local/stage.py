@@ -86,7 +86,7 @@ class _Rows:
 def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
     """Bring targets and weights into the form of the learners, and keep rows aside."""
     weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = data.targets(options.teacher_share)
+    targets = data.targets()
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
         held = (data.X[out], data.truth[out], weight[out])

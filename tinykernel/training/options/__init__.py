@@ -9,7 +9,7 @@ from tinykernel.training.options.fields import (
     MOST_COMPONENTS,
     SIGNAL_AUGMENTATIONS,
     TrainerOptions,
-    documented,
+    declared,
 )
 from tinykernel.training.options.forms import LINEAR_BITS, form_of, parts_of
 
@@ -21,7 +21,7 @@ __all__ = [
     "MOST_COMPONENTS",
     "SIGNAL_AUGMENTATIONS",
     "TrainerOptions",
-    "documented",
+    "declared",
     "form_of",
     "parts_of",
 ]

@@ -1,22 +1,26 @@
 """What a user can tell the trainer.
 
-An option is one field of `TrainerOptions`: name, default, check, and the text that the classifier's
-docstring and ``tinykernel options`` show. A new one has two places: its field here and the file of
-the trainer that reads it. The command line reads this module before anything heavy.
+An option is one field of `TrainerOptions`: name, default, check, and the text that the docstrings
+of the estimators and ``tinykernel options`` show. Those of `Parameters` are parameters of the
+estimators, the others entries of their parameter `options`. A new one has two places: its field
+here and the file of the trainer that reads it. The command line reads this module before anything
+heavy.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import wraps
 from numbers import Real
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tinykernel.checks import check_choice, check_count, check_positive
 from tinykernel.errors import TinykernelError
+from tinykernel.text import similar
 from tinykernel.training.options.forms import (
     DEFAULT_LAYOUT,
     LAYOUT_NAMES,
@@ -150,11 +154,6 @@ def _seed(name: str, value: Any) -> None:
         raise TinykernelError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
 
 
-def _verbosity(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        check_count(name, value, 0)
-
-
 # -- the options ----------------------------------------------------------------------------------
 
 
@@ -169,40 +168,49 @@ def option(
     return field(default=default, metadata=known | {"local": local})
 
 
-def documented(cls: _ClassT) -> _ClassT:
-    """Put the texts of all options where the docstring of a class has the line ``{options}``."""
+def declared(cls: _ClassT) -> _ClassT:
+    """Document the options of a class, and have it refuse others with the most similar name.
+
+    Its docstring has the lines ``{options}`` and, of an estimator, ``{more}``.
+    """
+    own = fields(cls)
+    names = [option.name for option in own]
+    known = {option.name: option for option in fields(getattr(cls, "KIND", cls))}
     if cls.__doc__ is not None:
-        space = " " * 8
-        entries = [
-            f"{option.name} : {option.metadata['type']}\n"
-            + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
-            for option in fields(cls)
-            if option.metadata
-        ]
-        cls.__doc__ = cls.__doc__.replace("{options}", "\n    ".join(entries))
+        more = [option for name, option in known.items() if name not in names]
+        cls.__doc__ = cls.__doc__.replace("{options}", _entries(own))
+        cls.__doc__ = cls.__doc__.replace("{more}", _entries(more))
+    plain = cls.__init__  # type: ignore[misc]
+
+    @wraps(plain)
+    def named(self: Any, *args: Any, **given: Any) -> None:
+        for name in given:
+            if name not in names:
+                hint = similar(name, names) or f"there are {', '.join(names)}"
+                if name in known:
+                    hint = f"give options={{{name!r}: ...}}"
+                raise TypeError(f"{cls.__name__}: {name} is no parameter; {hint}")
+        plain(self, *args, **given)
+
+    cls.__init__ = named  # type: ignore[misc]
     return cls
 
 
-@documented
+def _entries(options: Iterable[Field[Any]]) -> str:
+    """Write options as numpydoc has parameters."""
+    space = " " * 8
+    return "\n    ".join(
+        f"{option.name} : {option.metadata['type']}\n"
+        + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
+        for option in options
+        if option.metadata
+    )
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class TrainerOptions:
-    """Everything that a user can tell the trainer.
+class Parameters:
+    """The options that are parameters of every estimator."""
 
-    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    and "local": whether it says what stages there are.
-
-    Parameters
-    ----------
-    {options}
-
-    Examples
-    --------
-    >>> TrainerOptions(n_components=64, layout="phases").capacity()
-    {'phases': 64}
-    """
-
-    #: The layout of those that name none.
-    usual_layout: ClassVar[str] = DEFAULT_LAYOUT
     n_components: int | Mapping[str, int] | None = option(
         None,
         _unless_none(_Check(_components, f"0 to {MOST_COMPONENTS}")),
@@ -236,47 +244,11 @@ class TrainerOptions:
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
     )
-    permutation: str = option(
-        "drawn",
-        _one_of("drawn", "aligned"),
-        '{"drawn", "aligned"}',
-        "How P, and the G that each block begins with, are found: drawn at random, or the best of "
-        "eight by the alignment of their kernel with the classes.",
-    )
-    scaler_scope: str = option(
-        "auto",
-        _one_of("auto", "feature", "global"),
-        '{"auto", "feature", "global"}',
-        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
-        'pixels, and without a table in the firmware. "auto" takes one for all where most '
-        "inputs span at least half of the range of all.",
-    )
-    input_bits: int | str = option(
-        "auto",
-        _one_of(8, 16, "auto"),
-        '{8, 16, "auto"}',
-        'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
-        "serves all inputs or raw inputs have 8 bits, else 16.",
-    )
     epochs: int | None = option(
         None,
         _unless_none(_at_least(1)),
         "int or None",
         "Passes over the training rows; None for 6 to 120, fewer for more rows.",
-    )
-    patience: int | None = option(
-        None,
-        _unless_none(_at_least(1)),
-        "int or None",
-        "With rows for validation: epochs without a better accuracy on these before training "
-        "ends. None makes all epochs. The best epoch is kept either way.",
-    )
-    validation_fraction: float | None = option(
-        None,
-        _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
-        "float or None",
-        "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
-        "where `fit` is not given any: whole groups, or rows of every class.",
     )
     effort: str = option(
         "normal",
@@ -302,36 +274,6 @@ class TrainerOptions:
         'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
         "of the inputs, boosted. `train` compares both on rows left out; without its budget "
         '"auto" is "kernels".',
-    )
-    tree_bytes: int | None = option(
-        None,
-        _unless_none(_at_least(16)),
-        "int or None",
-        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
-    )
-    tree_steps: int | None = option(
-        None,
-        _unless_none(_at_least(1)),
-        "int or None",
-        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
-        "what a limit of time or instructions leaves for them.",
-    )
-    code: str = option(
-        "auto",
-        _one_of("auto", "fast", "small"),
-        '{"auto", "fast", "small"}',
-        'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
-        'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
-        '"small" where fast code would fill more than 30 % of the budget of flash.',
-    )
-    local: str = option(
-        "auto",
-        _one_of("auto", "off"),
-        '{"auto", "off"}',
-        "Whether inputs with a shape go through a local stage: small kernels, whose crossings of "
-        "a threshold are counted; learned for images, chosen from a pool for signals. "
-        '"auto": if a shape is given, by `window_shape`, `image_shape` or the array.',
-        local=True,
     )
     n_kernels: int | None = option(
         None,
@@ -364,15 +306,6 @@ class TrainerOptions:
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
         local=True,
     )
-    spectrum: str = option(
-        "auto",
-        _Check(_spectrum),
-        '{"auto", "off", "on"} or str',
-        "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
-        'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
-        'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
-        local=True,
-    )
     rate: float | None = option(
         None,
         _unless_none(_Check(check_positive, "above 0")),
@@ -384,23 +317,10 @@ class TrainerOptions:
         None,
         _unless_none(_Check(_augmentation, "0 to 10")),
         "mapping or None",
-        'How rows are varied in training. Images: "shift", by up to so many pixels each way; '
-        'with a local stage also "affine", the strength of small rotations, scales, shifts and '
-        'shears, 1 for much. Signals: "shift" in samples, "scale" and "noise" as relative '
+        'How rows with a shape are varied in training. Images: "shift", by up to so many pixels '
+        'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
+        'much. Signals: "shift" in samples, "scale" and "noise" as relative '
         'deviations, "rotate" in radians, of every three channels about a random axis.',
-    )
-    teacher_share: float = option(
-        0.5,
-        _between(0, 1, "from 0 to 1"),
-        "float",
-        "Share of a teacher's labels in the targets, 0 to 1; see `fit`.",
-    )
-    class_weight: Mapping[Any, float] | str | None = option(
-        None,
-        _unless_none(_Check(_class_weight)),
-        'dict, "balanced" or None',
-        'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
-        "classes the same total weight.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
@@ -414,7 +334,107 @@ class TrainerOptions:
         "int or None",
         "Threads; None or -1 for all that numba uses. The result does not depend on it.",
     )
-    verbose: int = option(0, _verbosity, "int", "Above 0 prints the progress.")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClassParameters(Parameters):
+    """The options that are parameters of a classifier."""
+
+    class_weight: Mapping[Any, float] | str | None = option(
+        None,
+        _unless_none(_Check(_class_weight)),
+        'dict, "balanced" or None',
+        'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
+        "classes the same total weight.",
+    )
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainerOptions(ClassParameters):
+    """Everything that a user can tell the trainer.
+
+    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
+    and "local": whether it says what stages there are.
+
+    Parameters
+    ----------
+    {options}
+
+    Examples
+    --------
+    >>> TrainerOptions(n_components=64, layout="phases").capacity()
+    {'phases': 64}
+    """
+
+    #: The layout of those that name none.
+    usual_layout: ClassVar[str] = DEFAULT_LAYOUT
+    permutation: str = option(
+        "drawn",
+        _one_of("drawn", "aligned"),
+        '{"drawn", "aligned"}',
+        "How P, and the G that each block begins with, are found: drawn at random, or the best of "
+        "eight by the alignment of their kernel with the classes.",
+    )
+    scaler_scope: str = option(
+        "auto",
+        _one_of("auto", "feature", "global"),
+        '{"auto", "feature", "global"}',
+        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
+        'pixels, and without a table in the firmware. "auto" takes one for all where most '
+        "inputs span at least half of the range of all.",
+    )
+    input_bits: int | str = option(
+        "auto",
+        _one_of(8, 16, "auto"),
+        '{8, 16, "auto"}',
+        'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
+        "serves all inputs or raw inputs have 8 bits, else 16.",
+    )
+    patience: int | None = option(
+        None,
+        _unless_none(_at_least(1)),
+        "int or None",
+        "With rows for validation: epochs without a better accuracy on these before training "
+        "ends. None makes all epochs. The best epoch is kept either way.",
+    )
+    validation_fraction: float | None = option(
+        None,
+        _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
+        "float or None",
+        "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
+        "where `fit` is not given any: whole groups, or rows of every class.",
+    )
+    tree_bytes: int | None = option(
+        None,
+        _unless_none(_at_least(16)),
+        "int or None",
+        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
+    )
+    tree_steps: int | None = option(
+        None,
+        _unless_none(_at_least(1)),
+        "int or None",
+        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
+        "what a limit of time or instructions leaves for them.",
+    )
+    code: str = option(
+        "auto",
+        _one_of("auto", "fast", "small"),
+        '{"auto", "fast", "small"}',
+        'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
+        'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
+        '"small" where fast code would fill more than 30 % of the budget of flash.',
+    )
+    spectrum: str = option(
+        "auto",
+        _Check(_spectrum),
+        '{"auto", "off", "on"} or str',
+        "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
+        'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
+        'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
+        local=True,
+    )
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
@@ -424,20 +444,15 @@ class TrainerOptions:
         self._check_shape()
 
     def _check_shape(self) -> None:
-        """Refuse shapes without a use, and options that need a shape."""
+        """Refuse shapes without a use, and images moved out of sight."""
         if self.window_shape is not None and self.image_shape is not None:
             raise TinykernelError("window_shape, image_shape: give one of them")
-        if self.window_shape is not None and self.local == "off":
-            raise TinykernelError("window_shape: has a use with a local stage only")
-        if self.image_shape is not None and self.local == "off" and not self.augment_shift():
-            raise TinykernelError(
-                'image_shape: without a local stage it has a use with augment={"shift": ...} only'
-            )
-        if self.image_shape is not None and self.augment_shift() > max(self.image_shape[:2]) // 2:
+        shift = int((self.augment or {}).get("shift", 0))
+        if self.image_shape is not None and shift > max(self.image_shape[:2]) // 2:
             height, width = self.image_shape[:2]
             raise TinykernelError(
-                f"augment: a shift of {self.augment_shift()} pixels moves images of {height} x "
-                f"{width} out of sight; give at most {max(height, width) // 2}"
+                f"augment: a shift of {shift} pixels moves images of {height} x {width} out of "
+                f"sight; give at most {max(height, width) // 2}"
             )
 
     def has_spectrum(self, shape: tuple[int, ...], raw_dtype: str) -> bool:
@@ -465,31 +480,30 @@ class TrainerOptions:
             shape = tuple(given)
         if given is not None and shape is not None and math.prod(given) != math.prod(shape):
             raise TinykernelError(f"inputs have the shape {given}, not {shape}")
-        return None if self.local == "off" else shape
+        return shape
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that have no use for inputs of a shape, from `input_shape`."""
-        kinds = {None: ("shift",), 2: SIGNAL_AUGMENTATIONS, 3: IMAGE_AUGMENTATIONS}
-        what = {None: "rows without a local stage", 2: "signals", 3: "images"}
+        kinds: dict[int | None, tuple[str, ...]] = {
+            None: (),
+            2: SIGNAL_AUGMENTATIONS,
+            3: IMAGE_AUGMENTATIONS,
+        }
+        what = {
+            None: "rows without a shape; give image_shape or window_shape",
+            2: "signals",
+            3: "images",
+        }
         kind = None if shape is None else len(shape)
         for key, amount in (self.augment or {}).items():
-            if amount and key not in kinds[kind]:
+            if amount and key not in kinds.get(kind or 0, ()):
                 raise TinykernelError(f"augment: {key} is not for {what[kind]}")
-        if shape is None and self.augment_shift() and self.image_shape is None:
-            raise TinykernelError("augment: shift needs the image_shape, e.g. (28, 28)")
         if shape is None and self.n_kernels is not None:
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
         if kind != 2 and self.hop:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
-        if shape is None and self.augment_shift():
-            # A linear part takes the inputs themselves, and the learner moves only their mixes.
-            forms = [form for form in self.capacity() if parts_of(form)[1] is not None]
-            if forms:
-                raise TinykernelError(
-                    f"augment: shift is not for a linear part without a local stage ({forms[0]})"
-                )
         self._check_read(shape)
         channels = 0 if shape is None else shape[-1]
         if kind == 2 and (self.augment or {}).get("rotate") and channels % 3:
@@ -548,7 +562,3 @@ class TrainerOptions:
                 f"{', '.join(self.n_components)} only; leave layout out or name it there"
             )
         return chosen
-
-    def augment_shift(self) -> int:
-        """Return by how many pixels images are moved."""
-        return int((self.augment or {}).get("shift", 0))

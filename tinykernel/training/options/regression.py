@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.fields import TrainerOptions, documented, option
+from tinykernel.training.options.fields import Parameters, TrainerOptions, declared, option
 from tinykernel.training.options.forms import parts_of
 
 LOSSES = ("squared", "absolute", "quantile")
@@ -33,9 +33,22 @@ def _quantiles(name: str, value: Any) -> None:
         )
 
 
-@documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class RegressorOptions(TrainerOptions):
+class ValueParameters(Parameters):
+    """The options that are parameters of a regressor."""
+
+    loss: str = option(
+        "squared",
+        _loss,
+        '{"squared", "absolute", "quantile"}',
+        'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
+        'hardly move, "quantile" to the levels of `quantiles`.',
+    )
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressorOptions(ValueParameters, TrainerOptions):
     """Everything that a user can tell the trainer of a regressor.
 
     Parameters
@@ -53,14 +66,6 @@ class RegressorOptions(TrainerOptions):
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
     permutation: ClassVar[str] = TrainerOptions.permutation  # type: ignore[misc]
-    teacher_share: ClassVar[float] = TrainerOptions.teacher_share  # type: ignore[misc]
-    loss: str = option(
-        "squared",
-        _loss,
-        '{"squared", "absolute", "quantile"}',
-        'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
-        'hardly move, "quantile" to the levels of `quantiles`.',
-    )
     quantiles: Sequence[float] | None = option(
         None,
         _quantiles,

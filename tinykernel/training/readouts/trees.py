@@ -149,7 +149,7 @@ class TreeData:
         bits, scaling = choose_scaling(data.X, data.raw_dtype, 8 if narrow else 16, scope)
         scaler = quantize_scaler(scaling, data.raw_dtype, bits).scaler
         weight = data.sample_weight / data.sample_weight.mean()
-        targets = data.targets(options.teacher_share).astype(np.float64)
+        targets = data.targets().astype(np.float64)
         aim = Aim(targets, weight, data.quantity is not None)
         scale = np.ones(targets.shape[1])
         if data.quantity is not None:  # 0 of a value that never varies

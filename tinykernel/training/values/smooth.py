@@ -43,7 +43,7 @@ def smoothed(
     Everything else comes back as it is.
     """
     n = len(data.X)
-    if data.quantity is None or any(data.quantity.losses) or options.augment_shift():
+    if data.quantity is None or any(data.quantity.losses):
         return data, recipe
     if not _FEWEST_ROWS <= n <= _MOST_ROWS:
         return data, recipe
