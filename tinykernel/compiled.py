@@ -129,7 +129,6 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self._impl = _Implementation(function)
         self._function, self._options = function, repr(sorted(options.items()))
-        self._name = function.__name__
         self._enabled = True
 
     @functools.cached_property
@@ -163,7 +162,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         found = self._load(signature, target_context)
         if found is None:
             _CLOCK.start()
-            report_anywhere(STAGE, 0, self._name)
+            report_anywhere(STAGE, 0)
         return found
 
     def _load(self, signature: Any, target_context: Any) -> Any:
@@ -182,7 +181,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled function, unless the disk is full or was made read-only."""
         _CLOCK.stop()
-        report_anywhere(STAGE, 1, self._name)
+        report_anywhere(STAGE, 1)
         if not self._enabled or not self._impl.check_cachable(compiled):
             return
         data = dumps(self._impl.reduce(compiled))

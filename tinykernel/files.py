@@ -302,7 +302,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     if not is_export(target):
         raise TinykernelError(
             f"{given}: folder exists and is no export of tinykernel (it has no {MANIFEST} of one), "
-            "so that not even --force replaces it; choose another output folder"
+            "so that not even --force replaces it; choose another output folder (-o)"
         )
     if not force:
         raise TinykernelError(f"{given}: folder exists and is not empty; add --force to replace it")

@@ -157,7 +157,7 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
         n, refusals = min(steps)
         typer.echo(
             f"compared as a sequence, too: counters and class offsets over {n} decisions, "
-            f"{refusals} of them refusals"
+            f"{refusals} without an answer"
         )
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

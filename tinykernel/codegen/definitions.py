@@ -49,7 +49,7 @@ class Table:
     name : str
     c_type : str
     values : ndarray, shape (size,)
-    part : {"weights", "transform", "windows", "scaler", "decision"}
+    part : {"weights", "kernels", "transform", "windows", "scaler", "decision"}
         What the report counts its bytes as.
     comment : str
         What it holds.

@@ -12,14 +12,20 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 
 
+def taken_by(model: IntegerModel) -> str:
+    """Say what a model takes: inputs, or windows or images of a shape."""
+    shape = " x ".join(map(str, model.input.shape))
+    if model.input.is_table:
+        return f"{model.n_inputs} inputs"
+    return f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
+
+
 def consists_of(model: IntegerModel) -> str:
     """Say of what stages and parts a model consists, and what they take."""
     inputs, pieces = f"{model.n_inputs} inputs", []
     for piece in (*model.stages, *model.readout.parts):
         if isinstance(piece, Kernels):
-            shape = " x ".join(map(str, model.input.shape))
-            what = f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
-            pieces.append(f"{piece.n_kernels} kernels on {what}")
+            pieces.append(f"{piece.n_kernels} kernels on {taken_by(model)}")
             inputs = f"{model.n_features} counts"
         elif isinstance(piece, Components):
             code = " in small code" if piece.small_code else ""

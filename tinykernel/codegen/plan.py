@@ -89,7 +89,7 @@ class PackedModel:
 
     def table_bytes(self) -> dict[str, int]:
         """Return the flash of the tables by part."""
-        sizes = dict.fromkeys(("weights", "windows", "transform", "scaler"), 0)
+        sizes = dict.fromkeys(("weights", "kernels", "windows", "transform", "scaler"), 0)
         for table in self.tables:
             sizes[table.part] = sizes.get(table.part, 0) + table.n_bytes
         return sizes

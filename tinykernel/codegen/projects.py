@@ -23,7 +23,7 @@ from tinykernel import resources
 from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
-from tinykernel.codegen.description import consists_of
+from tinykernel.codegen.description import consists_of, taken_by
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
@@ -205,6 +205,7 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "macro": name.upper(),
         "title": name.replace("_", " ").capitalize(),
         "model": model,
+        "taken": taken_by(model),
         "pieces": consists_of(model),
         "fingerprint": model.fingerprint()[:8],
         "contract": FORMAT,
@@ -421,6 +422,14 @@ def exported_files(
     return files
 
 
+class _Exported(list[Path]):
+    """The files of an export, which show themselves in one line."""
+
+    def __repr__(self) -> str:
+        folder = os.path.commonpath(self) if len(self) > 1 else ""
+        return f"<{len(self)} files in {folder}>"
+
+
 def export(
     model: object,
     target: str | Target | None,
@@ -491,4 +500,4 @@ def export(
         as_data=as_data,
     )
     replace_folder_atomically(folder, files, force=force)
-    return [Path(folder, *path.split("/")) for path in files]
+    return _Exported(Path(folder, *path.split("/")) for path in files)

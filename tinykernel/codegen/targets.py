@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from tinykernel.codegen.boards import BOARDS, Board, boards_of
 from tinykernel.codegen.platformio import installed_board
 from tinykernel.errors import TinykernelError
+from tinykernel.text import similar
 
 KILOBYTE = 1024
 
@@ -326,7 +327,7 @@ def find_target(name: str | Target) -> Target:
     Raises
     ------
     TinykernelError
-        If there is no such target; the message lists the known ones.
+        If there is no such target; the message says which one was probably meant.
 
     Examples
     --------
@@ -338,8 +339,15 @@ def find_target(name: str | Target) -> Target:
     try:
         return TARGETS[name]
     except (KeyError, TypeError):
-        known = ", ".join(TARGETS)
-        raise TinykernelError(f"unknown target {name!r}; the known ones are {known}") from None
+        raise TinykernelError(f"unknown target {name!r}; {_meant(str(name))}") from None
+
+
+def _meant(name: str) -> str:
+    """Say which target was probably meant; boards are known, too."""
+    board = _belongs(name)
+    if board is not None:
+        return f"it is a board of target {board}"
+    return similar(name, TARGETS) or f"the known ones are {', '.join(TARGETS)}"
 
 
 def _boards(target: Target) -> dict[str, Board]:

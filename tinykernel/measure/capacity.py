@@ -114,7 +114,8 @@ def most_kernels(
     while n not in sizes and len(sizes) < _MOST_MEASUREMENTS:
         found = decisive_report(make(n), target)
         sizes[n] = needed_bytes(found)
-        each = (found.flash_parts["weights"] + found.flash_parts["transform"]) / n
+        parts = found.flash_parts
+        each = (parts["weights"] + parts["kernels"] + parts["transform"]) / n
         n = int(np.clip(n + np.floor((budget - sizes[n]) / each), 1, most))
     return max((n for n, size in sizes.items() if size <= budget), default=0), min(sizes.values())
 

@@ -22,7 +22,15 @@ from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
 #: Parts of flash in the order of a report.
-FLASH_PARTS = ("weights", "transform", "windows", "scaler", "code", "library")
+FLASH_PARTS = (
+    "weights",
+    "kernels",
+    "transform",
+    "windows",
+    "scaler",
+    "code",
+    "library",
+)
 
 # The model is measured as an application uses it: one call of predict, or of decide and confidence
 # where it has them. Both programs own the input and the scratch buffer, so their difference is the
@@ -137,7 +145,7 @@ def flash_parts(model: IntegerModel) -> tuple[str, ...]:
     """Return the parts of flash that a model has, in the order of a report."""
     if model.decision is None:
         return FLASH_PARTS
-    return (*FLASH_PARTS[:4], "decision", *FLASH_PARTS[4:])
+    return (*FLASH_PARTS[:-2], "decision", *FLASH_PARTS[-2:])
 
 
 def _entries(model: IntegerModel) -> tuple[str, ...]:

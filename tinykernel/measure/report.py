@@ -43,7 +43,7 @@ class Report:
     flash : int
         Bytes that the model adds to an empty program: the sum of the flash parts.
     flash_parts : dict of str to int
-        ``weights, transform, windows, scaler, code, library``.
+        ``weights, kernels, transform, windows, scaler, code, library``.
     static, scratch, stack : int
         Parts of RAM: static data, the lent buffer, worst-case stack.
     chip_flash, chip_ram : int

@@ -58,7 +58,7 @@ def needs_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise TinykernelError(
-            "a page with pictures needs matplotlib; install it (pip install 'tinykernel[report]') "
+            "a page with pictures needs matplotlib; install it (pip install matplotlib) "
             "or take --markdown"
         ) from None
 

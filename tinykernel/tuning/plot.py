@@ -23,7 +23,7 @@ def check_picture(path: Path) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise TinykernelError(
-            f"{path}: drawing takes matplotlib; install it with: pip install 'tinykernel[report]'"
+            f"{path}: drawing takes matplotlib; install it with: pip install matplotlib"
         ) from None
 
 

@@ -164,7 +164,7 @@ def _client(backend: str, scheduler: str | None) -> Iterator[None]:
         import distributed
     except ImportError:
         raise TinykernelError(
-            "backend dask: Dask is missing; install it with: pip install 'tinykernel[dask]'"
+            "backend dask: Dask is missing; install it with: pip install distributed"
         ) from None
     if scheduler is None:
         try:

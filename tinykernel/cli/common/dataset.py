@@ -192,8 +192,8 @@ def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[
     saves = f"about {found.saved:,} B of flash on {options['target']}"
     if not found.in_the_way:
         return (
-            f"the {n} inputs are whole numbers from {found.low} to {found.high}; --set "
-            f"{found.kind} saves {saves}"
+            f"the {n} inputs are whole numbers from {found.low} to {found.high}; "
+            f"--set input_type={found.kind} saves {saves}"
         )
     others = ", ".join(names[i] if names else str(i) for i in found.in_the_way)
     return (

@@ -148,17 +148,18 @@ def _share(value: float) -> str:
 
 def print_verdict(found: Evaluation) -> None:
     """Print what to think of: a baseline that does as well or better, and all cautions."""
-    if found.n_groups == 1 and found.baselines:
+    few = bool(found.n_groups) and found.interval is None
+    better = [each for each in found.baselines.values() if each.better]
+    if better:
+        typer.secho("; ".join(map(_compared, better)), fg="yellow")
+    for baseline in found.baselines.values():
+        if baseline.as_good and not baseline.better and not (few and baseline.worse):
+            typer.echo(_compared(baseline))
+    if few and found.baselines:
+        groups = "one group" if found.n_groups == 1 else f"{found.n_groups} groups"
         typer.echo(
-            "all rows are of one group: whether the model does better on others cannot be concluded"
+            f"all rows are of {groups}: whether the model does better on others cannot be concluded"
         )
-    else:
-        better = [each for each in found.baselines.values() if each.better]
-        if better:
-            typer.secho("; ".join(map(_compared, better)), fg="yellow")
-        for baseline in found.baselines.values():
-            if baseline.as_good and not baseline.better:
-                typer.echo(_compared(baseline))
     print_cautions(found.cautions)
 
 

@@ -58,7 +58,7 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
     codes = _image_kernels(stage, lanes).ravel()
     return Packed(
         [
-            Table(f"{name}_codes", "uint8_t", codes, "transform", comment),
+            Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
             Struct.of(
                 name,
                 "tk_image",
@@ -217,9 +217,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     }
     if not np.array_equal(order, np.arange(order.size)):
         places, comment = np.argsort(order), "Where the counts are that the machine takes."
-        tables["order"] = Table(
-            f"{name}_order", smallest_type(places), places, "transform", comment
-        )
+        tables["order"] = Table(f"{name}_order", smallest_type(places), places, "kernels", comment)
     ring = _AGES + windows
     running = ring + -(-kept * given.channels // 2)
     counts = running + _count_words(stage, given, stage.n_kernels)
@@ -228,7 +226,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     return Packed(
         [
             *tables.values(),
-            Table(f"{name}_codes", "uint32_t", codes, "transform", comment),
+            Table(f"{name}_codes", "uint32_t", codes, "kernels", comment),
             Struct.of(
                 name,
                 "tk_signal",
@@ -277,7 +275,7 @@ def _dilation_table(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) 
         f"tk_kernels_{place.number}_dilations",
         smallest_type(values),
         values.ravel(),
-        "transform",
+        "kernels",
         "Dilations: rows between taps, kernels, rows of a window where cells begin.",
         per_row=values.shape[1],
     )
@@ -292,7 +290,7 @@ def _group_table(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -> 
         f"tk_kernels_{place.number}_groups",
         smallest_type(values),
         values.ravel(),
-        "transform",
+        "kernels",
         "Kernels of each dilation and mixed channel.",
         per_row=values.shape[1],
     )

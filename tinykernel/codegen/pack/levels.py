@@ -48,4 +48,4 @@ def _mix_table(stage: Levels, name: str) -> list[Table]:
         used = [int(c) + (_NEGATIVE if row[c] < 0 else 0) for c in np.flatnonzero(row)]
         codes += (used * n_terms)[:n_terms]  # (f + f) >> 1 is f
     comment = "Mixed channels: the channels in each, plus 64 where top - level is meant."
-    return [Table(name, "uint8_t", np.array(codes), "transform", comment)]
+    return [Table(name, "uint8_t", np.array(codes), "kernels", comment)]
