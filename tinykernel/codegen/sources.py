@@ -30,6 +30,8 @@ from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
@@ -48,6 +50,14 @@ _MOST_VECTORS = 256
 _MOST_NAMES = 128
 _COMMENT_WIDTH = 95
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
+# Whose includes of each other need no condition.
+_OF_COMPONENTS = (
+    "tk_transform.h",
+    "tk_permutation.h",
+    "tk_diagonal.h",
+    "tk_kept.h",
+    "tk_windows.h",
+)
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
@@ -110,7 +120,35 @@ def render_sources(
     }
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
-    return files | runtime_files()
+    return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
+
+
+def _unread(model: IntegerModel) -> set[str]:
+    """Return the headers of the runtime for stages and parts that a model does not have.
+
+    The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
+    """
+    novelty = model.decision is not None and model.decision.n_prototypes > 0
+    needed = {
+        _OF_COMPONENTS: model.find(Components) is not None,
+        ("tk_linear.h",): model.find(Linear) is not None,
+        ("tk_trees.h",): model.find(Trees) is not None,
+        ("tk_prototypes.h",): model.is_one_class or novelty,
+    }
+    return {header for headers, there in needed.items() if not there for header in headers}
+
+
+def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dict[str, bytes]:
+    """Return the files of the runtime that a source includes, without the headers left out."""
+    places = {PurePosixPath(path).name: path for path in runtime}
+    found, waiting = set[str](), [text]
+    while waiting:
+        named = {match.decode() for match in _INCLUDE.findall(waiting.pop())}
+        new = (named & places.keys()) - found - left_out
+        found |= new
+        waiting += [runtime[places[name]] for name in new]
+    kept = (path for name, path in places.items() if name in found or not name.endswith(".h"))
+    return {path: runtime[path] for path in kept}
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
