@@ -86,6 +86,24 @@ def test_answers_do_not_wait_for_the_heavy_modules(arguments):
     assert finished.stderr.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--label", "stat"], ["--label", "a", "--groups", "who"], []]
+)
+def test_errors_about_columns_do_not_wait_for_numba(arguments, tmp_path):
+    """A wrong column took a second and missing labels four: scikit-learn and numba came first."""
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "1,2,x\n2,3,y\n" * 9)
+    program = (
+        "import sys; from tinykernel.cli import app\n"
+        f"try: app(['train', 't.csv', '-o', 'm.tkm', *{arguments}])\n"
+        "except SystemExit as ended: assert ended.code\n"
+        "print([m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules], file=sys.stderr)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert finished.stderr.splitlines()[-1] == "[]"
+
+
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
 

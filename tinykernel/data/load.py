@@ -36,7 +36,6 @@ from tinykernel.data.held_rows import kept_aside
 from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
-from tinykernel.model.stages.scale import RAW_DTYPES
 from tinykernel.stored import StoredRows
 
 
@@ -251,6 +250,8 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
     low, high = min((r[0] for r in known), default=0), max((r[1] for r in known), default=0)
     is_whole = len(known) == len(parts)
     if input_type is not None:
+        from tinykernel.model import RAW_DTYPES  # takes a second
+
         check_choice("input type", input_type, RAW_DTYPES)
         limits = None if input_type == "float32" else np.iinfo(input_type)
         if limits is not None and not (is_whole and limits.min <= low and high <= limits.max):

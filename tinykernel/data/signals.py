@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from tinykernel.data.recordings.files import Columns, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.data.stream import is_background
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
 from tinykernel.text import listed
+
+if TYPE_CHECKING:
+    from tinykernel.model import IntegerModel
 
 _TABLES = (".csv", ".tsv", ".parquet")
 
