@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.prose import CODE, LONGEST, length, pages, prose
+from benchmarks.counts import CODE, LONGEST, length, pages, prose
 
 PAGES = 15  # README and 14 of docs
 WORDS = 18_000

@@ -1,8 +1,11 @@
-"""Count how much README.md and docs/ ask of a reader: ``python benchmarks/prose.py [--long]``.
+"""Count what a newcomer meets: ``python benchmarks/counts.py [--long]``.
 
-Prints pages, words, words per sentence and sentences of over 35 words. Left out are docs/results/,
-which programs write, and everything that is not a sentence: code blocks, tables, headings, and
-items that are only a link. ``--long`` shows the long sentences, the longest first.
+Prints the options of each command, the parameters of the estimators and the lines of
+tinykernel/cli. Then words, words a sentence and sentences of over 35 words of README.md and docs/.
+Left out are docs/results/, which programs write, and everything that is not a sentence: code
+blocks, tables, headings, and items that are only a link. ``--long`` shows the long sentences, the
+longest first. The limits stand in tests/test_counts.py
+and tests/test_prose.py.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 35  # words in a sentence that can be read aloud in one breath
@@ -58,11 +61,48 @@ def length(sentence: str) -> int:
     return sum(any(c.isalnum() for c in word) for word in sentence.split())
 
 
+def options_by_command() -> dict[str, int]:
+    """Count the options that ``--help`` of each command shows."""
+    from typer.main import get_command
+
+    from tinykernel.cli import app
+
+    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    return {
+        name: sum(p.param_type_name == "option" and not p.hidden for p in command.params)
+        for name, command in commands.items()
+    }
+
+
+def parameters() -> dict[str, int]:
+    """Count the parameters of the estimators."""
+    import tinykernel
+
+    kinds = (
+        tinykernel.TernaryKernelClassifier,
+        tinykernel.TernaryKernelRegressor,
+        tinykernel.TernaryKernelNovelty,
+    )
+    return {kind.__name__: len(kind().get_params()) for kind in kinds}
+
+
+def lines_of_cli(root: Path = ROOT) -> int:
+    """Count the lines of the command line."""
+    files = (root / "tinykernel" / "cli").rglob("*.py")
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
 def main() -> None:
-    """Print the counts, a page a line."""
+    """Print the counts, a command, an estimator or a page a line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--long", action="store_true", help="show the sentences that are too long")
     given = parser.parse_args()
+    options = options_by_command()
+    for name, count in (options | {f"{len(options)} commands": sum(options.values())}).items():
+        print(f"{name:34} {count:6} options")
+    for name, count in parameters().items():
+        print(f"{name:34} {count:6} parameters")
+    print(f"{'tinykernel/cli':34} {lines_of_cli():6} lines\n")
     read = {page: prose(page.read_text(encoding="utf-8")) for page in pages()}
     print(f"{'page':34} {'words':>6} {'a sentence':>10} {f'over {LONGEST}':>8}")
     rows = [(page.relative_to(ROOT).as_posix(), found) for page, found in read.items()]
