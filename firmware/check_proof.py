@@ -95,24 +95,28 @@ def members(kind, body):
     return dict(zip(names, values, strict=True))
 
 
+def raw_type(name, header):
+    """Return the limits of the raw values, None of floats; the header must say nothing else."""
+    own = rf"#define {name.upper()}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
+    lines = re.findall(r"^.*#.*$", header, re.M)
+    need(all(re.fullmatch(own, line) for line in lines), "the header has other macros")
+    need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
+    raw = re.search(rf"typedef (u?int\d+)_t {name}_input_t;", header)
+    if not raw:
+        return None
+    inner = r"^#if(?:(?!^#if).)*?^#endif"
+    outer = re.sub(inner, "", header[: raw.start()], flags=re.M | re.S)
+    held, guard = re.findall(r"^#(?:if|else|endif).*", outer, re.M), [f"#ifndef {name.upper()}_H"]
+    need(held == lines[:1] == guard, "the type of the inputs hangs on a condition")
+    return np.iinfo(raw[1])
+
+
 class Source:
     """Macros (text) and tables (integers) of a C file, and what they mean."""
 
     def __init__(self, path):
         need(re.fullmatch(r"[a-z][a-z\d_]*", path.stem), f"{path} is no name of a model")
-        upper = path.stem.upper()
-        own = rf"#define {upper}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
-        header = code_of(path.with_suffix(".h"))
-        lines = re.findall(r"^.*#.*$", header, re.M)
-        need(all(re.fullmatch(own, line) for line in lines), "the header has other macros")
-        need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
-        raw = re.search(rf"typedef (u?int\d+)_t {path.stem}_input_t;", header)
-        self.raw = np.iinfo(raw[1]) if raw else None
-        before = header[: raw.start() if raw else 0]
-        whole = re.sub(r"^#if(?:(?!^#if).)*?^#endif", "", before, flags=re.M | re.S)
-        held = re.findall(r"^#(?:if|else|endif).*", whole, re.M)
-        guard = [f"#ifndef {upper}_H"]
-        need(not raw or held == lines[:1] == guard, "the type of the inputs hangs on a condition")
+        self.raw = raw_type(path.stem, code_of(path.with_suffix(".h")))
         form = FILE.replace("NAME", path.stem).replace("FIRST", "|".join(FIRST))
         found = re.fullmatch(form, code_of(path))
         need(found, f"{path} has lines that are in no exported C")
@@ -358,40 +362,45 @@ def leaves(c):
     return partial, sums
 
 
+def ternary(c, n):
+    """Return the ends of the sums of components times their gains, and the bounds of a sum."""
+    places = 32 * c.table["tk_weights"].size // (n * c("PLANES"))
+    gain = c.table["tk_gains"].reshape(n) * places
+    return np.sort([gain, 0 * gain], axis=0), [("sum", -places, places)]
+
+
+def linear(c, n):
+    """Return the ends of the dot products times their gains, and both bounds."""
+    bits, half = c("LINEAR_BITS"), 1 << c("INPUT_BITS") - 1
+    w = c.fields("tk_linear", 32 - bits * (1 + np.arange(32 // bits)), bits).reshape(n, -1)
+    up, down = (f(w[:, : c("FEATURES")], 0).sum(axis=1) for f in (np.maximum, np.minimum))
+    dots = np.stack([(half - 1) * down - half * up, (half - 1) * up - half * down])
+    ends = np.sort(c.table["tk_linear_gains"].reshape(n) * dots, axis=0)
+    return ends, [("dot product", *dots), ("dot product times multiplier", *ends)]
+
+
+def trees(c, n):
+    """Return the ends of the sums of leaves times their gains, and both bounds."""
+    partial, sums = leaves(c)
+    ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
+    return ends, [("sum of leaves", *partial), ("sum of leaves times multiplier", *ends)]
+
+
 def outputs(c):
-    """Yield name, lowest and highest of sums, dot products, distances and scores."""
-    half, n, low = (
-        1 << c("INPUT_BITS") - 1,
-        c("OUTPUTS"),
-        c.table["tk_biases"].reshape(c("OUTPUTS")),
-    )
-    high = low
+    """Yield name, lowest and highest of distances, of each part of the scores, and of these."""
+    n = c("OUTPUTS")
+    low = high = c.table["tk_biases"].reshape(n)
     if c("ONE_CLASS"):
         level = c.fields("tk_prototypes", 28 - 4 * np.arange(8), 4)
         mean = 16 * level.reshape(c("PROTOTYPES"), -1)[:, : c("FEATURES")] + 8
         far = (np.maximum(127 - mean, mean + 128) ** 2).sum(axis=1).max()
         low = high = np.maximum(abs(low), abs(low + far))
         yield "distance", 0, far
-    if c("BLOCKS"):
-        places = 32 * c.table["tk_weights"].size // (n * c("PLANES"))
-        gain = c.table["tk_gains"].reshape(n) * places
-        low, high = low + np.minimum(gain, 0), high + np.maximum(gain, 0)
-        yield "sum", -places, places
-    if c("LINEAR_BITS"):
-        bits = c("LINEAR_BITS")
-        w = c.fields("tk_linear", 32 - bits * (1 + np.arange(32 // bits)), bits).reshape(n, -1)
-        up, down = (f(w[:, : c("FEATURES")], 0).sum(axis=1) for f in (np.maximum, np.minimum))
-        dots = np.stack([(half - 1) * down - half * up, (half - 1) * up - half * down])
-        ends = np.sort(c.table["tk_linear_gains"].reshape(n) * dots, axis=0)
-        low, high = low + ends[0], high + ends[1]
-        yield "dot product", *dots
-        yield "dot product times multiplier", *ends
-    if c("TREES"):
-        partial, sums = leaves(c)
-        ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
-        low, high = low + ends[0], high + ends[1]
-        yield "sum of leaves", *partial
-        yield "sum of leaves times multiplier", *ends
+    for name, part in (("BLOCKS", ternary), ("LINEAR_BITS", linear), ("TREES", trees)):
+        if c(name):
+            ends, bounds = part(c, n)
+            low, high = low + ends[0], high + ends[1]
+            yield from bounds
     if n == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)
     yield "score", low, high
