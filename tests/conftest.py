@@ -25,9 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # numba and the BLAS libraries read these once, when they are imported, so they stand up here.
-# Numba's cache on disk mixes up entries when two processes compile the same function for different
-# types at once, so every worker has a cache of its own.
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / (WORKER or "single"))
+# Workers share what one of them compiled: a simple training takes 18 s of compiling alone.
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache")
 # Tests of "the same bytes whatever the thread count" need two threads, even on one core.
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 if WORKER:
