@@ -17,7 +17,7 @@ import pytest
 from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
-from tinykernel.evaluation import Baseline
+from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges
@@ -155,6 +155,7 @@ def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
     found = replace(page, judged=replace(page.judged, baselines={"tree": tree}))
     said = "A decision tree of 504 B of splits does better than this model."
     assert f'<p class="better">{said}</p>' in found.to_html()
+    assert "Not clearly better than" not in found.to_html()
     assert said in found.to_markdown()
     assert page.worth is not None
     assert "Which inputs matter" in page.to_html()
@@ -184,6 +185,22 @@ def test_what_is_not_known_is_left_out() -> None:
     assert "not counted: no compiler was to be used" in page.to_html()
     assert "(estimate)" in page.to_markdown()
     assert page._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_a_page_shows_what_the_model_file_keeps(page: ReportPage, tmp_path: Path) -> None:
+    """Without rows the figures of training stand there; what is no record is left out."""
+    assert page.judged is not None
+    kept, file = page.judged.to_record(), tmp_path / "model.tkm"
+    assert LabelEvaluation.of_record(json.loads(json.dumps(kept))).to_record() == kept
+    save(page.model, file, {"evaluation": kept})
+    again = report_page(file, "cortex-m0plus", compiler="none")
+    for text in (again.to_html(), again.to_markdown()):
+        assert f"{100 * page.judged.accuracy:.2f} %" in text
+        assert "kept aside by the training" in text
+        assert "margin at least" not in text
+    for damaged in (None, [], {**kept, "confusion": [[-1]]}, {**kept, "baselines": {"tree": 3}}):
+        save(page.model, file, {"evaluation": damaged})
+        assert "--data DATA judges it" in report_page(file, (), compiler="none").to_html()
 
 
 def test_coverage() -> None:

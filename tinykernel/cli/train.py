@@ -32,7 +32,7 @@ from tinykernel.cli.common.max_error import (
     less_decisions,
     rows_aside,
 )
-from tinykernel.cli.common.memory import about_training
+from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.predecessor import other_model
@@ -149,7 +149,8 @@ def _trained(
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
-    result |= _save(trained, output, about | {"accuracy": accuracies_of(result)})
+    about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
+    result |= _save(trained, output, about)
     return trained, dataset, result, evaluation
 
 

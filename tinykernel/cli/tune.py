@@ -16,7 +16,7 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for
-from tinykernel.cli.common.memory import about_training
+from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.settings import gather, has_settings
 from tinykernel.cli.settings.gathering import SetOption
@@ -94,7 +94,7 @@ def tune_command(
         chosen = found.best if pick is None else found.pick(pick)
         judged = _judged(found, chosen, dataset, balanced_or_none(options))
     if output is not None:
-        _write(found, chosen, output, dataset, options, kept)
+        _write(found, chosen, output, dataset, options, kept | about_evaluation(judged))
     if options["csv"] is not None:
         from tinykernel.files import write_bytes_atomically
 

@@ -50,6 +50,17 @@ class Baseline:
         found = dict(vars(self))
         return {**found.pop("figures"), **found}
 
+    @staticmethod
+    def of_dict(found: dict[str, Any]) -> Baseline:
+        """Read what `to_dict` gave of a baseline of labels; other contents raise some error."""
+        kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
+        kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
+        figures = {
+            name: float(found[name]) for name in ("accuracy", "balanced_accuracy", "macro_f1")
+        }
+        fields = {name: kind(found[name]) for name, kind in kinds.items()}
+        return Baseline(figures=figures, **fields)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(ABC):

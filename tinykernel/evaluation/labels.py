@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation.comparison import Evaluation
+from tinykernel.evaluation.comparison import Baseline, Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 
 
@@ -91,6 +91,36 @@ class LabelEvaluation(Evaluation):
             "confusion": self.confusion.tolist(),
             **({} if self.decisions is None else {"decisions": self.decisions.to_dict()}),
         }
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what `of_record` reads, as JSON types: all but the decisions."""
+        kept = ("classes", "confusion", "groups", "interval", "baselines", "cautions")
+        found = self.to_dict()
+        return {name: found[name] for name in kept}
+
+    @staticmethod
+    def of_record(record: Any) -> LabelEvaluation | None:
+        """Read the record that a model file keeps; None where it is none, as nobody checked it."""
+        try:
+            confusion = np.array(record["confusion"], dtype=np.int64)
+            n = len(record["classes"])
+            if confusion.shape != (n, n) or confusion.min() < 0 or not confusion.any():
+                return None
+            interval = record["interval"]
+            if interval is not None:
+                interval = float(interval[0]), float(interval[1])
+            return LabelEvaluation(
+                classes=tuple(record["classes"]),
+                confusion=confusion,
+                n_groups=None if record["groups"] is None else int(record["groups"]),
+                interval=interval,
+                baselines={
+                    str(key): Baseline.of_dict(found) for key, found in record["baselines"].items()
+                },
+                cautions=tuple(map(str, record["cautions"])),
+            )
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+            return None
 
 
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:

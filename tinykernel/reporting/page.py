@@ -45,7 +45,7 @@ class ReportPage:
         Hertz.
     supply : Supply or None
     judged : LabelEvaluation or None
-        On `rows`; None where no rows were given.
+        On `rows`; None where nobody knows.
     coverage : Coverage or None
     rows : str
         Which rows these are, in words.
@@ -144,7 +144,8 @@ def report_page(
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
         As for `tinykernel.report`. With "none" instructions are estimated, too.
     data : (X, y), optional
-        Rows that the model was not trained on, and their labels.
+        Rows that the model was not trained on, and their labels; otherwise the page shows what
+        the model file keeps of the rows that training kept aside.
     groups : array-like, shape (n_rows,), optional
         Which person, record or batch each of these rows belongs to.
     train : (X, y), optional
@@ -196,8 +197,11 @@ def report_page(
         raise TinykernelError("current: give the one clock at which the chip draws it, too")
     limits = None if budget is None else parse_limits(budget)
     memory, costs = _measured(integer, names, limits, said, compiler)
-    judged, coverage, seen, worth = None, None, None, None
-    if data is not None:
+    coverage, seen, worth = None, None, None
+    judged = LabelEvaluation.of_record(said.get("evaluation"))
+    if data is None:
+        rows = "" if judged is None else "kept aside by the training, and judged then"
+    else:
         from tinykernel.data.trained_rows import seen_before
 
         X, y = data

@@ -115,7 +115,7 @@ def _tiles(judged: LabelEvaluation) -> list[tuple[float, str, str]]:
 def _standing(judged: LabelEvaluation) -> list[tuple[bool, str]]:
     """Say in one line each which simple models the model beats, and which it does not."""
     beaten = [one.name for one in judged.baselines.values() if not one.as_good]
-    others = [one.name for one in judged.baselines.values() if one.as_good]
+    others = [one.name for one in judged.baselines.values() if one.as_good and not one.better]
     lines = [(True, "Better than", beaten), (False, "Not clearly better than", others)]
     return [(good, f"{words} {', '.join(names)}.") for good, words, names in lines if names]
 

@@ -24,6 +24,7 @@ _SAID = {
     "inputs",
     "search",
     "accuracy",
+    "evaluation",
     "calibration",
     "calibration_rows",
     "calibration_kept",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.dataset import Dataset
     from tinykernel.data.selection import Selection
+    from tinykernel.evaluation import Evaluation
 
 
 class Names(TypedDict):
@@ -155,3 +156,10 @@ def about_training(
         name: list(value) if isinstance(value, tuple) else value for name, value in found.items()
     }
     return {name: value for name, value in plain.items() if value is not None}
+
+
+def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
+    """Return what a model file keeps of the rows kept aside, for its page; of labels only."""
+    from tinykernel.evaluation import LabelEvaluation
+
+    return {"evaluation": judged.to_record()} if isinstance(judged, LabelEvaluation) else {}
