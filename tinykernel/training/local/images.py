@@ -7,7 +7,7 @@ integers of the firmware from the first step on, so that its counts are those of
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -219,7 +219,7 @@ class ImageLearner(LinearLearner):
         )
         return scaled_counts(out, self.largest_count)
 
-    def accumulate(self, rows: NDArray[np.int64], executor: ThreadPoolExecutor) -> None:
+    def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
         levels, step = round_linear(self.linear, self.recipe.bits)
         offsets, signs = self._tables()
@@ -264,7 +264,7 @@ class ImageLearner(LinearLearner):
                 self.totals[slot],
             )
 
-        list(executor.map(part, range(SLOTS)))
+        list(run(part, range(SLOTS)))
 
     def steps(self) -> dict[str, float]:
         """Return the largest step of each parameter."""

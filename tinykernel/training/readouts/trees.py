@@ -99,12 +99,15 @@ class Found:
         The number that did best.
     log_loss, accuracy : float
         On the rows left out; see `tinykernel.training.loss.judge`.
+    largest : int
+        Most leaves of a tree that was grown.
     """
 
     options: TreeOptions
     n_trees: int
     log_loss: float
     accuracy: float
+    largest: int = 0
 
     @property
     def recipe(self) -> TreeRecipe:
@@ -179,7 +182,7 @@ def tried(
     `lines` are the linear parts of the folds, where the options have one.
     """
     bins = Bins.of(data.Q, most_bins(data.Q.shape[1], options.leaves))
-    paths = []
+    paths, largest = [], 0
     for number, fold in enumerate(folds):
         aim = data.aim
         base = lines[number].outputs if options.lines else lambda _: None
@@ -195,12 +198,14 @@ def tried(
         forest = Forest.planted(bins.sort(inside), bins.first, own, options, base(inside))
         grown(forest, room, _MOST_TREES, watch)
         paths.append(watch.losses)
+        largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
         return Found(options, 0, np.inf, 0.0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
     best = int(np.argmin([loss for loss, _ in means]))
-    return Found(options, steps[best], float(means[best][0]), float(means[best][1]))
+    loss, accuracy = means[best].tolist()
+    return Found(options, steps[best], loss, accuracy, largest)
 
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
@@ -213,18 +218,18 @@ class _Search:
     data: TreeData
     room: Room
     folds: Sequence[Fold]
-    tries: int = 0
+    found: list[Found] = field(default_factory=list)
     lines: list[Lines] = field(default_factory=list)
 
     def attempt(self, options: TreeOptions) -> Found:
-        self.tries += 1
         if options.lines and not self.lines:
             self.lines = [self.data.lines(fold.inside) for fold in self.folds]
         found = tried(self.data, options, self.room, self.folds, self.lines)
+        self.found.append(found)
         beside = ", linear part" if options.lines else ""
         progress.report(
             STAGE,
-            self.tries,
+            len(self.found),
             None,
             f"trees of {options.leaves} leaves{beside}, rate {options.rate:g}, l2 {options.l2:g}, "
             f"{options.bits} bits: log loss {found.log_loss:.4f}, {100 * found.accuracy:.2f} %",
@@ -235,7 +240,7 @@ class _Search:
         """Try changes one after the other, each to the best so far."""
         for change in changes:
             options = replace(best.options, **change)
-            if options != best.options:
+            if not any(_grow_the_same(known, options) for known in self.found):
                 best = min(best, self.attempt(options), key=_loss)
         return best
 
@@ -262,6 +267,13 @@ def searched_again(data: TreeData, room: Room, folds: Sequence[Fold], best: Foun
     search = _Search(data, room, folds)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
+
+
+def _grow_the_same(known: Found, options: TreeOptions) -> bool:
+    """Whether options give trees that are known: where none has so many leaves, more may not."""
+    same = replace(known.options, leaves=options.leaves) == options
+    fewest = min(known.options.leaves, options.leaves)
+    return same and (known.options == options or known.largest < fewest)
 
 
 def _loss(found: Found) -> float:
