@@ -110,8 +110,10 @@ def test_trees_as_data_are_refused():
         pack_as_data(tree_model(1))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "esp32c3", "atmega328p"])
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("esp32c3", "atmega328p")]
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", *_SLOW])
 def test_c_of_trees_on_boards(target, require_tool):
     """The same on emulated cores, of 8 bits too."""
     require_tool("qemu-system-arm")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, grow
 from tinykernel.training.readouts.lines import Lines
+from tinykernel.training.readouts.trees import Found, _grow_the_same, _in_integers
 from tinykernel.training.trainset import prepare
 
 
@@ -162,6 +166,40 @@ def test_trees_win_where_they_are_better():
     plane = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
     other = train(plane, plane.sum(axis=1) > 0, budget="2KB", random_state=0, link=False)
     assert other.model.find(Trees) is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "wins"), [("2KB", True), pytest.param("8KB", False, marks=pytest.mark.slow)]
+)
+def test_trees_of_few_values_compete_with_a_smooth_fit(budget, wins):
+    """Waves are for components, but not for 32 of them; R2 of both is that of rows left out."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 3)).astype(np.float32)
+    y = np.sin(3 * X @ [1.0, 0.5, -1.0]) + rng.normal(0, 0.2, 400)
+    given = {"budget": budget, "task": "numbers", "random_state": 0, "link": False}
+    found = train(X, y, **given)
+    assert (found.model.find(Trees) is not None) == wins
+    assert re.search(
+        r"trees.* on rows left out: R2 0\.\d{4} against", found.classifier.search_["contest"]
+    )
+
+
+def test_more_leaves_are_not_tried_where_no_tree_has_so_many():
+    """A forest whose trees stay below their limit is that of every larger limit."""
+    small = Found(TreeOptions(leaves=16), 9, 0.1, 0.9, largest=12)
+    assert _grow_the_same(small, TreeOptions(leaves=64))
+    assert not _grow_the_same(small, TreeOptions(leaves=8))
+    assert not _grow_the_same(replace(small, largest=16), TreeOptions(leaves=64))
+    assert not _grow_the_same(small, TreeOptions(leaves=64, rate=0.1))
+
+
+def test_leaves_too_fine_for_their_offset_are_refused():
+    """The offset left 32 bits unseen where one unit of a leaf was next to nothing."""
+    _, data = prepare(*corners(40))
+    tree = Trees([0], [0], [1], [0], [0], [0], [0], np.array([-1, 1], np.int8), [1])
+    unit, none = np.array([2.0**-40]), np.zeros(1)
+    with pytest.raises(TinykernelError, match="too much for 32 bits"):
+        _in_integers(data, (tree, unit), (none, none), np.array([3.0]))
 
 
 def test_rows_without_a_signal_ended_in_an_error_of_trees(monkeypatch):

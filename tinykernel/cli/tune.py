@@ -105,7 +105,7 @@ def tune_command(
         test = None if judged is None else judged.to_dict()
         print_json(found.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
     elif not quiet:
-        _print(found, chosen, dataset, judged, output)
+        _print(found, chosen, dataset, judged, output, options.get("effort"))
     if found.stopped and pick is None:
         typer.echo(
             f"{found.stopped} after {found.done} of {found.total} trainings; the same "
@@ -195,6 +195,7 @@ def _print(
     dataset: Dataset,
     judged: LabelEvaluation | None,
     output: Path | None,
+    effort: str | None,
 ) -> None:
     from tinykernel.codegen.description import consists_of
 
@@ -231,6 +232,8 @@ def _print(
         typer.echo(f"instructions: {how}")
     for how in dict.fromkeys(point.measured for point in found.points):
         typer.echo(f"flash and RAM: {how}")
+    if effort == "quick":
+        typer.echo("note: with --effort normal trees compete, too")
     typer.echo(found.recommendation)
     if judged is not None:
         from tinykernel.evaluation import interval_in_words

@@ -107,12 +107,15 @@ class Outcome:
         Log loss of the usual values and of what was chosen, by trials that can be compared.
     interrupted : bool
         Whether Ctrl-C ended the search; the best until then is taken.
+    learned : str
+        Of what the trials learned, where that is not the rows as they are.
     """
 
     recipe: Recipe
     trials: list[Trial]
     gain: tuple[float, float] | None = None
     interrupted: bool = False
+    learned: str = ""
 
     def summary(self) -> dict[str, Any]:
         """Return the same in few words and numbers, for people and model files."""
@@ -123,6 +126,7 @@ class Outcome:
             "log_loss_usual": None if usual is None else round(usual, 4),
             "log_loss": None if chosen is None else round(chosen, 4),
             "interrupted": self.interrupted,
+            **({"learned": self.learned} if self.learned else {}),
         }
 
 

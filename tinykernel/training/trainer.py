@@ -20,6 +20,7 @@ chosen on rows held out of the training rows (`search`), then all rows are train
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +34,7 @@ from tinykernel.model.proof import choose_schedules, schedules_fit
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stage import Stage
-from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.kernel_alignment import aligned_permutation
 from tinykernel.training.layouts import LAYOUTS
@@ -43,7 +44,7 @@ from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_windows
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
-from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead
+from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead, trees_compete
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.trees import Found, TreeRecipe
 from tinykernel.training.search import (
@@ -55,7 +56,7 @@ from tinykernel.training.search import (
     train_linear,
 )
 from tinykernel.training.trainset import TrainSet
-from tinykernel.training.values.smooth import smoothed
+from tinykernel.training.values.smooth import Smooth, smoothed
 from tinykernel.training.windows import Arithmetic
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
@@ -148,7 +149,8 @@ def fit(
     if not any(options.capacity().values()):
         return _linear_or_trees(data, options, given)
     first = recipe_for(options, data.codes.size, data.usual() | given)
-    usual, (data, first) = first, smoothed(data, options, first, frozenset(given))
+    usual, known = first, data
+    data, first, smooth = smoothed(data, options, first, frozenset(given))
     # The rows of a smooth fit come without noise, and need none on their inputs.
     fixed = frozenset(given) | ({"noise"} if first.noise != usual.noise else set())
     transform = _transform(data, options, first)
@@ -159,8 +161,12 @@ def fit(
     trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
     recipe, outcome = _choose(trial_data, options, first, fixed)
     contest = None
-    if usual is first and outcome is not None:  # a smooth fit has other targets
-        contest, trees = trees_ahead(data, options, folds, _judged(outcome))
+    if outcome is not None and smooth is not None:
+        outcome = replace(outcome, learned="a smooth fit")
+        folds = trial_folds(known.codes, known.groups, first.seed)
+    if outcome is not None and trees_compete(known, options, folds):
+        other = _judged(outcome, known, folds, smooth)
+        contest, trees = trees_ahead(known, options, folds, other)
         if trees is not None:
             return replace(_of_trees(*trees), trials=outcome.trials, contest=contest)
     trials = [] if outcome is None else outcome.trials
@@ -220,7 +226,7 @@ def _linear_or_trees(
     recipe = recipe_for(options, data.codes.size, data.usual() | given)
     folds = trial_folds(data.codes, data.groups, recipe.seed)
     contest = None
-    if options.tree_bytes and folds and options.effort != "quick":
+    if trees_compete(data, options, folds):
         bits, scaling = choose_scaling(
             data.X, data.raw_dtype, options.width(), options.scaler_scope
         )
@@ -236,7 +242,9 @@ def _linear_or_trees(
     return replace(_without_components(data, options, None), contest=contest)
 
 
-def _judged(outcome: Outcome) -> tuple[str, float, float]:
+def _judged(
+    outcome: Outcome, data: TrainSet, folds: Sequence[Fold], smooth: Smooth | None
+) -> tuple[str, float, float]:
     """Return form, log loss and accuracy of what a search chose, by its longest trial."""
     recipe = outcome.recipe
     same = [
@@ -247,7 +255,12 @@ def _judged(outcome: Outcome) -> tuple[str, float, float]:
     ]
     most = max(trial.n_components for trial in same)
     best = min((t for t in same if t.n_components == most), key=lambda trial: trial.log_loss)
-    return recipe.form, best.log_loss, best.accuracy
+    if smooth is None or not folds:
+        return recipe.form, best.log_loss, best.accuracy
+    # What the fit misses, and what is missed of the fit.
+    missed, explained = smooth.judged(data, folds)
+    loss = missed + best.log_loss
+    return recipe.form, loss, 1 - (1 - explained) * loss / max(missed, 1e-30)
 
 
 def _of_trees(model: IntegerModel, found: Found) -> TrainingResult:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tinykernel.training.folds import trial_folds
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.values import smooth
@@ -27,7 +28,7 @@ def prepared(n=80, dtype=np.float32, groups=None, loss="squared"):
 def test_the_fit_is_nearer_to_the_truth_than_the_rows():
     """What is learned has less noise than what was given."""
     data, options = prepared()
-    learned, recipe = smooth.smoothed(data, options, RECIPE, frozenset())
+    learned, recipe, _fit = smooth.smoothed(data, options, RECIPE, frozenset())
     assert len(learned.X) == 16 * 80
     assert recipe.noise == 0
     truth = np.sin(learned.X[:, 0])
@@ -39,10 +40,22 @@ def test_the_fit_is_nearer_to_the_truth_than_the_rows():
     assert errors[0] < 0.5 * errors[1]
 
 
+def test_a_fit_is_judged_on_rows_left_out():
+    """Its loss there is that of the noise, at least, while it follows the rows that it knows."""
+    data, options = prepared()
+    fit = smooth.smoothed(data, options, RECIPE, frozenset())[2]
+    folds = trial_folds(data.codes, None, 0)
+    loss, explained = fit.judged(data, folds)
+    noise = 0.5 * (0.3 / data.quantity.units.scale[0]) ** 2
+    assert 0.9 * noise < loss < 2 * noise
+    constant = np.mean([data.truth[fold.outside].var() / 2 for fold in folds])
+    assert explained == pytest.approx(1 - loss / constant, abs=0.05)
+
+
 def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
     """No scaler changes by them, and no row of a group that is left out is drawn elsewhere."""
     data, options = prepared(dtype=np.int16, groups=np.arange(80) // 8)
-    learned, _ = smooth.smoothed(data, options, RECIPE, frozenset())
+    learned, *_ = smooth.smoothed(data, options, RECIPE, frozenset())
     assert learned.X.dtype == data.X.dtype
     np.testing.assert_array_equal(learned.X[:80], data.X)
     np.testing.assert_array_equal(learned.X.min(axis=0), data.X.min(axis=0))
@@ -66,4 +79,4 @@ def test_other_rows_and_losses_are_left_alone(given):
     """Few or many rows, medians and quantiles are learned from the rows themselves."""
     data, options = prepared(**given)
     recipe = Recipe(losses=data.losses)
-    assert smooth.smoothed(data, options, recipe, frozenset()) == (data, recipe)
+    assert smooth.smoothed(data, options, recipe, frozenset()) == (data, recipe, None)

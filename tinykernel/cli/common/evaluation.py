@@ -185,10 +185,11 @@ def print_inputs(worth: Importance, saved: str) -> None:
     if len(worth.inputs) > _CLASSES_SHOWN:
         typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
     if worth.spare:
+        cost = shown(worth.spare_loss) if worth.spare_loss > 0 else "nothing"
         drop = shlex.quote(visible("drop=" + ",".join(worth.spare)))
         typer.echo(
             f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs "
-            f"that cost {shown(worth.spare_loss)} together on these rows, and saves {saved}"
+            f"that cost {cost} together on these rows, and saves {saved}"
         )
 
 

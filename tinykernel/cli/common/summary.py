@@ -41,7 +41,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "classes": len(trained.model.classes),
         "method": trained.method,
         "model_kind": consists_of(trained.model),
-        "compared": compared(classifier) if learned else "",
+        "compared": compared(trained) if learned else "",
         "search": (classifier.search_ or None) if learned else None,
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
@@ -80,8 +80,9 @@ def rows_in_words(trained: TrainResult, dataset: Dataset) -> str:
     return f"trained on {drawn} of {n} training rows"
 
 
-def compared(classifier: Any) -> str:
+def compared(trained: TrainResult) -> str:
     """Say how the kinds of models did among which the trainer chose, in short trainings."""
+    classifier = trained.classifier
     contest = classifier.search_.get("contest")
     if contest:
         return str(contest)
@@ -94,7 +95,11 @@ def compared(classifier: Any) -> str:
     if not any("linear" in form for form in best):
         return ""
     ranked = sorted(best.items(), key=lambda item: -item[1])
-    return ", ".join(f"{form} {percent(share)}" for form, share in ranked)
+    if not trained.model.is_regressor:
+        return ", ".join(f"{form} {percent(share)}" for form, share in ranked)
+    learned = classifier.search_.get("learned", "the rows")
+    said = ", ".join(f"{form} {share:.4f}" for form, share in ranked)
+    return f"R2 to {learned}, in short trainings: {said}"
 
 
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
@@ -168,7 +173,7 @@ def print_training(
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_all(found)
-        typer.echo(linear_hint(trained, found), nl=False)
+        typer.echo(linear_hint(trained, found) + tree_hint(trained, found), nl=False)
 
 
 def linear_hint(trained: TrainResult, found: Evaluation) -> str:
@@ -194,6 +199,18 @@ def linear_hint(trained: TrainResult, found: Evaluation) -> str:
     if chosen and classifier.effort == "quick":
         said += "; --effort normal compares models with and without one"
     return f"{said}\n"
+
+
+def tree_hint(trained: TrainResult, found: Evaluation) -> str:
+    """Say in a line how trees compete, where a decision tree is as good and none did."""
+    from tinykernel.model.readouts.trees import Trees
+
+    tree, model = found.baselines.get("tree"), trained.model
+    if tree is None or not tree.as_good or trained.method != "learned":
+        return ""
+    if not model.input.is_table or model.find(Trees) or trained.classifier.effort != "quick":
+        return ""
+    return "hint: with --effort normal trees compete, too\n"
 
 
 def _why_left(result: Mapping[str, Any]) -> str:

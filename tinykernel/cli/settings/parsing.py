@@ -34,13 +34,13 @@ def plain(text: str) -> Any:
     return tuple(map(plain, parts)) if len(parts) > 1 else text
 
 
-def choice(*names: str) -> Reader:
-    """Return a reader of one of some words."""
+def choice(*names: str, **others: str) -> Reader:
+    """Return a reader of one of some words; `others` are read as one of these."""
 
     def read(text: str) -> str:
-        if text not in names:
+        if text not in names and text not in others:
             raise TinykernelError(f"{text!r}: choose from {', '.join(names)}")
-        return text
+        return others.get(text, text)
 
     return read
 

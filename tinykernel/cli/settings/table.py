@@ -192,8 +192,9 @@ _OWN = (
         "task",
         "train",
         "|".join(TASKS),
-        parsing.choice(*TASKS),
-        "Tell classes, predict numbers, or learn from normal rows alone what is novel.",
+        parsing.choice(*TASKS, regression=NUMBERS),
+        "Tell classes, predict numbers (or: regression), or learn from normal rows alone what is "
+        "novel.",
         CLASSES,
     ),
     Setting(

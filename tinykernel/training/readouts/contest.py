@@ -45,12 +45,15 @@ class Contest:
         Of the other.
     name : str
         Of the trees.
+    values : bool
+        Whether values were learned: the accuracy is R2 then.
     """
 
     trees: tuple[float, float]
     other: tuple[float, float]
     form: str
     name: str = "trees"
+    values: bool = False
 
     @property
     def in_words(self) -> str:
@@ -58,9 +61,12 @@ class Contest:
         ahead = self.trees[0] < self.other[0]
         won, lost = (self.trees, self.other) if ahead else (self.other, self.trees)
         names = (self.name, self.form) if ahead else (self.form, self.name)
+        said = f"{names[0]} won over {names[1]} on rows left out: "
+        if self.values:
+            return f"{said}R2 {won[1]:.4f} against {lost[1]:.4f}"
         return (
-            f"{names[0]} won over {names[1]} on rows left out: log loss {won[0]:.4f} against "
-            f"{lost[0]:.4f}, {100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
+            f"{said}log loss {won[0]:.4f} against {lost[0]:.4f}, "
+            f"{100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
         )
 
 
@@ -85,25 +91,30 @@ def found_trees(
     return tree_model(data, rows, found, room), found
 
 
+def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]) -> bool:
+    """Whether trees are compared with the rest."""
+    may = options.model == "auto" and options.tree_bytes and options.effort != "quick"
+    few_inputs = data.X.shape[1] <= _MOST_INPUTS
+    return bool(may and folds and few_inputs and not any(data.losses))
+
+
 def trees_ahead(
     data: TrainSet,
     options: TrainerOptions,
     folds: Sequence[Fold],
     other: tuple[str, float, float],
 ) -> tuple[Contest | None, tuple[IntegerModel, Found] | None]:
-    """Train trees where they have the lower loss on rows left out.
+    """Train trees, where they compete, and have the lower loss on rows left out.
 
     Returns what was compared, None where nothing was, and the trees where they are ahead. `other`
     is the form that did best of the rest, its log loss and its accuracy.
     """
     room, form = _room(options), other[0]
-    may = options.model == "auto" and options.tree_bytes and not any(data.losses)
-    if not may or not folds or data.X.shape[1] > _MOST_INPUTS:
-        return None, None
     rows = TreeData.of(data, options)
     found = searched(rows, room, folds, other[1])
     name = "trees beside a linear part" if found.options.lines else "trees"
-    contest = Contest((found.log_loss, found.accuracy), other[1:], form, name)
+    judged = found.log_loss, found.accuracy
+    contest = Contest(judged, other[1:], form, name, data.quantity is not None)
     if not found.log_loss < other[1]:
         progress.report(STAGE, 0, None, contest.in_words)
         return contest, None

@@ -51,7 +51,7 @@ def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
     found, count = np.unique(levels.astype(np.int64), return_counts=True)
     middle = (found[1:] + found[:-1]) >> 1
     if len(found) > most:
-        # Bins of about as many rows each; a level of more rows has one of its own.
+        # Bins of about as many rows each: they end where another share of the rows is full.
         share = np.cumsum(count)[:-1] * most // len(levels)
         middle = middle[np.flatnonzero(np.diff(share, prepend=0) > 0)]
     return middle.astype(np.int16)

@@ -41,7 +41,7 @@ from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
 _MOST_TREES = 4000
-_LARGEST_DOT = 2**30
+_LARGEST_DOT = _LARGEST_MULTIPLIER = 2**30
 #: What is tried: sizes of trees, then these changes one after the other.
 _LEAVES, _LEAST_LEAF_BYTES = (16, 4, 8, 32, 64, 256), 3
 _CHANGES: tuple[dict[str, Any], ...] = (
@@ -340,5 +340,8 @@ def _in_integers(
         )
     # All are powers of two, so that multipliers of the smallest one are whole.
     one = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
-    first, second, third = (np.rint(x / one).astype(np.int32) for x in (unit, worth, offset))
+    exact = [np.rint(x / one) for x in (unit, worth, offset)]
+    if max(np.abs(x).max() for x in exact) >= _LARGEST_MULTIPLIER:
+        raise TinykernelError("trees: the leaves differ by too much for 32 bits")
+    first, second, third = (x.astype(np.int32) for x in exact)
     return _Integers(first, second, third, Labels(tuple(data.classes)), one)

@@ -8,12 +8,15 @@ rows, and at others drawn around them. It has no noise that could be learned.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from tinykernel.training.folds import Fold
+from tinykernel.training.loss import judge
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
@@ -35,18 +38,54 @@ _STEP = 2.0**-12
 _Doubles = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Smooth:
+    """A smooth fit to the rows of a training set.
+
+    Parameters
+    ----------
+    rows : Rows
+        Seen along the directions that matter.
+    like : Ridge
+        A fit to some of them, whose width and penalty are taken.
+    """
+
+    rows: Rows
+    like: Ridge
+
+    def values(self, X: _Doubles) -> _Doubles:
+        """Fit to all rows, and return the values of others, (k, n_outputs)."""
+        return Ridge(self.rows, like=self.like).values(X)
+
+    def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
+        """Return loss and R2 of fits to the rows inside the folds, on those outside.
+
+        Directions, width and penalty are those of all rows, so both are rather too good.
+        """
+        assert data.quantity is not None
+        weight, found = (data.sample_weight / data.sample_weight.mean()).astype(np.float32), []
+        for fold in folds:
+            with threadpool_limits(1):
+                fit = Ridge(self.rows.of(fold.inside), like=self.like)
+                values = _rounded(fit.values(self.rows.X[fold.outside]))
+            held = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
+            found.append(judge(values, *held))
+        loss, explained = np.mean(found, axis=0).tolist()
+        return loss, explained
+
+
 def smoothed(
     data: TrainSet, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
-) -> tuple[TrainSet, Recipe]:
+) -> tuple[TrainSet, Recipe, Smooth | None]:
     """Return rows of a smooth fit in place of few rows with squared errors, and how to learn them.
 
-    Everything else comes back as it is.
+    Everything else comes back as it is, with None.
     """
     n = len(data.X)
     if data.quantity is None or any(data.quantity.losses):
-        return data, recipe
+        return data, recipe, None
     if not _FEWEST_ROWS <= n <= _MOST_ROWS:
-        return data, recipe
+        return data, recipe, None
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     centre = data.X.mean(axis=0, dtype=np.float64)
     spread = data.X.std(axis=0, dtype=np.float64)
@@ -59,8 +98,8 @@ def smoothed(
     drawn = np.clip(moved, low, high).astype(data.X.dtype)
     rows, of = np.concatenate([data.X, drawn]), np.concatenate([np.arange(n), near])
     with threadpool_limits(1):
-        found = _fitted((rows - centre) / spread, data)
-    targets = (np.rint(found / _STEP) * _STEP).astype(np.float32)
+        smooth, view = _fitted((data.X - centre) / spread, data)
+        targets = _rounded(smooth.values((rows - centre) / spread @ view))
     learned = replace(
         data,
         X=rows,
@@ -72,15 +111,19 @@ def smoothed(
     noise = recipe.noise if options.noise is not None or "noise" in given else 0.0
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
     epochs = options.epochs or min(recipe.epochs, int(passes))
-    return learned, replace(recipe, noise=noise, epochs=epochs)
+    return learned, replace(recipe, noise=noise, epochs=epochs), smooth
 
 
-def _fitted(rows: _Doubles, data: TrainSet) -> _Doubles:
-    """Fit to the first rows, those of the data, and return the values of all, (n, n_outputs)."""
+def _rounded(values: _Doubles) -> NDArray[np.float32]:
+    return (np.rint(values / _STEP) * _STEP).astype(np.float32)
+
+
+def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
+    """Return a fit to the rows of the data, and by what inputs are multiplied for it."""
     assert data.quantity is not None
-    n = len(data.X)
+    n = len(rows)
     known = Rows(
-        rows[:n],
+        rows,
         data.quantity.targets.astype(np.float64),
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
         np.arange(n) if data.groups is None else data.groups,
@@ -88,5 +131,4 @@ def _fitted(rows: _Doubles, data: TrainSet) -> _Doubles:
     # Rows in canonical order lie side by side: every k-th is of all kinds.
     some = known.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))
     view, chosen = seen(some)
-    fit = Ridge(known.seen(view), like=chosen)
-    return fit.values(rows @ view)
+    return Smooth(known.seen(view), chosen), view
