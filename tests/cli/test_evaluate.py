@@ -17,7 +17,7 @@ import pytest
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import TernaryKernelClassifier, load
-from tinykernel.cli.common.summary import linear_hint
+from tinykernel.cli.common.summary import linear_hint, tree_hint
 from tinykernel.modelfile import about
 
 KEYS = {
@@ -136,9 +136,13 @@ def test_hint_of_a_linear_part_compares_only_what_is_chosen():
     )
     found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
     assert "--effort normal compares" in linear_hint(trained, found)
+    trained.model.input = SimpleNamespace(is_table=True)
+    found.baselines["tree"] = SimpleNamespace(as_good=True)
+    assert "--effort normal trees compete" in tree_hint(trained, found)
     for fixed in ({"layout": "compact"}, {"layout": None, "n_components": 64}):
         classifier.set_params(**fixed)
         assert "--effort" not in linear_hint(trained, found)
+    assert not tree_hint(trained, found)
     trained.model.find = lambda part: part
     assert not linear_hint(trained, found)
 
@@ -260,5 +264,6 @@ def test_inputs_and_what_their_drop_saves(tmp_path):
     (chosen,) = shlex.split(drop[1])
     assert {"the noise", "hum"} & set(found["spare"])
     assert " B of every row" in said
+    assert "that cost -" not in said
     again = run("train", table, "-o", tmp_path / "n.tkm", "--set", chosen, *QUICK, "-q")
     assert again.exit_code == 0, again.output

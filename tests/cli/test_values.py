@@ -76,7 +76,7 @@ def test_a_budget_holds(values, tmp_path):
         "--label",
         "hours",
         "--task",
-        "numbers",
+        "regression",
         "--budget",
         "4KB",
         "--set",

@@ -205,11 +205,13 @@ def tree_hint(trained: TrainResult, found: Evaluation) -> str:
     """Say in a line how trees compete, where a decision tree is as good and none did."""
     from tinykernel.model.readouts.trees import Trees
 
-    tree, model = found.baselines.get("tree"), trained.model
+    tree, model, classifier = found.baselines.get("tree"), trained.model, trained.classifier
     if tree is None or not tree.as_good or trained.method != "learned":
         return ""
-    if not model.input.is_table or model.find(Trees) or trained.classifier.effort != "quick":
+    if not model.input.is_table or model.find(Trees) or classifier.effort != "quick":
         return ""
+    if not isinstance(classifier.n_components, Mapping):
+        return ""  # a size that was given is the only one
     return "hint: with --effort normal trees compete, too\n"
 
 
