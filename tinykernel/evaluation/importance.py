@@ -139,7 +139,8 @@ def input_importance(
     worth = np.array([trial.figure(loss) for loss in losses])
     matters = [is_positive(loss, group, LEVEL) for loss in losses]
     most_first = np.argsort(-worth, kind="stable")
-    ends = [int(at) for at in most_first[::-1] if not matters[at]]
+    # Those that the model does not use first: what seems to help is chance, too.
+    ends = [int(at) for at in np.argsort(np.abs(worth), kind="stable") if not matters[at]]
     spare, lost = _spare(trial, ends, rng, group)
     return Importance(
         trial.by,
