@@ -168,20 +168,28 @@ def test_trees_win_where_they_are_better():
     assert other.model.find(Trees) is None
 
 
-@pytest.mark.parametrize(
-    ("budget", "wins"), [("2KB", True), pytest.param("8KB", False, marks=pytest.mark.slow)]
-)
-def test_trees_of_few_values_compete_with_a_smooth_fit(budget, wins):
-    """Waves are for components, but not for 32 of them; R2 of both is that of rows left out."""
+@pytest.mark.parametrize("steps", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_trees_of_few_values_compete_with_a_smooth_fit(steps):
+    """Steps are for trees and waves for components; R2 of both is that of rows left out."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 3)).astype(np.float32)
     y = np.sin(3 * X @ [1.0, 0.5, -1.0]) + rng.normal(0, 0.2, 400)
-    given = {"budget": budget, "task": "numbers", "random_state": 0, "link": False}
-    found = train(X, y, **given)
-    assert (found.model.find(Trees) is not None) == wins
-    assert re.search(
-        r"trees.* on rows left out: R2 0\.\d{4} against", found.classifier.search_["contest"]
-    )
+    if steps:
+        y = 1.0 * (X[:, 0] > 0.2) + 2.0 * (X[:, 1] > -0.3) * (X[:, 2] < 0.4)
+    given = {"task": "numbers", "random_state": 0, "link": False}
+    found = train(X, y, budget="2KB" if steps else "8KB", **given)
+    assert (found.model.find(Trees) is not None) == steps
+    assert re.search("on rows left out: R2 0.9.* against", found.classifier.search_["contest"])
+
+
+def test_a_small_lead_on_few_rows_was_taken_for_a_better_model():
+    """Of values, the best of many trees must be ahead by more than chance; of classes it wins."""
+    close = contest.Contest((0.246, 0.508), (0.247, 0.506), "windows", rows=265)
+    assert not close.trees_win
+    assert close.in_words.startswith("windows won over trees on rows left out: R2 0.5060 against")
+    assert "too little a lead" in close.in_words
+    assert replace(close, rows=10**6).trees_win
+    assert replace(close, rows=0).trees_win
 
 
 def test_more_leaves_are_not_tried_where_no_tree_has_so_many():

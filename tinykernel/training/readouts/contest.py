@@ -45,29 +45,35 @@ class Contest:
         Of the other.
     name : str
         Of the trees.
-    values : bool
-        Whether values were learned: the accuracy is R2 then.
+    rows : int
+        Of values those left out, 0 of classes. Trees are the best of many that were tried, so on
+        few rows a small lead is chance: their loss must be less by a share of 0.5 / sqrt(rows). Of
+        diabetes, trees with R2 0.508 against 0.506 had 0.44 on new rows, and the other 0.52.
     """
 
     trees: tuple[float, float]
     other: tuple[float, float]
     form: str
     name: str = "trees"
-    values: bool = False
+    rows: int = 0
+
+    @property
+    def trees_win(self) -> bool:
+        """Whether trees are ahead by enough."""
+        share = 1 - 0.5 / np.sqrt(self.rows) if self.rows else 1.0
+        return bool(self.trees[0] < share * self.other[0])
 
     @property
     def in_words(self) -> str:
         """Say what won, and by how much."""
-        ahead = self.trees[0] < self.other[0]
-        won, lost = (self.trees, self.other) if ahead else (self.other, self.trees)
-        names = (self.name, self.form) if ahead else (self.form, self.name)
+        won, lost = (self.trees, self.other) if self.trees_win else (self.other, self.trees)
+        names = (self.name, self.form) if self.trees_win else (self.form, self.name)
         said = f"{names[0]} won over {names[1]} on rows left out: "
-        if self.values:
-            return f"{said}R2 {won[1]:.4f} against {lost[1]:.4f}"
-        return (
-            f"{said}log loss {won[0]:.4f} against {lost[0]:.4f}, "
-            f"{100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
-        )
+        if not self.rows:
+            said += f"log loss {won[0]:.4f} against {lost[0]:.4f}, "
+            return said + f"{100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
+        little = ", which is too little a lead for trees" if lost[0] < won[0] else ""
+        return f"{said}R2 {won[1]:.4f} against {lost[1]:.4f}{little}"
 
 
 def found_trees(
@@ -114,8 +120,9 @@ def trees_ahead(
     found = searched(rows, room, folds, other[1])
     name = "trees beside a linear part" if found.options.lines else "trees"
     judged = found.log_loss, found.accuracy
-    contest = Contest(judged, other[1:], form, name, data.quantity is not None)
-    if not found.log_loss < other[1]:
+    n_held = 0 if data.quantity is None else sum(fold.outside.size for fold in folds)
+    contest = Contest(judged, other[1:], form, name, n_held)
+    if not contest.trees_win:
         progress.report(STAGE, 0, None, contest.in_words)
         return contest, None
     found = _for_all(found, rows, room, data, folds)
