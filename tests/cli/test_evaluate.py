@@ -17,7 +17,9 @@ import pytest
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import TernaryKernelClassifier, load
+from tinykernel.cli.common.evaluation import print_verdict
 from tinykernel.cli.common.summary import linear_hint, tree_hint
+from tinykernel.evaluation.comparison import Baseline
 from tinykernel.modelfile import about
 
 KEYS = {
@@ -206,6 +208,22 @@ def test_a_model_remembers_its_training(tmp_path):
     assert "cortex-m0plus" in shown
     assert "digests" not in shown
     assert load(model).quantize().fingerprint()[:16] in shown
+
+
+def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
+    """33 % was 'not clearly worse' beside 100 %, over two machines."""
+    figures = {"accuracy": 0.33, "balanced_accuracy": 0.33}
+    chance = Baseline("always 'ok'", 0, 9, figures, "accuracy", "", True, True, False)
+    found: Any = SimpleNamespace(
+        n_groups=2, interval=None, baselines={"majority": chance}, cautions=()
+    )
+    print_verdict(found)
+    assert capsys.readouterr().out == (
+        "all rows are of 2 groups: whether the model does better on others cannot be concluded\n"
+    )
+    found.n_groups = None
+    print_verdict(found)
+    assert "is not clearly worse on so few rows" in capsys.readouterr().out
 
 
 @pytest.mark.slow

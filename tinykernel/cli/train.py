@@ -113,10 +113,9 @@ def _trained(
         other.check_rows(dataset)
     hint = "" if other is not None else shape_hint(dataset, options)
     asked = _on_chip(options) and other is None and not quiet
-    narrower = type_hint(dataset, options, parameters) if asked else ""
-    for each in (hint, narrower, groups_hint(cut)):
-        if each and not quiet:
-            typer.echo(f"hint: {each}", err=True)  # before the long training
+    _tell(hint, quiet)  # at once: what follows may take minutes for rows without a shape
+    _tell(type_hint(dataset, options, parameters) if asked else "", quiet)
+    _tell(groups_hint(cut), quiet)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = options["groups"] is not None or cut is not None
     aside: Rows | None = None
@@ -152,6 +151,12 @@ def _trained(
     about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
     result |= _save(trained, output, about)
     return trained, dataset, result, evaluation
+
+
+def _tell(hint: str, quiet: bool) -> None:
+    """Print a hint, if there is one."""
+    if hint and not quiet:
+        typer.echo(f"hint: {hint}", err=True)
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,10 +152,11 @@ def print_verdict(found: Evaluation) -> None:
     better = [each for each in found.baselines.values() if each.better]
     if better:
         typer.secho("; ".join(map(_compared, better)), fg="yellow")
-    for baseline in found.baselines.values():
-        if baseline.as_good and not baseline.better and not (few and baseline.worse):
+    others = [each for each in found.baselines.values() if each.as_good and not each.better]
+    for baseline in others:
+        if not (few and baseline.worse):
             typer.echo(_compared(baseline))
-    if few and found.baselines:
+    if few and any(baseline.worse for baseline in others):
         groups = "one group" if found.n_groups == 1 else f"{found.n_groups} groups"
         typer.echo(
             f"all rows are of {groups}: whether the model does better on others cannot be concluded"
