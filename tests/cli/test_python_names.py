@@ -13,6 +13,8 @@ import tinykernel
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
 from tinykernel.papers import PaperClassifier
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.regression import RegressorOptions
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.
@@ -45,6 +47,8 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
         tinykernel.train,
         tinykernel.TernaryKernelClassifier,
         tinykernel.TernaryKernelRegressor,
+        RegressorOptions,  # with entries of `options`
+        TrainerOptions,
         tinykernel.TernaryKernelNovelty,
         PaperClassifier,
         tinykernel.windows,
