@@ -244,7 +244,7 @@ def test_ctrl_c_before_there_is_a_model(rows, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.training.learner.Learner.epoch", interrupt)
+    monkeypatch.setattr("tinykernel.training.components.learner.Learner.epoch", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[few], np.array(["x", "y", "z"])[y[few]])
     assert set(model.predict(X)) == {"a", "b", "c"}

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from tinykernel.training.component_passes import LANES, backward_group, forward_group, gather_group
+from tinykernel.hadamard import LANES
+from tinykernel.training.components.component_passes import (
+    backward_group,
+    forward_group,
+    gather_group,
+)
+from tinykernel.training.components.steps import adam, ternarise
 from tinykernel.training.loss import loss_group
-from tinykernel.training.steps import adam, ternarise
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
 NO_DROPOUT = (np.zeros(LANES, dtype=np.uint32), np.uint32(0), np.float32(1.0))

@@ -8,8 +8,12 @@ from sklearn.datasets import load_digits
 
 from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor, TinykernelError
 from tinykernel.hadamard import fwht
+from tinykernel.training.components.kernel_alignment import (
+    aligned_blocks,
+    aligned_permutation,
+    block_scores,
+)
 from tinykernel.training.inputs import draw_transform, fit_level_scaling
-from tinykernel.training.kernel_alignment import aligned_blocks, aligned_permutation, block_scores
 from tinykernel.training.options import TrainerOptions
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from tinykernel.compiled import njit
-from tinykernel.elementary import cosines, exps, logs, sines
 from tinykernel.training import eights
+from tinykernel.training.elementary import cosines, exps, logs, sines
 
 _AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 # A processor without vectors of 256 bits and without fused multiply-add; libraries for another.

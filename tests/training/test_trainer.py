@@ -18,9 +18,9 @@ from tinykernel.model import quantize
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
+from tinykernel.training.components.learner import _NAMES, Learner
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
 from tinykernel.training.layouts import LAYOUTS, components_within
-from tinykernel.training.learner import _NAMES, Learner
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import prepare

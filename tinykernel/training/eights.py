@@ -18,7 +18,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from tinykernel.compiled import njit
+from tinykernel.hadamard import LANES
+
 WIDTH = 8
+#: Compiles a part of a step of the training.
+inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 
 
@@ -92,3 +97,21 @@ def total(_: Any, x: Any) -> Any:
         return builder.extract_element(value, cgutils.int32_t(0))
 
     return types.float32(x), generate
+
+
+@inlined
+def lane_dot(x, y):  # type: ignore[no-untyped-def]
+    """Return the dot product of two contiguous vectors of `LANES` numbers."""
+    sums = multiply(load(x, 0), load(y, 0))
+    for k in range(WIDTH, LANES, WIDTH):
+        sums = add(sums, multiply(load(x, k), load(y, k)))
+    return total(sums)
+
+
+@inlined
+def lane_sum(x):  # type: ignore[no-untyped-def]
+    """Return the sum of a contiguous vector of `LANES` numbers."""
+    sums = load(x, 0)
+    for k in range(WIDTH, LANES, WIDTH):
+        sums = add(sums, load(x, k))
+    return total(sums)

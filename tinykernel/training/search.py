@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.compiled import seconds_compiling
+from tinykernel.training.components.learner import Learner
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.learner import Learner
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import parts_of

@@ -34,11 +34,12 @@ from tinykernel.model.proof import choose_schedules, schedules_fit
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stage import Stage
+from tinykernel.training.components.kernel_alignment import aligned_permutation
+from tinykernel.training.components.learner import Learner, Validation
+from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
-from tinykernel.training.kernel_alignment import aligned_permutation
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.learner import Learner, Validation
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_windows
@@ -57,7 +58,6 @@ from tinykernel.training.search import (
 )
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
-from tinykernel.training.windows import Arithmetic
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]

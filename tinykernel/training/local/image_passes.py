@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.compiled import njit
+from tinykernel.hadamard import LANES
 from tinykernel.training import eights
-from tinykernel.training.component_passes import LANES, inlined, lane_sum
+from tinykernel.training.eights import inlined, lane_sum
 from tinykernel.training.loss import loss_group
 from tinykernel.training.readouts.linear_passes import leave_out, linear_backward, linear_forward
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.hadamard import run_on_rows
+from tinykernel.hadamard import LANES, run_on_rows
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
@@ -28,7 +28,7 @@ from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
-from tinykernel.training.component_passes import LANES
+from tinykernel.training.components.steps import adam
 from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import loss_group, prior
 from tinykernel.training.passes import Blocks
@@ -38,7 +38,6 @@ from tinykernel.training.readouts.linear_passes import (
     linear_backward,
     linear_forward,
 )
-from tinykernel.training.steps import adam
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4

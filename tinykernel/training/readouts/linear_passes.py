@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.training.component_passes import LANES, inlined, lane_dot
+from tinykernel.hadamard import LANES
+from tinykernel.training.eights import inlined, lane_dot
 
 
 @inlined

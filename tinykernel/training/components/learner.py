@@ -12,18 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
-from tinykernel.training.component_passes import OUTPUT_MULTIPLE
-from tinykernel.training.inputs import neighbour_distance
-from tinykernel.training.kernel_alignment import aligned_blocks
-from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.loop import History, batches, one_cycle, run_epochs
-from tinykernel.training.loss import prior, share_right
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.passes import Blocks
-from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
-from tinykernel.training.steps import (
+from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
+from tinykernel.training.components.kernel_alignment import aligned_blocks
+from tinykernel.training.components.steps import (
     Gradients,
     Noise,
     Outputs,
@@ -33,7 +25,7 @@ from tinykernel.training.steps import (
     learn_slot,
     ternarise,
 )
-from tinykernel.training.windows import (
+from tinykernel.training.components.windows import (
     Arithmetic,
     Parameters,
     Windows,
@@ -41,6 +33,14 @@ from tinykernel.training.windows import (
     float_windows,
     stored_windows,
 )
+from tinykernel.training.elementary import cosines
+from tinykernel.training.inputs import neighbour_distance
+from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.loop import History, batches, one_cycle, run_epochs
+from tinykernel.training.loss import prior, share_right
+from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.passes import Blocks
+from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4

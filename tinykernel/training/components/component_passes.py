@@ -27,10 +27,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.compiled import njit
-from tinykernel.training import eights
+from tinykernel.hadamard import LANES, fwht_lanes
+from tinykernel.training.eights import inlined, lane_dot, lane_sum
 
-LANES = 32
 OUTPUT_MULTIPLE = 4
 _TILE = 8
 _TWO_PI = np.float32(2.0 * np.pi)
@@ -46,39 +45,6 @@ _S0, _S1, _S2, _S3, _S4, _S5 = (
 )
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
-
-# Compiles a part of a step.
-inlined = njit(nogil=True, error_model="numpy", forceinline=True)
-
-
-@inlined
-def _fwht_lanes(x, d):  # type: ignore[no-untyped-def]
-    """Transform `LANES` vectors of length d that lie side by side, in place."""
-    h = 1
-    while 4 * h <= d:
-        n = h * LANES
-        for first in range(0, d * LANES, 4 * n):
-            x0 = x[first : first + n]
-            x1 = x[first + n : first + 2 * n]
-            x2 = x[first + 2 * n : first + 3 * n]
-            x3 = x[first + 3 * n : first + 4 * n]
-            for k in range(n):
-                a = x0[k] + x1[k]
-                b = x0[k] - x1[k]
-                c = x2[k] + x3[k]
-                e = x2[k] - x3[k]
-                x0[k] = a + c
-                x1[k] = b + e
-                x2[k] = a - c
-                x3[k] = b - e
-        h *= 4
-    if h < d:
-        n = h * LANES
-        for k in range(n):
-            a = x[k]
-            b = x[k + n]
-            x[k] = a + b
-            x[k + n] = a - b
 
 
 @inlined
@@ -183,7 +149,7 @@ def forward_group(  # type: ignore[no-untyped-def]
             g = diagonal[block, j]
             for k in range(j * LANES, (j + 1) * LANES):
                 yb[k] = g * u[k]
-        _fwht_lanes(yb, d)
+        fwht_lanes(yb, d)
         for first in range(0, d, _TILE):
             for i in range(_TILE):
                 j = block * d + first + i
@@ -267,24 +233,6 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
 
 
 @inlined
-def lane_dot(x, y):  # type: ignore[no-untyped-def]
-    """Return the dot product of two contiguous vectors of `LANES` numbers."""
-    total = eights.multiply(eights.load(x, 0), eights.load(y, 0))
-    for k in range(eights.WIDTH, LANES, eights.WIDTH):
-        total = eights.add(total, eights.multiply(eights.load(x, k), eights.load(y, k)))
-    return eights.total(total)
-
-
-@inlined
-def lane_sum(x):  # type: ignore[no-untyped-def]
-    """Return the sum of a contiguous vector of `LANES` numbers."""
-    total = eights.load(x, 0)
-    for k in range(eights.WIDTH, LANES, eights.WIDTH):
-        total = eights.add(total, eights.load(x, k))
-    return eights.total(total)
-
-
-@inlined
 def backward_group(  # type: ignore[no-untyped-def]
     u,
     diagonal,
@@ -351,7 +299,7 @@ def backward_group(  # type: ignore[no-untyped-def]
                 hash_keep(z, 0, seeds, j, threshold, inverse)
             for o in range(n_outputs):
                 d_weights[j, o] += lane_dot(dsums[o], z)
-        _fwht_lanes(yb, d)
+        fwht_lanes(yb, d)
         for j in range(d):
             part = slice(j * LANES, (j + 1) * LANES)
             d_diagonal[block, j] += lane_dot(yb[part], u[part])

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.training.component_passes import (
-    LANES,
+from tinykernel.hadamard import LANES
+from tinykernel.training.components.component_passes import (
     backward_group,
     centre_group,
     forward_group,
     forward_group_stored,
     gather_group,
     hash_keep,
-    inlined,
     store_group,
 )
+from tinykernel.training.eights import inlined
 from tinykernel.training.loss import loss_group
 from tinykernel.training.readouts.linear_passes import (
     gather_inputs,
