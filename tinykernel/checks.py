@@ -42,10 +42,6 @@ def check_count(name: str, value: object, low: int = 1) -> int:
     value : object
     low : int
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     TinykernelError
@@ -69,10 +65,6 @@ def check_positive(name: str, value: object) -> float:
     name : str
         Of the parameter.
     value : object
-
-    Returns
-    -------
-    float
 
     Raises
     ------

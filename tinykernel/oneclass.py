@@ -287,11 +287,6 @@ def calibrate_one_class(
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
 
-    Returns
-    -------
-    IntegerModel
-    Alarms
-
     Raises
     ------
     TinykernelError

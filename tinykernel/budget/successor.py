@@ -45,10 +45,6 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
     recipe : mapping, optional
         What `recipe_of` returned of its classifier. Nothing needs to be searched then.
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     TinykernelError

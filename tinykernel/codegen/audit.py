@@ -87,10 +87,6 @@ def audit(
     about : mapping, optional
         As for `export`.
 
-    Returns
-    -------
-    Audit
-
     Raises
     ------
     TinykernelError

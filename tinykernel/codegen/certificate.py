@@ -30,10 +30,6 @@ _INT32 = 2**31 - 1
 def certificate(model: IntegerModel) -> bytes:
     """Write bounds of all stages, and inputs that reach them, of the C that a model generates.
 
-    Parameters
-    ----------
-    model : IntegerModel
-
     Returns
     -------
     bytes

@@ -61,10 +61,6 @@ def render_ci(
         The same for ``--set``.
     coding : Coding, optional
         Of the export.
-
-    Returns
-    -------
-    dict of str to bytes
     """
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):

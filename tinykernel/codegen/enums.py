@@ -82,10 +82,6 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
     name : str
         Prefix of all C names.
 
-    Returns
-    -------
-    Constants
-
     Raises
     ------
     TinykernelError

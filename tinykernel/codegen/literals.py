@@ -121,10 +121,6 @@ def integer_literal(value: int, c_type: str = "int32_t") -> str:
     c_type : str
         ``"int8_t"``, ``"uint16_t"``, ... Unsigned types get the suffix ``u``.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> integer_literal(7, "uint16_t"), integer_literal(-2**31)
@@ -143,10 +139,6 @@ def float_literal(value: float) -> str:
     ----------
     value : float
         Finite. Rounded to float32 first. Nine significant digits identify every float32.
-
-    Returns
-    -------
-    str
 
     Raises
     ------
@@ -167,14 +159,6 @@ def float_literal(value: float) -> str:
 
 def string_literal(text: str) -> str:
     r"""Write a string as a C constant: ASCII only, other characters as the octets of UTF-8.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -98,10 +98,6 @@ class PackedModel:
 def pack(model: IntegerModel) -> PackedModel:
     """Choose the formats of a model and fill its tables.
 
-    Parameters
-    ----------
-    model : IntegerModel
-
     Returns
     -------
     PackedModel

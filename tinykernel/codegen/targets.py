@@ -320,10 +320,6 @@ def find_target(name: str | Target) -> Target:
     name : str or Target
         A name from `TARGETS`; a `Target` is returned as it is.
 
-    Returns
-    -------
-    Target
-
     Raises
     ------
     TinykernelError
@@ -374,11 +370,6 @@ def board_for(
     platform : str, optional
         PlatformIO platform, for a board that neither the table nor the platforms that PlatformIO
         has installed know; needs `board`. A version may follow, as in ``"ststm32@19.0.0"``.
-
-    Returns
-    -------
-    board : Board
-    framework : str
 
     Raises
     ------

@@ -100,10 +100,6 @@ def load_data(
         Whether the labels are values to predict, numbers of any kind. Rows are then kept aside at
         random.
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     TinykernelError
@@ -324,10 +320,6 @@ def load_rows(
         As in the training, with its medians.
     values : bool
         As in `load_data`.
-
-    Returns
-    -------
-    Rows
 
     Raises
     ------

@@ -73,10 +73,6 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     model : IntegerModel, KernelMachine or fitted classifier
     X : array-like
         At least one row, as for `IntegerModel.as_raw`, drawn as the inputs of the device should be.
-
-    Returns
-    -------
-    Expected
     """
     integer = as_integer_model(model)
     if integer.is_regressor:

@@ -118,10 +118,6 @@ def fit_novelty(
         Of these rows.
     known : (X, y) or None
         Without, novelty is that of the scores.
-
-    Returns
-    -------
-    FittedNovelty
     """
     if known is None:
         return FittedNovelty(novelties(scores), np.zeros(len(scores), dtype=np.bool_))

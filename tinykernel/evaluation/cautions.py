@@ -44,10 +44,6 @@ def cautions(
         Whether inputs are samples of a window or pixels, of which one alone is no suspect.
     float_accuracy : float, optional
         Of the float machine on the same rows.
-
-    Returns
-    -------
-    tuple of str
     """
     lines = [*_unseen(found, y_train), *_rare(found, y_train)]
     if np.all(X_train == X_train[0]):

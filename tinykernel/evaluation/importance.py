@@ -99,10 +99,6 @@ def input_importance(
         With "balanced" all classes count the same.
     seed : int, default=0
 
-    Returns
-    -------
-    Importance
-
     Raises
     ------
     TinykernelError

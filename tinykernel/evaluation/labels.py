@@ -147,10 +147,6 @@ def compare(
         Which person, record or batch each row belongs to. Rows of one group are alike, so that
         the interval is wider.
 
-    Returns
-    -------
-    LabelEvaluation
-
     Raises
     ------
     TinykernelError

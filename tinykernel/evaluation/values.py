@@ -66,10 +66,6 @@ def compare_values(
     y, predicted : array-like, shape (n,)
     groups : array-like, shape (n,), optional
 
-    Returns
-    -------
-    ValueEvaluation
-
     Raises
     ------
     TinykernelError

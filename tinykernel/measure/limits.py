@@ -145,10 +145,6 @@ def parse_limits(text: str | int | Limits) -> Limits:
         ``"8KB"``, or ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``, any of them;
         ``instructions=200k`` stands for a time.
 
-    Returns
-    -------
-    Limits
-
     Raises
     ------
     TinykernelError

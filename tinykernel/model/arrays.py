@@ -26,10 +26,6 @@ def checked_array(
     shape : tuple of int or None
         None stands for any length of at least 1.
 
-    Returns
-    -------
-    ndarray of `dtype`
-
     Raises
     ------
     TinykernelError

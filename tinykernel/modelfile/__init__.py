@@ -147,10 +147,6 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
 def written_by(path: str | os.PathLike[str]) -> str:
     """Return the version of this package that wrote a model file; empty where it does not say.
 
-    Parameters
-    ----------
-    path : path-like
-
     Raises
     ------
     TinykernelError

@@ -116,10 +116,6 @@ def fit(
         model up to its kernels, which are taken. `passes`, of classes all
         rows where `data` has some of them: components and a linear part learn from all.
 
-    Returns
-    -------
-    TrainingResult
-
     Raises
     ------
     TinykernelError

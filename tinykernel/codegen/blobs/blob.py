@@ -28,10 +28,6 @@ def blob_bytes(model: IntegerModel) -> bytes:
     bytes but its own), then the tables as `tinykernel.codegen.blobs.layout` orders them, and up to
     three zeros.
 
-    Parameters
-    ----------
-    model : IntegerModel
-
     Returns
     -------
     bytes

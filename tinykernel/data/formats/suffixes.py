@@ -69,10 +69,6 @@ def read_parts(
     in_pieces : bool, default=False
         Whether many rows may stay in a file, as `StoredRows`.
 
-    Returns
-    -------
-    Parts
-
     Raises
     ------
     TinykernelError

@@ -204,10 +204,6 @@ def as_integer_model(obj: object) -> IntegerModel:
         Scaling and column selection before the classifier become part of the model, which then
         takes the selected columns as float32; see `tinykernel.model.quantization.pipelines.fold`.
 
-    Returns
-    -------
-    IntegerModel
-
     Raises
     ------
     TinykernelError

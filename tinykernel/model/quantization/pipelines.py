@@ -49,10 +49,6 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     model : IntegerModel
         Of its last step.
 
-    Returns
-    -------
-    IntegerModel
-
     Raises
     ------
     TinykernelError

@@ -70,10 +70,6 @@ def to_fixed_point(
     sums, dots : ndarray, shape (n_outputs,)
         Bounds of the magnitudes of sum and dot; 0 without components or without a linear part.
 
-    Returns
-    -------
-    FixedSums
-
     Raises
     ------
     TinykernelError

@@ -82,10 +82,6 @@ def fit_ridge(
     penalties : ndarray, shape (k,)
         In shares of the mean of the diagonal of K.
 
-    Returns
-    -------
-    Fit
-
     Examples
     --------
     >>> rows = np.array([[0, 5], [1, 5], [2, 5], [3, 5]])

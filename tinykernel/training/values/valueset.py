@@ -61,10 +61,6 @@ def prepare_values(
         As for `tinykernel.training.trainset.prepare`.
     validation : pair of ndarray, shapes (k, n_features) and (k, n_values), optional
 
-    Returns
-    -------
-    TrainSet
-
     Raises
     ------
     TinykernelError
