@@ -13,8 +13,6 @@ from tinykernel.codegen.platformio import installed_board
 from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
 
-KILOBYTE = 1024
-
 
 @dataclass(frozen=True)
 class Compiler:
@@ -52,8 +50,6 @@ class Target:
         Boards to suggest; the first is the default.
     compilers : tuple of Compiler
         In order of preference; a true compiler comes before a stand-in.
-    flash, ram : int
-        Bytes on a typical small device with this core; 0 where it does not matter.
     zig : tuple of (str, str) or None
         ``(-target, -mcpu)`` for the C compiler of zig, None where zig has no such target.
     machines : tuple of str
@@ -68,7 +64,7 @@ class Target:
     notes : tuple of str
         What a memory report must say about the chip.
     chip : str
-        The device whose flash and RAM these are; empty where the target's own name says it.
+        The device of the default board; empty where the target's own name says it.
     soft : str
         Of a core with its FPU, the target of the same core without, whose boards these are; else
         empty.
@@ -79,8 +75,6 @@ class Target:
     family: str
     boards: tuple[Board, ...]
     compilers: tuple[Compiler, ...]
-    flash: int = 0
-    ram: int = 0
     zig: tuple[str, str] | None = None
     machines: tuple[str, ...] = ()
     emulated_as: str = ""
@@ -101,6 +95,16 @@ class Target:
         return self.boards[0]
 
     @property
+    def flash(self) -> int:
+        """Bytes of the default board, a typical small one; 0 where it does not matter."""
+        return self.board.flash
+
+    @property
+    def ram(self) -> int:
+        """The same of RAM."""
+        return self.board.ram
+
+    @property
     def frameworks(self) -> tuple[str, ...]:
         """All frameworks of all its boards, the default first."""
         return tuple(dict.fromkeys(name for board in self.boards for name in board.frameworks))
@@ -116,27 +120,6 @@ _LX106 = Compiler(
 )
 
 
-# Loads take two cycles and taken branches two or three on most of these cores; the M7 issues two
-# instructions a cycle.
-_CYCLES = {
-    "cortex-m0": (1.2, 2.0),
-    "cortex-m0plus": (1.1, 1.8),
-    "cortex-m3": (1.1, 1.8),
-    "cortex-m4": (1.1, 1.8),
-    "cortex-m7": (0.6, 1.2),
-    "cortex-m33": (1.0, 1.7),
-}
-
-
-# The devices of the default boards.
-_CHIPS = {
-    "cortex-m0": "STM32F072RB",
-    "cortex-m0plus": "STM32L053R8",
-    "cortex-m3": "STM32F103C8",
-    "cortex-m4": "STM32F401RE",
-    "cortex-m7": "STM32F767ZI",
-    "cortex-m33": "STM32L552ZE",
-}
 # The DSP extension is an option of the M33 that its chips have; GCC assumes it, zig does not.
 _ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
 
@@ -148,9 +131,14 @@ _FPUS = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5-sp-d16", "cortex-m33": "
 
 
 def _cortex(
-    cpu: str, description: str, boards: int, memory: tuple[int, int], *machines: str
+    cpu: str,
+    description: str,
+    boards: int,
+    chip: str,
+    cycles: tuple[float, float],
+    *machines: str,
 ) -> Target:
-    """Build a row for a Cortex-M core, with its first boards to suggest.
+    """Build a row for a Cortex-M core, with its first boards to suggest and the chip of these.
 
     All of them share their compilers and naming.
     """
@@ -160,12 +148,10 @@ def _cortex(
         family="arm",
         boards=boards_of(cpu, boards),
         compilers=(Compiler(_ARM_GCC, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft")),),
-        flash=memory[0] * KILOBYTE,
-        ram=memory[1] * KILOBYTE,
         zig=("thumb-freestanding-eabi", _ZIG_CPUS.get(cpu, cpu.replace("-", "_"))),
         machines=machines,
-        cycles=_CYCLES[cpu],
-        chip=_CHIPS[cpu],
+        cycles=cycles,
+        chip=chip,
     )
 
 
@@ -186,12 +172,15 @@ def _with_fpu(target: Target) -> Target:
     )
 
 
+# Loads take two cycles and taken branches two or three on most of the Cortex-M; the M7 issues two
+# instructions a cycle.
 _ROWS = (
     _cortex(
         "cortex-m0",
         "Cortex-M0, ARMv6-M: no DSP, no FPU, no divide",
         3,
-        (128, 16),
+        "STM32F072RB",
+        (1.2, 2.0),
         "microbit",
         "mps2-an385",
     ),
@@ -199,7 +188,8 @@ _ROWS = (
         "cortex-m0plus",
         "Cortex-M0+, ARMv6-M: no DSP, no FPU, no divide",
         2,
-        (64, 8),
+        "STM32L053R8",
+        (1.1, 1.8),
         "microbit",
         "mps2-an385",
     ),
@@ -207,28 +197,32 @@ _ROWS = (
         "cortex-m3",
         "Cortex-M3, ARMv7-M: no DSP, no FPU",
         2,
-        (64, 20),
+        "STM32F103C8",
+        (1.1, 1.8),
         "mps2-an385",
     ),
     _cortex(
         "cortex-m4",
         "Cortex-M4, ARMv7E-M: DSP; built without the optional FPU",
         2,
-        (512, 96),
+        "STM32F401RE",
+        (1.1, 1.8),
         "mps2-an386",
     ),
     _cortex(
         "cortex-m7",
         "Cortex-M7, ARMv7E-M: DSP, two issues a cycle; built without the optional FPU",
         2,
-        (2048, 512),
+        "STM32F767ZI",
+        (0.6, 1.2),
         "mps2-an500",
     ),
     _cortex(
         "cortex-m33",
         "Cortex-M33, ARMv8-M Mainline: DSP; built without the optional FPU",
         1,
-        (512, 192),
+        "STM32L552ZE",
+        (1.0, 1.7),
         "mps2-an505",
     ),
     Target(
@@ -237,8 +231,6 @@ _ROWS = (
         family="xtensa",
         boards=boards_of("esp32", 1),
         compilers=(Compiler("xtensa-esp32-elf-", ("-mlongcalls",)), _LX106),
-        flash=4096 * KILOBYTE,
-        ram=320 * KILOBYTE,
         machines=("sim-lx106", "virt-rv32"),
         emulated_as="the same C ran on an Xtensa LX106 and on a RISC-V core; the Xtensa LX6 "
         "itself, its compiler and its register windows were not exercised",
@@ -249,8 +241,6 @@ _ROWS = (
         family="xtensa",
         boards=boards_of("esp32s3", 1),
         compilers=(Compiler("xtensa-esp32s3-elf-", ("-mlongcalls",)), _LX106),
-        flash=8192 * KILOBYTE,
-        ram=320 * KILOBYTE,
         machines=("sim-lx106", "virt-rv32"),
         emulated_as="the same C ran on an Xtensa LX106 and on a RISC-V core; the Xtensa LX7 "
         "itself, its compiler and its register windows were not exercised",
@@ -264,8 +254,6 @@ _ROWS = (
             Compiler("riscv32-esp-elf-", ("-march=rv32imc", "-mabi=ilp32")),
             Compiler("riscv64-unknown-elf-", ("-march=rv32imc", "-mabi=ilp32")),
         ),
-        flash=4096 * KILOBYTE,
-        ram=320 * KILOBYTE,
         zig=("riscv32-freestanding-none", "generic_rv32+m+c"),
         machines=("virt-rv32",),
     ),
@@ -275,8 +263,6 @@ _ROWS = (
         family="xtensa",
         boards=boards_of("esp8266", 2),
         compilers=(Compiler("xtensa-lx106-elf-", ("-mlongcalls",)),),
-        flash=1020 * KILOBYTE,
-        ram=80 * KILOBYTE,
         machines=("sim-lx106",),
         tables_in_ram=True,
         notes=(
@@ -290,8 +276,6 @@ _ROWS = (
         family="avr",
         boards=boards_of("atmega328p", 1),
         compilers=(Compiler("avr-", ("-mmcu=atmega328p", "-gdwarf-2")),),
-        flash=32 * KILOBYTE,
-        ram=2 * KILOBYTE,
         machines=("atmega328p",),
         cycles=(1.4, 1.8),
     ),
