@@ -31,8 +31,8 @@ def no_tools(monkeypatch):
         raise TinykernelError("no emulator")
 
     monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: None)
-    monkeypatch.setattr("tinykernel.tuning.trials.bench", missing)
-    monkeypatch.setattr("tinykernel.tuning.trials.estimate_instructions", lambda *_: 1234)
+    monkeypatch.setattr("tinykernel.measure.costs.bench", missing)
+    monkeypatch.setattr("tinykernel.measure.costs.estimate_instructions", lambda *_: 1234)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_same_result_whatever_runs_the_trials(no_tools, require_tool):
     assert found[0].to_csv() == found[2].to_csv()
     assert all(p.flash <= p.budget for p in found[0].points)
     assert found[0].points[0].instructions == 1234
-    assert "estimated, as they were not counted (no emulator)" in found[0].points[0].counted
+    assert "estimated, not counted: no emulator" in found[0].points[0].counted
 
 
 def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):

@@ -287,7 +287,7 @@ def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str],
 
 def test_cost_says_why_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no emulator the page says so, and what it estimates instead."""
-    from tinykernel.reporting import costs
+    from tinykernel.measure import costs
 
     def fail(*_: object) -> None:
         raise TinykernelError("no emulator")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.costs import Cost, format_clock
 from tinykernel.measure.report import format_kb
-from tinykernel.reporting.costs import Cost, format_clock
 from tinykernel.reporting.facts import Coverage
 
 if TYPE_CHECKING:

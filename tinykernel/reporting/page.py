@@ -18,6 +18,7 @@ import tinykernel
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import Importance, LabelEvaluation, evaluate, input_importance
+from tinykernel.measure.costs import Cost, cost_on, parse_clocks
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.measure.supply import Supply, parse_supply
@@ -25,7 +26,6 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.modelfile import about as about_file
 from tinykernel.modelfile import load, written_by
 from tinykernel.progress import report as say
-from tinykernel.reporting.costs import Cost, cost_on, parse_clocks
 from tinykernel.reporting.facts import Coverage, coverage_of
 
 

@@ -12,12 +12,12 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.codegen.description import consists_of
 from tinykernel.evaluation import LabelEvaluation, interval_in_words
+from tinykernel.measure.costs import Cost, format_clock
 from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
 from tinykernel.reporting import drawing
-from tinykernel.reporting.costs import Cost, format_clock
 from tinykernel.reporting.facts import input_ranges, tuning_points
 from tinykernel.reporting.page import ReportPage
 from tinykernel.reporting.training import training_in_words

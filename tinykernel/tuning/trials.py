@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel import progress
 from tinykernel.budget import TrainResult, train
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.costs import cost_on
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
@@ -164,30 +163,16 @@ def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
     sizes = found.sizes or found.memory
     if sizes is None:
         raise TinykernelError(f"the size of a model on {work.target} is not known")
-    instructions, how = _instructions(found.model, work.target)
+    cost = cost_on(found.model, work.target)
     return Outcome(
         trial,
         0.0,
         memory=sizes,
         search=_search(found),
-        instructions=instructions,
-        counted=how,
+        instructions=cost.instructions,
+        counted=cost.source,
         model=found.model,
     )
-
-
-def _instructions(model: IntegerModel, target: str) -> tuple[int | None, str]:
-    """Return the instructions of an inference, and how they were found."""
-    try:
-        cost = bench(model, target)
-    except TinykernelError as error:
-        why = str(error)
-    else:
-        return cost.instructions, f"counted with {cost.compiler}, {cost.emulator}, {cost.core}"
-    try:
-        return estimate_instructions(model, target), f"estimated, as they were not counted ({why})"
-    except TinykernelError as error:
-        return None, f"not known ({why}; {error})"
 
 
 def as_rows(
