@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,6 +15,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     check_output_file,
+    flag,
     share_option,
 )
 from tinykernel.cli.common.bars import showing_progress
@@ -25,9 +26,9 @@ from tinykernel.cli.common.evaluation import (
     seen_in_words,
 )
 from tinykernel.cli.common.memory import Remembered, remembered
-from tinykernel.cli.common.normality import calibrate_normal, check_normal
+from tinykernel.cli.common.normality import normal_in_words, said
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.rows import known_rows, rows_to_judge
+from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
@@ -46,27 +47,19 @@ def calibrate_command(
     ],
     max_error: Annotated[
         float | None,
-        typer.Option(
-            "--max-error",
-            parser=share_option,
-            metavar="SHARE",
-            help="the largest error among the answers that is promised, e.g. 1%",
+        share_option(
+            "--max-error", "the largest error among the answers that is promised, e.g. 1%"
         ),
     ] = None,
     coverage: Annotated[
-        float | None,
-        typer.Option(
-            "--coverage", parser=share_option, metavar="SHARE", help="answer this share, e.g. 95%"
-        ),
+        float | None, share_option("--coverage", "answer this share, e.g. 95%")
     ] = None,
     false_alarms: Annotated[
         float | None,
-        typer.Option(
+        share_option(
             "--false-alarms",
-            parser=share_option,
-            metavar="SHARE",
-            help="also find rows that look like no class, with at most this share of rows like "
-            "these among them, e.g. 1%",
+            "also find rows that look like no class, with at most this share of rows like these "
+            "among them, e.g. 1%",
         ),
     ] = None,
     known: Annotated[
@@ -79,30 +72,14 @@ def calibrate_command(
         ),
     ] = None,
     per_class: Annotated[
-        bool,
-        typer.Option(
-            "--per-class",
-            metavar="",
-            help="give each class a least margin and the promise",
-        ),
+        bool, flag("--per-class", words="give each class a least margin and the promise")
     ] = False,
     confidence: Annotated[
-        Any,
-        typer.Option(
-            "--confidence",
-            parser=share_option,
-            metavar="SHARE",
-            help="how sure the promise is",
-            show_default="95%",
-        ),
+        Any, share_option("--confidence", "how sure the promise is", show_default="95%")
     ] = 0.95,
     same_groups: Annotated[
         bool,
-        typer.Option(
-            "--same-groups",
-            metavar="",
-            help="promise for new rows of the same groups only, not for new groups",
-        ),
+        flag("--same-groups", words="promise for new rows of the same groups only, not new groups"),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
@@ -113,7 +90,6 @@ def calibrate_command(
     support it, writes no model and ends with status 1. Takes the test part of DATA, or the rows
     kept aside if the model was trained on DATA, or all rows.
     """
-    from tinykernel.decisions import calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load, save
@@ -124,71 +100,97 @@ def calibrate_command(
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     with showing_progress(quiet):
         judged = rows_to_judge(model, integer, data, needs_labels=not integer.is_one_class)
-    rows, near = judged.rows, near_in_words(memory.share_near(judged.rows.X))
-    # What training kept aside has its near copies from the data, and not from its user.
-    forged = near if judged.train is None else ""
-    if integer.is_one_class:
-        check_normal(
-            {"max-error": max_error, "coverage": coverage, "per-class": per_class, "known": known}
-        )
-        _refuse_seen(memory, rows, forged)
-        calibrate_normal(
-            integer,
-            rows,
-            output,
-            false_alarms,
-            confidence,
-            memory.everything,
-            same_groups=same_groups,
-            as_json=as_json,
-            quiet=quiet,
-        )
-        return
+    rows = judged.rows
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
-    _refuse_seen(memory, rows, forged)
-    assert rows.y is not None
-    found = calibrate(
-        integer,
-        rows.X,
-        rows.y,
-        max_error=max_error,
-        coverage=coverage,
-        per_class=per_class,
-        confidence=confidence,
-        groups=None if same_groups else rows.group,
-        false_alarms=false_alarms,
-        known=None if known is None else _known_rows(model, integer, known, rows),
-    )
-    save(found.model, output, memory.everything | about_calibration(rows, found))
-    remarks = [*found.remarks, *([near] if near else []), *_over_budget(memory, found.model)]
+    wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
+    if integer.is_one_class:
+        _check_normal(wishes | {"known": known}, false_alarms)
+    near = _refuse_seen(memory, judged)
+    groups = None if same_groups else rows.group
+    if integer.is_one_class:
+        done = _of_normal(integer, rows, false_alarms or 0.0, confidence, groups)
+    else:
+        given = None if known is None else _known_rows(model, integer, known, rows)
+        wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": given}
+        done = _of_classes(integer, rows, groups, wishes)
+    save(done.model, output, memory.everything | done.about)
+    remarks = [*done.remarks, *([near] if near else []), *_over_budget(memory, done.model)]
     if as_json:
-        print_json(
-            {"model": output, "data": rows.source, "part": rows.part}
-            | found.to_dict()
-            | {"remarks": remarks, "notes": list(rows.notes)}
-        )
+        about = {"model": output, "data": rows.source, "part": rows.part}
+        print_json(about | done.result | {"remarks": remarks, "notes": list(rows.notes)})
     elif not quiet:
-        print_pairs(
-            [
-                ("data", f"{rows.part} of {rows.source}"),
-                *calibration_in_words(found),
-                ("file", str(output)),
-            ]
-        )
+        source, file = ("data", f"{rows.part} of {rows.source}"), ("file", str(output))
+        print_pairs([source, *done.told, file])
         print_notes(rows)
         print_cautions(remarks)
 
 
-def _refuse_seen(memory: Remembered, rows: Rows, forged: str) -> None:
-    """Refuse rows that were trained on, of which a model is surer than of others."""
+class _Done(NamedTuple):
+    """What a calibration gives: the model, what its file remembers, and what is shown of it."""
+
+    model: IntegerModel
+    about: dict[str, Any]
+    result: dict[str, Any]
+    told: list[tuple[str, str]]
+    remarks: tuple[str, ...] = ()
+
+
+def _of_classes(
+    model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
+) -> _Done:
+    """Fit the decision part of a classifier."""
+    from tinykernel.decisions import calibrate
+
+    assert rows.y is not None
+    found = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
+    about, told = about_calibration(rows, found), calibration_in_words(found)
+    return _Done(found.model, about, found.to_dict(), told, found.remarks)
+
+
+def _check_normal(wishes: dict[str, Any], false_alarms: float | None) -> None:
+    """Refuse options that need several classes."""
+    for name, value in wishes.items():
+        if value:
+            hint = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter("not for a model of one class", param_hint=hint)
+    if false_alarms is None:
+        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
+
+
+def _of_normal(
+    model: IntegerModel,
+    rows: Rows,
+    false_alarms: float,
+    confidence: float,
+    groups: NDArray[Any] | None,
+) -> _Done:
+    """Set the threshold of a model of one class anew."""
+    from tinykernel.errors import TinykernelError
+    from tinykernel.oneclass import CLASSES, calibrate_one_class
+
+    if rows.y is not None and (rows.y != CLASSES[0]).any():
+        raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}")
+    new, found = calibrate_one_class(
+        model, rows.X, false_alarms, confidence=confidence, groups=groups
+    )
+    promise, told = said(found), normal_in_words(found, found.threshold)
+    return _Done(new, {"calibration": promise}, promise, told)
+
+
+def _refuse_seen(memory: Remembered, judged: Judged) -> str:
+    """Refuse rows that were trained on, of which a model is surer; say which are near such rows."""
     from tinykernel.errors import TinykernelError
 
-    words = seen_in_words(memory.share_seen(rows.X)) or forged
+    rows = judged.rows
+    near = near_in_words(memory.share_near(rows.X))
+    # What training kept aside has its near copies from the data, and not from its user.
+    words = seen_in_words(memory.share_seen(rows.X)) or ("" if judged.train is not None else near)
     if words:
         raise TinykernelError(
             f"{rows.source}: {words}; what they promise would not hold for new ones. Give others"
         )
+    return near
 
 
 def _over_budget(memory: Remembered, model: IntegerModel) -> list[str]:

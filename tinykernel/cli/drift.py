@@ -11,6 +11,7 @@ from tinykernel.cli.common.arguments import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    flag,
     share_option,
 )
 from tinykernel.cli.common.memory import Remembered, remembered
@@ -49,21 +50,13 @@ def drift_command(
     ] = None,
     false_alarms: Annotated[
         Any,
-        typer.Option(
-            "--false-alarms",
-            parser=share_option,
-            metavar="SHARE",
-            show_default="1%",
-            help="risk of a difference where there is none",
+        share_option(
+            "--false-alarms", "risk of a difference where there is none", show_default="1%"
         ),
     ] = 0.01,
     independent: Annotated[
         bool,
-        typer.Option(
-            "--independent",
-            metavar="",
-            help="count each decision, as for parts on a belt, not for a stream",
-        ),
+        flag("--independent", words="count each decision, as for parts on a belt, not a stream"),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,

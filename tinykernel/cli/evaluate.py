@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from tinykernel.cli.common.arguments import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    flag,
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import (
@@ -46,10 +47,9 @@ def evaluate_command(
     ] = None,
     inputs: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--inputs",
-            metavar="",
-            help="also say which inputs matter, and which could be left out; takes a while",
+            words="also say which inputs matter, and which could be left out; takes a while",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -69,20 +69,12 @@ def evaluate_command(
     with showing_progress(quiet):
         judged = rows_to_judge(model, integer, data, train=train)
         rows, trained = judged.rows, judged.train
-        if judged.y is not None:
-            found = evaluate(
-                integer,
-                rows.X,
-                judged.y,
-                groups=rows.group,
-                train=trained,
-                class_weight=judged.class_weight,
-            )
+        given: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
         worth = None
-        if inputs and judged.y is not None:
-            worth = input_importance(
-                integer, rows.X, judged.y, groups=rows.group, class_weight=judged.class_weight
-            )
+        if judged.y is not None:
+            found = evaluate(integer, rows.X, judged.y, train=trained, **given)
+            if inputs:
+                worth = input_importance(integer, rows.X, judged.y, **given)
     if judged.y is None:
         _show_answers(integer, rows, as_json=as_json, quiet=quiet)
         return
@@ -93,16 +85,13 @@ def evaluate_command(
     near = 0.0 if seen else memory.share_near(rows.X)
     if as_json:
         part = {
-            "data": rows.source,
-            "part": rows.part,
-            "notes": list(rows.notes),
             "seen_in_training": seen,
             "seen_in_calibration": calibrated,
             "near_copies": near,
             "inputs": None if worth is None else worth.to_dict(),
             "clips": None if clips is None else clips.to_dict(),
         }
-        print_json(part | found.to_dict())
+        print_json(_about(rows) | part | found.to_dict())
     elif not quiet:
         print_pairs([("data", f"{rows.part} of {rows.source}")])
         print_all(found)
@@ -141,20 +130,16 @@ def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
     return f"{said} and about {flash:.0f} B of flash" if flash >= 1 else said
 
 
+def _about(rows: Rows) -> dict[str, Any]:
+    return {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
+
+
 def _show_answers(integer: IntegerModel, rows: Rows, *, as_json: bool, quiet: bool | None) -> None:
     """Say how many rows are normal and novel, where no label says which of them should be."""
     answers = integer.predict(rows.X).tolist()
     counts = {str(name): answers.count(name) for name in integer.classes}
     if as_json:
-        print_json(
-            {
-                "data": rows.source,
-                "part": rows.part,
-                "notes": list(rows.notes),
-                "rows": len(answers),
-                "answers": counts,
-            }
-        )
+        print_json(_about(rows) | {"rows": len(answers), "answers": counts})
     elif not quiet:
         said = [
             (name, f"{n} of {len(answers)} rows ({percent(n / len(answers))})")

@@ -41,7 +41,14 @@ def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-share_option = _parser(parsing.share)
+def share_option(name: str, words: str, **more: Any) -> Any:
+    """Return an option that takes a share, such as 1%."""
+    return typer.Option(name, parser=_parser(parsing.share), metavar="SHARE", help=words, **more)
+
+
+def flag(*names: str, words: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names, metavar="", help=words)
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
@@ -111,9 +118,7 @@ CurrentOption = Annotated[
         help="the current of the chip at --clock, for charge and energy, e.g. 4mA@3V",
     ),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", metavar="", help="print the result as JSON on stdout")
-]
+JsonOption = Annotated[bool, flag("--json", words="print the result as JSON on stdout")]
 QuietOption = Annotated[
     bool | None,
     typer.Option(
@@ -124,9 +129,7 @@ QuietOption = Annotated[
         help="no progress, no table; or the time of each phase, too",
     ),
 ]
-ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", metavar="", help="replace an export that was changed")
-]
+ForceOption = Annotated[bool, flag("--force", "-f", words="replace an export that was changed")]
 
 
 def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:

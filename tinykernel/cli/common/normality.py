@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tinykernel.data.dataset import Rows
     from tinykernel.data.one_class import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.measure.limits import Limits
@@ -178,49 +177,3 @@ def normal_in_words(found: Alarms | None, threshold: int) -> list[tuple[str, str
         ("novel", f"above {threshold}: {found.alarms} of the rows that were kept aside"),
         ("promise", found.statement.removeprefix("; ")),
     ]
-
-
-def check_normal(given: Mapping[str, Any]) -> None:
-    """Refuse options of ``calibrate`` that need several classes."""
-    for name, value in given.items():
-        if value:
-            raise typer.BadParameter("not for a model of one class", param_hint=f"--{name}")
-
-
-def calibrate_normal(
-    model: IntegerModel,
-    rows: Rows,
-    output: Path,
-    false_alarms: float | None,
-    confidence: float,
-    memory: Mapping[str, Any],
-    *,
-    same_groups: bool,
-    as_json: bool,
-    quiet: bool | None,
-) -> None:
-    """Set the threshold of a model of one class anew, for ``calibrate``."""
-    from tinykernel.errors import TinykernelError
-    from tinykernel.modelfile import save
-    from tinykernel.oneclass import CLASSES, calibrate_one_class
-
-    if false_alarms is None:
-        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
-    if rows.y is not None and (rows.y != CLASSES[0]).any():
-        raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}")
-    group = None if same_groups else rows.group
-    found_model, found = calibrate_one_class(
-        model, rows.X, false_alarms, confidence=confidence, groups=group
-    )
-    save(found_model, output, {**memory, "calibration": said(found)})
-    result = {"data": rows.source, "part": rows.part, "model": str(output), **said(found)}
-    if as_json:
-        print_json(result)
-    elif not quiet:
-        print_pairs(
-            [
-                ("data", f"{rows.part} of {rows.source}"),
-                *normal_in_words(found, found.threshold),
-                ("file", str(output)),
-            ]
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tinykernel.codegen.targets import Target
     from tinykernel.model import IntegerModel
 
 _VECTORS = 8
@@ -76,70 +77,85 @@ def export_command(
 
     The target is that of the training unless given.
     """
-    from tinykernel.codegen.projects import default_folder, is_for_boards, next_step
-    from tinykernel.codegen.targets import find_target
+    from tinykernel.codegen.literals import name_from
+    from tinykernel.codegen.projects import default_folder, next_step
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
     options, given = gather(ctx.params, ("export",), model)
-    if "ci_budget" in given and "ci" not in given:
-        raise typer.BadParameter("needs ci=github, which checks it", param_hint="--set ci_budget")
-    from tinykernel.codegen.literals import name_from
-
+    _check_ci(given)
     memory = remembered(model)
-    if target is None and is_for_boards(project_format):
-        target = memory.target
-        if target is None:
-            raise typer.BadParameter(
-                f"missing, and format {project_format} is for one", param_hint="--target"
-            )
-    chosen = None if target is None else find_target(target)
-    if chosen is not None and not is_for_boards(project_format):
-        typer.echo(f"note: format {project_format} is the same for every target", err=True)
-        chosen = None
+    chosen = _target(target, project_format, memory)
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
     inputs = [model] if data is None else [model, Path(data)]
     force = check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
-    vectors = None
-    if data is not None:
-        cut = recordings_for(model, integer, data, mixed="majority")
-        if cut is None:
-            vectors = _telling(integer, rows_for(model, integer, data).X)
-        else:
-            from tinykernel.data.signals import stretch
-
-            vectors = stretch(cut, _VECTORS)
+    more = {name: options[name] for name in ("board", "framework", "platform", "ci", "as_data")}
     result = write_project(
         integer,
         row,
         folder,
         name=prefix,
-        **{name: options[name] for name in ("board", "framework", "platform", "ci", "as_data")},
         format=project_format,
-        vectors=vectors,
+        vectors=None if data is None else _vectors(model, integer, data),
         force=force,
         budget=_budget(options, memory, row),
         about=memory.everything,
+        **more,
     )
     if as_json:
         print_json(result)
     elif not quiet:
-        processor, flashed = "", ""
-        if chosen is not None:
-            processor = f"{chosen.name}, {chosen.description}"
-            flashed = "" if chosen.family == "host" else f"tinykernel flash {folder}"
+        on_board = chosen is not None and chosen.family != "host"
         print_pairs(
             [
                 ("project", f"{folder} ({len(result['files'])} files, {size(result['bytes'])})"),
-                ("target", processor),
+                ("target", "" if chosen is None else f"{chosen.name}, {chosen.description}"),
                 ("header", "" if project_format == "blob" else f'#include "{prefix}.h"'),
                 ("build", next_step(project_format, prefix, folder)),
-                ("flash", flashed),
+                ("flash", f"tinykernel flash {folder}" if on_board else ""),
             ]
         )
+
+
+def _target(name: str | None, project_format: str, memory: Remembered) -> Target | None:
+    """Return the target of a project of one board: as given, else that of the training."""
+    from tinykernel.codegen.projects import is_for_boards
+    from tinykernel.codegen.targets import find_target
+
+    if is_for_boards(project_format):
+        name = name or memory.target
+        if name is None:
+            problem = f"missing, and format {project_format} is for one"
+            raise typer.BadParameter(problem, param_hint="--target")
+        return find_target(name)
+    if name is not None:
+        find_target(name)  # refuses what there is not
+        typer.echo(f"note: format {project_format} is the same for every target", err=True)
+    return None
+
+
+def _vectors(path: Path, model: IntegerModel, data: str) -> NDArray[Any]:
+    """Choose rows of the self-test; the last is the first refusal where none is among them."""
+    from tinykernel.data.signals import stretch
+
+    cut = recordings_for(path, model, data, mixed="majority")
+    if cut is not None:
+        return stretch(cut, _VECTORS)
+    X = rows_for(path, model, data).X
+    chosen = list(range(min(_VECTORS, len(X))))
+    if model.decision is not None:
+        refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
+        if refused and refused[0] > chosen[-1]:
+            chosen[-1] = refused[0]
+    return X[chosen]
+
+
+def _check_ci(given: Collection[str]) -> None:
+    if "ci_budget" in given and "ci" not in given:
+        raise typer.BadParameter("needs ci=github, which checks it", param_hint="--set ci_budget")
 
 
 def _budget(options: Mapping[str, Any], memory: Remembered, target: str | None) -> str | int | None:
@@ -168,13 +184,3 @@ def write_project(
         "files": [file.relative_to(folder).as_posix() for file in files],
         "bytes": sum(file.stat().st_size for file in files),
     }
-
-
-def _telling(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
-    """Return the first rows; the last one is the first refusal where none is among them."""
-    chosen = list(range(min(_VECTORS, len(X))))
-    if model.decision is not None:
-        refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
-        if refused and refused[0] > chosen[-1]:
-            chosen[-1] = refused[0]
-    return X[chosen]
