@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from tinykernel.data.coding import Coding, coding_of, recoded
-from tinykernel.data.dataset import Dataset
 from tinykernel.data.load import load_data
+from tinykernel.data.partition import Dataset
 
 SETS = ("credit_g", "soybean", "mushroom", "kr_vs_kp")
 LINEAR, KERNELS = (0.0003, 0.001, 0.01, 0.1, 1.0), (0.3, 1.0, 3.0, 10.0)

@@ -34,7 +34,7 @@ from tinykernel.text import listed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.dataset import Rows
+    from tinykernel.data.partition import Rows
     from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 

@@ -17,7 +17,7 @@ from tinykernel.cli.report import print_report
 from tinykernel.cli.verify import print_verification
 
 if TYPE_CHECKING:
-    from tinykernel.data.dataset import Dataset
+    from tinykernel.data.partition import Dataset
 
 _TARGET = "cortex-m4"
 _NAME = "digits"
@@ -89,8 +89,8 @@ def _digits() -> Dataset:
     """Load the digits as bytes, which is what a firmware would take."""
     from sklearn.datasets import load_digits
 
-    from tinykernel.data.dataset import split_part
     from tinykernel.data.formats import Part
+    from tinykernel.data.partition import split_part
 
     X, y = load_digits(return_X_y=True)
     return split_part(

@@ -27,7 +27,7 @@ from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
-    from tinykernel.data.dataset import Rows
+    from tinykernel.data.partition import Rows
     from tinykernel.evaluation import Importance
     from tinykernel.model import IntegerModel
 

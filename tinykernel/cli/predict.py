@@ -23,7 +23,7 @@ from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.dataset import Rows
+    from tinykernel.data.partition import Rows
     from tinykernel.data.stream import FalseAlarms
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel

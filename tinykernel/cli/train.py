@@ -43,7 +43,7 @@ from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
-    from tinykernel.data.dataset import Dataset, Rows
+    from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
 
 

@@ -23,7 +23,7 @@ from tinykernel.cli.settings.gathering import SetOption
 from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_settings
 
 if TYPE_CHECKING:
-    from tinykernel.data.dataset import Dataset
+    from tinykernel.data.partition import Dataset
     from tinykernel.evaluation import LabelEvaluation
     from tinykernel.tuning import Point, TuneResult
 

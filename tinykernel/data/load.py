@@ -18,7 +18,6 @@ from tinykernel import stored
 from tinykernel.checks import check_choice
 from tinykernel.data.coding import Coding, coding_of, in_words, recoded, refuse_new_gaps
 from tinykernel.data.columns import suspicious_inputs
-from tinykernel.data.dataset import Dataset, Rows, as_split, split_part
 from tinykernel.data.faults import (
     as_classes,
     at_least_two_classes,
@@ -33,6 +32,7 @@ from tinykernel.data.faults import (
 )
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
 from tinykernel.data.held_rows import kept_aside
+from tinykernel.data.partition import Dataset, Rows, as_split, split_part
 from tinykernel.data.paths import find_data
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError

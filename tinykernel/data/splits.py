@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.dataset import Dataset, Rows
 from tinykernel.data.held_rows import group_folds
+from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
 

@@ -192,11 +192,7 @@ def calibrate(
     >>> int(found.model.predict_set(X[900:903], 0.01).sum()) >= 3
     True
     """
-    _check_wishes(max_error, coverage, per_class, confidence)
-    if false_alarms is not None and not 0 < false_alarms < 1:
-        raise TinykernelError(
-            f"calibrate: the share of false alarms must be above 0 and below 1; got {false_alarms}"
-        )
+    _check_wishes(max_error, coverage, per_class, confidence, false_alarms)
     if known is not None and false_alarms is None:
         raise TinykernelError("calibrate: known rows go with a share of false alarms")
     integer = as_integer_model(model)
@@ -275,13 +271,22 @@ class _Wish:
 
 
 def _check_wishes(
-    max_error: float | None, coverage: float | None, per_class: bool, confidence: float
+    max_error: float | None,
+    coverage: float | None,
+    per_class: bool,
+    confidence: float,
+    false_alarms: float | None,
 ) -> None:
     if max_error is not None and coverage is not None:
         raise TinykernelError("calibrate: give a largest error or a coverage, not both")
     if per_class and max_error is None and coverage is None:
         raise TinykernelError("calibrate: per class goes with a largest error or a coverage")
-    given = {"the largest error": max_error, "the coverage": coverage, "the confidence": confidence}
+    given = {
+        "the largest error": max_error,
+        "the coverage": coverage,
+        "the confidence": confidence,
+        "the share of false alarms": false_alarms,
+    }
     for name, value in given.items():
         if value is not None and not 0 < value < 1:
             raise TinykernelError(f"calibrate: {name} must be above 0 and below 1; got {value}")

@@ -15,7 +15,7 @@ from tinykernel.progress import report as say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.dataset import Dataset, Rows
+    from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 

@@ -12,7 +12,7 @@ from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 from tinykernel.text import visible
 
 if TYPE_CHECKING:
-    from tinykernel.data.dataset import Rows
+    from tinykernel.data.partition import Rows
     from tinykernel.evaluation import (
         Baseline,
         Evaluation,

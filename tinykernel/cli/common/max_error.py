@@ -13,7 +13,7 @@ from tinykernel.cli.calibrate import about_calibration
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
-    from tinykernel.data.dataset import Dataset, Rows
+    from tinykernel.data.partition import Dataset, Rows
     from tinykernel.measure.limits import Limits
 
 # What decisions add to flash on any core, at most, with a margin for all classes.

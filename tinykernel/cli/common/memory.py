@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
-    from tinykernel.data.dataset import Dataset
+    from tinykernel.data.partition import Dataset
     from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Evaluation
 

@@ -14,7 +14,7 @@ from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
-    from tinykernel.data.dataset import Dataset
+    from tinykernel.data.partition import Dataset
     from tinykernel.model import IntegerModel
 
 # What the other model says. A window or a hop is needed to cut recordings.

@@ -14,7 +14,7 @@ from tinykernel.text import listed, visible
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinykernel.data.dataset import Dataset, Rows
+    from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.model import IntegerModel
     from tinykernel.stored import StoredRows

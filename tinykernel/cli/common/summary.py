@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.budget import TrainResult
-    from tinykernel.data.dataset import Dataset, Rows
+    from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
