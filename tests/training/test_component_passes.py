@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
@@ -16,6 +18,7 @@ from tinykernel.training.components.steps import adam, ternarise
 from tinykernel.training.loss import loss_group
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
+NAMES = ("diagonal", "rate", "centre", "level", "weights")
 NO_DROPOUT = (np.zeros(LANES, dtype=np.uint32), np.uint32(0), np.float32(1.0))
 
 
@@ -30,6 +33,16 @@ def _sums(u, diagonal, rate, centre, level, weights, activation):
     y = np.stack([(u * g) @ hadamard(D).astype(float) for g in diagonal], axis=1)
     s = np.cos(2 * np.pi * (y.reshape(LANES, -1) * rate + centre)) + level
     return weights.T @ activation(s).T
+
+
+class _Numbers(NamedTuple):
+    """What the kernels take of windows and of gradients."""
+
+    diagonal: np.ndarray
+    rate: np.ndarray
+    centre: np.ndarray
+    level: np.ndarray
+    weights: np.ndarray = np.zeros((0, 0), dtype=np.float32)
 
 
 @pytest.fixture
@@ -52,7 +65,7 @@ def _forward(group):
     y = np.empty((M, D * LANES), dtype=np.float32)
     sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     flat = np.ascontiguousarray(f["u"].T).ravel()
-    parameters = (flat, f["diagonal"], f["rate"], f["centre"], f["level"], f["weights"])
+    parameters = (flat, _Numbers(*(f[name] for name in NAMES[:4])), f["weights"])
     forward_group(*parameters, *NO_DROPOUT, y, sums)
     return f, parameters, y, sums
 
@@ -66,16 +79,15 @@ def test_forward_pass_equals_the_formulas(group):
 def test_gradients_equal_finite_differences(group):
     """The backward pass is the derivative of the forward pass with the surrogate for the sign."""
     f, parameters, y, _ = _forward(group)
-    names = ("diagonal", "rate", "centre", "level", "weights")
-    gradients = {name: np.zeros_like(f[name]) for name in names}
-    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"], *gradients.values())
+    gradients = _Numbers(*(np.zeros_like(f[name]) for name in NAMES))
+    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"], gradients)
 
     def value(changed, activation):
-        keys = ("u", *names)
+        keys = ("u", *NAMES)
         return float(np.sum(group["dsums"] * _sums(*[changed[k] for k in keys], activation)))
 
     rng = np.random.default_rng(0)
-    for name in names:
+    for name in NAMES:
         # The sums are linear in W, whose gradient takes the bits themselves.
         activation = np.sign if name == "weights" else _surrogate
         for i in rng.choice(group[name].size, 12, replace=False):
@@ -85,7 +97,8 @@ def test_gradients_equal_finite_differences(group):
                 moved.flat[i] += step
                 difference.append(value({**group, name: moved}, activation))
             slope = (difference[0] - difference[1]) / 2e-5
-            assert gradients[name].flat[i] == pytest.approx(slope, rel=2e-3, abs=2e-2), name
+            found = getattr(gradients, name).flat[i]
+            assert found == pytest.approx(slope, rel=2e-3, abs=2e-2), name
 
 
 def test_dropout_scales_what_it_keeps(group):
@@ -95,15 +108,16 @@ def test_dropout_scales_what_it_keeps(group):
     seeds = np.arange(LANES, dtype=np.uint32) * np.uint32(2654435761)
     dropout = (seeds, np.uint32(2**30), np.float32(4 / 3))
     ones = np.ones_like(f["weights"])
-    parameters = (*parameters[:4], np.full(M * D, 5.0, dtype=np.float32), ones)
+    windows = parameters[1]._replace(level=np.full(M * D, 5.0, dtype=np.float32))
+    parameters = (parameters[0], windows, ones)
     forward_group(*parameters, *dropout, y, sums)
     kept = sums[0] * 3 / 4
     np.testing.assert_allclose(kept, np.rint(kept), atol=1e-3)
     assert 0.65 < kept.mean() / (M * D) < 0.85
     d_weights = np.zeros_like(ones)
     dsums = np.ones((OUTPUTS, LANES), dtype=np.float32)
-    others = [np.zeros_like(p) for p in parameters[1:5]]
-    backward_group(*parameters, *dropout, np.float32(SLOPE), y, dsums, *others, d_weights)
+    gradients = _Numbers(*map(np.zeros_like, windows[:4]), d_weights)
+    backward_group(*parameters, *dropout, np.float32(SLOPE), y, dsums, gradients)
     assert d_weights[:, 0].sum() == pytest.approx(sums[0].sum(), rel=1e-4)
 
 

@@ -131,14 +131,13 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def forward_group(  # type: ignore[no-untyped-def]
-    u, diagonal, rate, centre, level, weights, seeds, threshold, inverse, y, sums
-):
+def forward_group(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
     """Fill y with the projections and sums with W z of one group.
 
-    Shapes: u (d * LANES,), diagonal (m, d), rate, centre, level (m * d,), weights (m * d, o),
-    seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES).
+    Shapes: u (d * LANES,), of the `WindowNumbers` diagonal (m, d), rate, centre, level (m * d,),
+    weights (m * d, o), seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES).
     """
+    diagonal, rate, centre, level = windows.diagonal, windows.rate, windows.centre, windows.level
     m, d = diagonal.shape
     n_outputs = weights.shape[1]
     tile = np.empty(_TILE * LANES, dtype=np.float32)
@@ -171,15 +170,15 @@ def forward_group(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def forward_group_stored(  # type: ignore[no-untyped-def]
-    u, levels, product, factors, rate, start, width, weights, seeds, threshold, inverse, y, sums
-):
+def forward_group_stored(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
     """Do what `forward_group` does with the integers of the firmware, exactly.
 
-    u (d * LANES,), levels (m, d) and, afterwards, y hold integers; product is 1 / 2^shift, factors
-    (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,) turns a unit of y, start and width (m * d,)
-    turns.
+    u (d * LANES,) and, afterwards, y hold integers. Of the `WindowNumbers` diagonal (m, d) holds
+    levels; product is 1 / 2^shift, factors (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,)
+    turns a unit of y, start and width (m * d,) turns.
     """
+    levels, product, factors = windows.diagonal, windows.product, windows.factors
+    rate, start, width = windows.rate, windows.start, windows.width
     m, d = levels.shape
     n_outputs = weights.shape[1]
     tile = np.empty(_TILE * LANES, dtype=np.float32)
@@ -234,26 +233,13 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
 
 @inlined
 def backward_group(  # type: ignore[no-untyped-def]
-    u,
-    diagonal,
-    rate,
-    centre,
-    level,
-    weights,
-    seeds,
-    threshold,
-    inverse,
-    slope,
-    y,
-    dsums,
-    d_diagonal,
-    d_rate,
-    d_centre,
-    d_level,
-    d_weights,
+    u, windows, weights, seeds, threshold, inverse, slope, y, dsums, gradients
 ):
     """Add the gradients of one group; y is overwritten. dsums (o, LANES) = d loss / d (W z)."""
-    m, d = diagonal.shape
+    rate, centre, level = windows.rate, windows.centre, windows.level
+    d_diagonal, d_rate, d_centre = gradients.diagonal, gradients.rate, gradients.centre
+    d_level, d_weights = gradients.level, gradients.weights
+    m, d = windows.diagonal.shape
     n_outputs = dsums.shape[0]
     z = np.empty(LANES, dtype=np.float32)
     dz = np.empty(LANES, dtype=np.float32)

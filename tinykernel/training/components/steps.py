@@ -119,35 +119,9 @@ def forward(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: i
     w = windows
     if w.factors.shape[0] > 0:
         store_group(u, w.mean, w.unit)
-        forward_group_stored(
-            u,
-            w.diagonal,
-            w.product,
-            w.factors,
-            w.rate,
-            w.start,
-            w.width,
-            weights,
-            seeds,
-            threshold,
-            inverse,
-            y,
-            sums,
-        )
+        forward_group_stored(u, w, weights, seeds, threshold, inverse, y, sums)
     else:
-        forward_group(
-            u,
-            w.diagonal,
-            w.rate,
-            w.centre,
-            w.level,
-            weights,
-            seeds,
-            threshold,
-            inverse,
-            y,
-            sums,
-        )
+        forward_group(u, w, weights, seeds, threshold, inverse, y, sums)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -212,25 +186,7 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
             linear_backward(q, dsums[:n_real], d_linear)
         totals[0] += loss
         totals[1] += d_scale
-        backward_group(
-            u,
-            w.diagonal,
-            w.rate,
-            w.centre,
-            w.level,
-            weights,
-            seeds,
-            threshold,
-            inverse,
-            slope,
-            y,
-            dsums,
-            gradients.diagonal,
-            gradients.rate,
-            gradients.centre,
-            gradients.level,
-            gradients.weights,
-        )
+        backward_group(u, w, weights, seeds, threshold, inverse, slope, y, dsums, gradients)
 
 
 @njit(nogil=True, error_model="numpy")
