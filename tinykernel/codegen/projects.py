@@ -296,36 +296,9 @@ def render_project(
     as_data: bool = False,
     coding: Coding | None = None,
 ) -> dict[str, bytes]:
-    """Render all files of a project.
+    """Render all files of a project, by relative POSIX path; options are those of `export`.
 
-    Parameters
-    ----------
-    model : IntegerModel, KernelMachine or fitted classifier
-    target : str, Target or None
-        None for the formats that are the same for every target.
-    name : str, default="model"
-        Prefix of all C names, see `tinykernel.codegen.literals.check_name`.
-    board, framework, platform : str, optional
-        PlatformIO's names; by default those of the target. A platform only for a board that
-        `tinykernel.codegen.targets` does not know.
-    format : str, default="platformio"
-        One of `formats`.
-    vectors : array-like, shape (n_rows, n_features), optional
-        Raw inputs for the self-test; by default `generated_inputs`.
-    as_data : bool, default=False
-        Put the tables behind a pointer, so that the program can load models of the same shape.
-    coding : Coding, optional
-        Numbers of text and of missing values, which become constants of the header.
-
-    Returns
-    -------
-    dict of str to bytes
-        Content by relative POSIX path; the same bytes for the same arguments.
-
-    Raises
-    ------
-    TinykernelError
-        If a name is unknown or does not fit the target or the format.
+    `coding` holds the numbers of text and of missing values, which become constants of the header.
     """
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
@@ -458,9 +431,14 @@ def export(
     folder : path-like
         The folder to create.
     name : str, optional
-        Prefix of all C names, ``"model"`` by default.
-    board, framework, platform, format, vectors
-        See `render_project`.
+        Prefix of all C names, ``"model"`` by default; see `tinykernel.codegen.literals.check_name`.
+    board, framework, platform : str, optional
+        PlatformIO's names; by default those of the target. A platform only for a board that
+        `tinykernel.codegen.targets` does not know.
+    format : str, default="platformio"
+        One of `formats`.
+    vectors : array-like, shape (n_rows, n_features), optional
+        Raw inputs for the self-test; by default `generated_inputs`.
     force : bool, default=False
         Replace an earlier export. A folder without its ``manifest.json`` is never replaced.
     ci : {None, "github"}
@@ -472,7 +450,7 @@ def export(
         What a model file says of its training; the manifest repeats it, and the header has the
         texts and the missing value of its ``"coding"``.
     as_data : bool, default=False
-        See `render_project`.
+        Put the tables behind a pointer, so that the program can load models of the same shape.
 
     Returns
     -------
