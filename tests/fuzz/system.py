@@ -76,7 +76,7 @@ def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     """Take one model all the way."""
     X, y, options = any_rows(rng)
     if "layout" in options:
-        options |= {
+        options["options"] = {
             "input_bits": int(rng.choice([8, 16])),
             "scaler_scope": str(rng.choice(["auto", "global", "feature"])),
         }
