@@ -293,7 +293,8 @@ def _inlined(
         found = _INCLUDE.match(line)
         header = found.group(1).decode() if found else ""
         if header not in headers:
-            lines.append(line)
+            if not header.startswith("tk_"):  # others of the runtime are never read
+                lines.append(line)
         elif header not in scopes[-1]:
             scopes[-1].add(header)
             inner = _inlined(headers[header], headers, scopes[-1], True).replace(_SPDX, b"")
