@@ -17,10 +17,12 @@ from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
+from tinykernel.training.local.stage import _some, cells_ahead
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.trainset import prepare
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,47 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves, cells):
     assert kept.size == 20
     columns = pool.columns(kept)
     np.testing.assert_array_equal(pool.counts(rows)[:, columns], counts(stages, rows))
+
+
+def places(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return windows with a beat that is early, on time or late, and groups."""
+    rng = np.random.default_rng(0)
+    y, group = np.arange(n) % 3, np.arange(n) % 7
+    X = 30 * rng.standard_normal((n, 256, 1))
+    for row, label in zip(X[:, :, 0], y, strict=True):
+        row[100 + 20 * label + rng.integers(-2, 3) + np.arange(4)] += 1000
+    return np.rint(X).astype(np.int16), y, group
+
+
+def test_cells_are_chosen_where_the_place_matters(waves):
+    """Protects that `train` finds by groups left out when counts need cells, and what is refused.
+
+    The option has to reach the models by which the size is told, or those trained are too large.
+    """
+    X, y, group = places(1002)
+    options = {"random_state": 0, "epochs": 2, "budget": "4KB", "link": False}
+    found = tinykernel.train(X, y, groups=group, **options)
+    assert found.model.find(Kernels).cells == (16, 1)
+    assert found.trainings == 1
+    assert found.sizes.flash > 3500
+    assert tinykernel.train(X, y, cells=1, **options).model.find(Kernels).cells == (1, 1)
+    data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
+    assert not cells_ahead(data, TrainerOptions(random_state=0), (64, 2))
+    for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
+        with pytest.raises(TinykernelError, match=said):
+            TernaryKernelClassifier(cells=cells).fit(X, y)
+    with pytest.raises(TinykernelError, match="cells: give signals"):
+        TernaryKernelClassifier(cells=4).fit(*load_iris(return_X_y=True))
+
+
+def test_the_rows_that_choose_kernels_stand_for_all():
+    """Protects rare classes where few of many windows choose kernels, and the weight of all."""
+    targets = np.eye(3, dtype=np.float32)[np.repeat([0, 1, 2], [900, 80, 20])]
+    rows, weight = _some(targets, np.ones(1000, np.float32), 300)
+    taken = targets[rows]
+    assert taken.sum(axis=0).tolist() == [200, 80, 20]
+    np.testing.assert_allclose((weight @ taken) / weight.sum(), [0.9, 0.08, 0.02], rtol=1e-5)
+    assert _some(targets, np.ones(1000, np.float32), 1000)[0].size == 1000
 
 
 def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tinykernel import progress
 from tinykernel.budget.ceilings import share_used
+from tinykernel.budget.cells import cells_of
 from tinykernel.budget.contenders import (
     check_size,
     input_shape,
@@ -202,8 +203,9 @@ def train(
             X, y, dict(given), limits=limits, target=target, shape=shape, method=method
         )
         if chosen_here:
+            cells = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
             progress.report("finding what fits", 0, None)
-            given |= _what_fits(asked)
+            given |= cells | _what_fits(asked.but(**cells))
             if isinstance(given.get("n_components"), Mapping):
                 given.pop("linear", None)  # the forms say it
         else:

@@ -25,6 +25,7 @@ _SAID = (
     "layout",
     "linear",
     "n_kernels",
+    "cells",
     "image_shape",
     "window_shape",
     "input_bits",

@@ -381,6 +381,7 @@ _READERS = {
 }
 _KINDS = {
     "augment": "KIND[:AMOUNT],...",
+    "cells": "auto|int",
     "window_shape": "SxC",
     "image_shape": "HxW[xC]",
     "class_weight": "balanced|LABEL:WEIGHT,...",

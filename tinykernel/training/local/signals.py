@@ -123,7 +123,8 @@ def _draw_pool(
     samples, channels = shape
     mix = _draw_mixes(channels, plan.n_mixes, rng)
     fitting = [d for d in plan.dilations if samples // plan.average >= 8 * d + plan.cells]
-    dilation = np.array(fitting)[np.arange(plan.n_pool) // len(_TRIPLES) % len(fitting)]
+    turn = min(len(_TRIPLES), max(plan.n_pool // len(fitting), 1))
+    dilation = np.array(fitting)[np.arange(plan.n_pool) // turn % len(fitting)]
     levels = Levels(scaler, scaler.bits - plan.level_bits, plan.average, mix)
     kernels = Kernels(
         taps=_draw_taps(plan.n_pool, plan.level_share, rng),
@@ -170,7 +171,7 @@ class SignalPool:
             self.stages = _draw_pool(plan, shape, scaler, rng)
         else:
             levels, kernels = held
-            self.plan = replace(plan, n_pool=kernels.n_kernels)
+            self.plan = replace(plan, n_pool=kernels.n_kernels, cells=kernels.cells[0])
             taken = Grid.raw(scaler.raw_dtype, shape[0], 1, shape[1])
             self.stages = CountingStages(taken, replace(levels, scaler=scaler), kernels)
         self._place_thresholds(rows, rng)
@@ -212,12 +213,13 @@ class SignalPool:
             threshold[k] = np.quantile(r, share[k], method="lower")
         self.stages = replace(self.stages, kernels=replace(kernels, threshold=threshold))
 
-    def counts(self, rows: NDArray[Any]) -> NDArray[np.int16]:
-        """Compute what the linear part sees, plus 128, of raw windows."""
-        kernels = self.stages.kernels
+    def counts(self, rows: NDArray[Any], stages: CountingStages | None = None) -> NDArray[np.int16]:
+        """Compute what the linear part sees, plus 128, of raw windows; by some of the kernels."""
+        stages = self.stages if stages is None else stages
+        kernels = stages.kernels
         out = np.empty((len(rows), kernels.n_counts), dtype=np.int32)
         for first in range(0, len(rows), 1024):
-            levels = _by_channel(self.stages, rows[first : first + 1024])
+            levels = _by_channel(stages, rows[first : first + 1024])
             run_on_rows(
                 count_windows,
                 len(levels),

@@ -45,6 +45,14 @@ _Floats = NDArray[np.float32]
 # More windows are learned by gradients: ridge regression takes time with their cube.
 _FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
+#: Cells that compete with none.
+CELLS = 16
+# In so many windows, with so many counts each, and by how much they have to be ahead.
+_CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
+# With more cells, kernels are fewer, and those of samples see no level.
+_FEW_CELLS = 2
+# Kernels to choose from, and with cells counts; the windows by which they are chosen.
+_POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
@@ -53,7 +61,6 @@ _ON_LEVELS: dict[str, Any] = {
     "level_share": 0.1,
     "level_bits": 8,
     "dilations": (1, 2, 3, 4, 5),
-    "cells": 2,
 }
 
 
@@ -95,6 +102,23 @@ def _split(data: TrainSet, options: TrainerOptions, seed: int) -> _Rows:
         return _Rows(data.X, targets, weight, None)
     rows, truth = data.validation
     return _Rows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
+
+
+def _some(targets: _Floats, weight: _Floats, most: int) -> tuple[NDArray[np.int64], _Floats]:
+    """Choose at most so many rows, of each class as many, and weights that make up for that."""
+    n = len(targets)
+    if n <= most:
+        return np.arange(n), weight
+    codes = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0.5).astype(int)
+    count = np.bincount(codes)
+    taken, room, own = [], most, weight.copy()
+    for left, code in enumerate(np.argsort(count, kind="stable"), start=-count.size):
+        members = np.flatnonzero(codes == code)  # in an order that looks random
+        taken.append(members[: room // -left])
+        room -= taken[-1].size
+        own[taken[-1]] *= np.float32(members.size / max(taken[-1].size, 1))
+    rows = np.sort(np.concatenate(taken))
+    return rows, own[rows] / own[rows].mean()
 
 
 def _run(
@@ -241,12 +265,24 @@ def signal_plan(
         raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
     n = options.n_kernels or 256
-    return SignalPlan(
+    cells = 1 if options.cells == "auto" else int(options.cells)
+    if samples // average < 8 + cells:
+        raise TinykernelError(f"cells: {cells} are too many for windows of {samples} samples")
+    plan = SignalPlan(
         n_kernels=n,
-        n_pool=max(1344, 2 * n),
+        n_pool=max(_POOL, 2 * n),
         average=average,
+        cells=cells,
         hop=options.hop,
         linear=replace(_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
+    )
+    if cells <= _FEW_CELLS:
+        return plan
+    return replace(
+        plan,
+        n_pool=max(_POOL_OF_CELLS // cells, 2 * n),
+        level_share=0.0,  # with it, beats of other persons are told 6 points less often
+        dilations=reach(max(samples // average // 2, 9), 1),
     )
 
 
@@ -269,9 +305,32 @@ def fit_windows(
     if data.validation is not None:
         rows, truth = data.validation
         levels = replace(levels, validation=(first.run(rows, grid), truth))
-    found = _fit_levels(levels, replace(options, hop=0), (made.rows, made.channels), held[1:])
+    plain = replace(options, hop=0, cells=2 if options.cells == "auto" else options.cells)
+    found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = replace(found.model, input=grid, stages=(first, *found.model.stages), hop=options.hop)
     return replace(found, model=model)
+
+
+def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> bool:
+    """Say whether 16 cells tell classes better than one, by some windows or groups left out."""
+    rows, weight = _some(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
+    data = replace(data, X=data.X[rows], codes=data.codes[rows])
+    groups = None if data.groups is None else data.groups[rows]
+    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
+    _check_channels(scaler)
+    right = []
+    for number, cells in enumerate((1, CELLS)):
+        progress.report("choosing cells", number, 2)
+        plan = signal_plan(replace(options, cells=cells), shape, len(rows), 4)
+        bits = min(plan.level_bits, scaler.bits)
+        one = replace(plan, n_pool=_CONTEST_COUNTS // cells, level_bits=bits)
+        pool = SignalPool(
+            data.X, (shape[0], shape[1]), scaler, data.targets(), weight, one, Augmentation()
+        )
+        fit, _ = pool.ridge(np.arange(one.n_pool), groups)
+        right.append(share_right(fit.left_out.astype(np.float32), data.codes, weight))
+    progress.report("choosing cells", 2, 2)
+    return right[1] > right[0] + _AHEAD
 
 
 def _fit_samples(
@@ -314,21 +373,28 @@ def _fit_pool(
     augmentation = Augmentation.of(options.augment)
     if not held and rows.held is None and _in_closed_form(data, options, augmentation):
         return _fit_few(data, plan, shape, scaler, rows)
+    # Varied copies are made of all rows.
+    most = len(rows.rows) if augmentation != Augmentation() else _CHOOSING
+    kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)
+    some, weight = _some(kinds, rows.weight, most)
     pool = SignalPool(
-        rows.rows,
+        rows.rows[some],
         (shape[0], shape[1]),
         scaler,
-        rows.targets,
-        rows.weight,
+        rows.targets[some],
+        weight,
         plan,
         augmentation,
         held,
     )
     kept, stages = pool.reduced(pool.choose())
-    learner = pool.learner(kept, plan.linear)
+    if some.size == len(rows.rows):
+        learner = pool.learner(kept, plan.linear)
+    else:
+        inputs = pool.counts(rows.rows, stages)
+        learner = LinearLearner(inputs, rows.targets, rows.weight, plan.linear)
     if rows.held is not None:
-        columns = pool.columns(kept)
-        rows = replace(rows, held=(pool.counts(rows.held[0])[:, columns], *rows.held[1:]))
+        rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
     history = _run(learner, lambda counts: counts, rows, options)
     model = _counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
     return LocalResult(replace(model, hop=plan.hop), plan, history)
@@ -362,6 +428,8 @@ def _fit_few(
             dilations=reach(shape[0] // average, n_mixes),
             level_share=_FEW_LEVEL_SHARE,
         )
+        if plan.cells > _FEW_CELLS:
+            one = replace(plan, average=average)
         pool = SignalPool(
             rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, one, Augmentation()
         )

@@ -40,6 +40,7 @@ IMAGE_AUGMENTATIONS = ("shift", "affine")
 AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
+MOST_CELLS = 255
 EFFORTS = ("quick", "normal", "thorough")
 
 if TYPE_CHECKING:
@@ -133,6 +134,11 @@ def _spectrum(name: str, value: Any) -> None:
             f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
             f"{value!r}"
         )
+
+
+def _cells(name: str, value: Any) -> None:
+    if value != "auto" and check_count(name, value) > MOST_CELLS:
+        raise TinykernelError(f"{name}: {value}; {MOST_CELLS} are the most")
 
 
 def _class_weight(name: str, value: Any) -> None:
@@ -281,6 +287,15 @@ class Parameters:
         "int or None",
         "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
         "and 256 for signals.",
+        local=True,
+    )
+    cells: int | str = option(
+        "auto",
+        _Check(_cells, f"auto, or 1 to {MOST_CELLS}"),
+        'int or "auto"',
+        "Signals: parts of a window, one after the other, each with counts of its own: many where "
+        'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
+        "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
         local=True,
     )
     window_shape: tuple[int, int] | None = option(
@@ -500,6 +515,8 @@ class TrainerOptions(ClassParameters):
                 raise TinykernelError(f"augment: {key} is not for {what[kind]}")
         if shape is None and self.n_kernels is not None:
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
+        if shape is None and self.cells != "auto":
+            raise TinykernelError("cells: give signals, e.g. window_shape=(128, 6)")
         if kind != 2 and self.hop:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
@@ -525,7 +542,7 @@ class TrainerOptions(ClassParameters):
         elif len(shape) == 2:
             what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
         else:
-            what, unread = "the local stage of images", (*unread, "input_bits")
+            what, unread = "the local stage of images", (*unread, "input_bits", "cells")
             if shape[2] == 1:
                 unread = (*unread, "scaler_scope")
         for name in unread:

@@ -1,0 +1,46 @@
+"""In how many cells kernels of signals count, found on windows left out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.budget.standins import FOUND_ONLY, Asked
+from tinykernel.training.local.stage import CELLS, cells_ahead
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainset import prepare
+
+# Cells take the room of kernels, of which a small budget has too few; and few windows are too few.
+_LEAST_FLASH, _LEAST_WINDOWS = 4096, 1000
+
+
+def cells_of(
+    asked: Asked,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> dict[str, int]:
+    """Return the option that is ahead; none where nothing is to be chosen."""
+    rows, labels, shape, given = np.asarray(X), np.asarray(y), asked.shape, asked.options
+    if shape is None or len(shape) != 2 or len(rows) <= _LEAST_WINDOWS:
+        return {}
+    if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
+        return {}
+    if given.keys() & {"loss", "cells", "held_stages"} or given.get("effort") == "quick":
+        return {}
+    if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
+        return {}  # training says what is wrong with them
+    options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    if options.has_spectrum(shape, rows.dtype.name):
+        return {}
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    _, data = prepare(
+        rows.reshape(len(rows), -1),
+        labels,
+        weight,
+        class_weight=options.class_weight,
+        groups=groups,
+    )
+    return {"cells": CELLS} if cells_ahead(data, options, shape) else {}
