@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,14 +82,13 @@ def export_command(
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    options, given = gather(ctx.params, ("export",), model)
-    _check_ci(given)
+    options = _options(ctx.params, model)
     memory = remembered(model)
     chosen = _target(target, project_format, memory)
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
-    inputs = [model] if data is None else [model, Path(data)]
+    inputs = [Path(path) for path in (model, data) if path is not None]
     force = check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
     more = {name: options[name] for name in ("board", "framework", "platform", "ci", "as_data")}
@@ -109,15 +108,14 @@ def export_command(
         print_json(result)
     elif not quiet:
         on_board = chosen is not None and chosen.family != "host"
-        print_pairs(
-            [
-                ("project", f"{folder} ({len(result['files'])} files, {size(result['bytes'])})"),
-                ("target", "" if chosen is None else f"{chosen.name}, {chosen.description}"),
-                ("header", "" if project_format == "blob" else f'#include "{prefix}.h"'),
-                ("build", next_step(project_format, prefix, folder)),
-                ("flash", f"tinykernel flash {folder}" if on_board else ""),
-            ]
-        )
+        pairs = {
+            "project": f"{folder} ({len(result['files'])} files, {size(result['bytes'])})",
+            "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
+            "header": "" if project_format == "blob" else f'#include "{prefix}.h"',
+            "build": next_step(project_format, prefix, folder),
+            "flash": f"tinykernel flash {folder}" if on_board else "",
+        }
+        print_pairs(pairs.items())
 
 
 def _target(name: str | None, project_format: str, memory: Remembered) -> Target | None:
@@ -153,9 +151,11 @@ def _vectors(path: Path, model: IntegerModel, data: str) -> NDArray[Any]:
     return X[chosen]
 
 
-def _check_ci(given: Collection[str]) -> None:
+def _options(params: dict[str, Any], model: Path) -> Mapping[str, Any]:
+    options, given = gather(params, ("export",), model)
     if "ci_budget" in given and "ci" not in given:
         raise typer.BadParameter("needs ci=github, which checks it", param_hint="--set ci_budget")
+    return options
 
 
 def _budget(options: Mapping[str, Any], memory: Remembered, target: str | None) -> str | int | None:
