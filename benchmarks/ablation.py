@@ -27,9 +27,9 @@ from unittest import mock
 import numpy as np
 from _data import load as load_parts
 from _environment import describe_machine
-from accuracy_per_byte import in_words
 
 import tinykernel
+from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
@@ -211,7 +211,7 @@ def measure_local(
         scores.append(100 * np.mean(found.model.predict(X_out) == y_out))
         assert found.memory is not None
         sizes.append(found.memory.flash)
-        words = in_words(found.model)
+        words = consists_of(found.model)
     return (
         f"{words} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to {max(scores):.2f}"
     )

@@ -53,13 +53,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import tinykernel
-from tinykernel.codegen.pack.linear import weight_bits
+from tinykernel.codegen.description import consists_of
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.files import write_bytes_atomically
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import Kernels
 
 _AT_ONCE = 5000
 
@@ -107,7 +103,7 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
     parts = range(0, len(data.y_test), _AT_ONCE)
     labels = [integer.predict(data.X_test[i : i + _AT_ONCE]).tolist() for i in parts]
     result = {
-        "model": in_words(integer),
+        "model": consists_of(integer),
         "flash": trained["flash"],
         "source": trained["flash_source"],
         "ram": trained["ram"],
@@ -161,20 +157,6 @@ def interval(name: str, parts: list[Data], right: np.ndarray) -> tuple[float | N
     groups = [part.groups_test for part in parts if part.groups_test is not None]
     found = accuracy_interval(right, np.concatenate(groups) if groups else None)
     return (None, None) if found is None else (100 * found[0], 100 * found[1])
-
-
-def in_words(model: IntegerModel) -> str:
-    """Say what a model is made of."""
-    words = []
-    kernels, linear = model.find(Kernels), model.find(Linear)
-    components = model.find(Components)
-    if kernels is not None:
-        words.append(f"{kernels.n_kernels} kernels, {model.n_features} counts")
-    if linear is not None:
-        words.append(f"linear part of {weight_bits(linear.weights)} bits")
-    if components is not None:
-        words.append(f"{components.n_components} components")
-    return ", ".join(words)
 
 
 # -- references -----------------------------------------------------------------------------------

@@ -203,7 +203,7 @@ def test_folds_keep_files_of_their_own_and_are_not_trained_twice(module, monkeyp
     numbers = iter(range(9))
     monkeypatch.setattr(module, "tinykernel_json", answer)
     monkeypatch.setattr(module.tinykernel, "load", lambda _path: Model(next(numbers)))
-    monkeypatch.setattr(module, "in_words", lambda _model: "a model")
+    monkeypatch.setattr(module, "consists_of", lambda _model: "a model")
     X = np.zeros((4, 2))
     parts = [module.Data(X, np.arange(4) % 2, X, np.full(4, k)) for k in range(3)]
     first = module.measure("har_raw", 4.4, parts, tmp_path)
