@@ -121,7 +121,7 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    chosen = "speech:8KB,spoken_digits:8KB,spoken_digits without:8KB,motors:2KB:1,motors:4KB"
-    chosen += ",ecg_beats:8KB,ecg_beats:16KB"
+    chosen = "speech:8KB,speech:16KB:1,spoken_digits:8KB,spoken_digits:16KB,"
+    chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB,ecg_beats:16KB"
     given = page_arguments(__doc__, chosen).parse_args()
     print_page(page(given), given.write)

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.io import wavfile
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -36,19 +40,34 @@ README = ROOT / "README.md"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
-def with_examples(folder: Path) -> Path:
-    """Let a folder be a checkout, as far as the sessions need one."""
+def with_examples(folder: Path, data: Path | None) -> Path:
+    """Let a folder be a checkout, as far as the sessions need one, with the words if there are."""
     (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    if data is not None:
+        with np.load(data / "speech.npz", allow_pickle=False) as held:
+            said = Counter[tuple[str, int]]()
+            for samples, word, person in zip(held["X"], held["y"], held["group"], strict=True):
+                said[word, person] += 1
+                file = folder / "words" / word / f"{person}_{said[word, person]}.wav"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                wavfile.write(file, int(held["rate"]), samples)
     return folder
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Run all console blocks, one after the other in one folder; return it and what differs."""
-    folder = with_examples(tmp_path_factory.mktemp("readme"))
+def session(
+    tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None
+) -> tuple[Path, list[str]]:
+    """Run all console blocks, one after the other in one folder; return it and what differs.
+
+    Without the recordings of words nothing of these is run.
+    """
+    folder = with_examples(tmp_path_factory.mktemp("readme"), data_if_any)
     wrong = []
     for block in blocks(README, "console"):
         for shown in commands(block):
+            if "words" in shown.command and data_if_any is None:
+                continue
             got = run_shell(shown.command, folder)
             found = difference(list(shown.output), got)
             if found:
@@ -155,7 +174,9 @@ def rewrite() -> None:
     """Run the console blocks and put their outputs into the README."""
     lines = README.read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = with_examples(Path(temporary))
+        data = os.environ.get("TINYKERNEL_DATA")
+        assert data, "the words are those of TINYKERNEL_DATA"
+        folder = with_examples(Path(temporary), Path(data))
         new: list[tuple[Block, list[str]]] = []
         for block in blocks(README, "console"):
             text = []

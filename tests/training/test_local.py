@@ -169,6 +169,9 @@ def test_sounds_end_to_end(tmp_path):
     model = TernaryKernelClassifier(**options, random_state=0).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.9
     integer = model.quantize()
+    moved = TernaryKernelClassifier(**options, augment={"shift": 200}, random_state=0).fit(X, y)
+    assert moved.score(*chirps(100, 1)) > 0.9
+    assert moved.quantize() != integer
     assert [stage.KIND for stage in integer.stages] == ["spectrum", "levels", "kernels", "scale"]
     assert (integer.input.shape, integer.hop) == ((1600, 1), 640)
     tinykernel.save(integer, tmp_path / "m.tkm")
@@ -178,7 +181,7 @@ def test_sounds_end_to_end(tmp_path):
         ({"rate": None}, "give the rate"),
         ({"options": {"spectrum": "100/50/5"}}, "frames have"),
         ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
-        ({"augment": {"noise": 0.1}}, "not with a spectrum"),
+        ({"augment": {"noise": 0.1}}, "with a spectrum only shift"),
     ):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(**options | change).fit(X, y)
@@ -188,6 +191,8 @@ def test_a_spectrum_is_chosen_for_fast_signals_only():
     """Protects slow signals, short windows and floats, which keep their kernels on samples."""
     auto = TrainerOptions(rate=8000.0)
     assert auto.has_spectrum((8000, 1), "int16")
+    moved = [TrainerOptions(rate=8000.0, augment={kind: 1}) for kind in ("shift", "noise")]
+    assert [one.has_spectrum((8000, 1), "int16") for one in moved] == [True, False]
     assert not auto.has_spectrum((500, 1), "int16")
     assert not auto.has_spectrum((8000, 1), "float32")
     assert not TrainerOptions(rate=50.0).has_spectrum((8000, 1), "int16")

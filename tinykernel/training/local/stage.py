@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -296,8 +296,6 @@ def fit_windows(
         first = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
     if first is None:
         return _fit_samples(data, options, shape, held)
-    if options.augment:
-        raise TinykernelError("augment: not with a spectrum; leave it out, or give spectrum=off")
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
     made = first.gives(grid)
     progress.report("spectra", 0, None)
@@ -305,7 +303,9 @@ def fit_windows(
     if data.validation is not None:
         rows, truth = data.validation
         levels = replace(levels, validation=(first.run(rows, grid), truth))
-    plain = replace(options, hop=0, cells=2 if options.cells == "auto" else options.cells)
+    cells = 2 if options.cells == "auto" else options.cells
+    augment = _moved_frames(options.augment, shape[0] / made.rows)
+    plain = replace(options, hop=0, cells=cells, augment=augment)
     found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = replace(found.model, input=grid, stages=(first, *found.model.stages), hop=options.hop)
     return replace(found, model=model)
@@ -331,6 +331,16 @@ def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
         right.append(share_right(fit.left_out.astype(np.float32), data.codes, weight))
     progress.report("choosing cells", 2, 2)
     return right[1] > right[0] + _AHEAD
+
+
+def _moved_frames(augment: Mapping[str, float] | None, samples: float) -> dict[str, float] | None:
+    """Return a shift of samples as one of frames, of so many samples each."""
+    given = {kind: amount for kind, amount in (augment or {}).items() if amount}
+    if not given:
+        return None
+    if set(given) != {"shift"}:
+        raise TinykernelError("augment: with a spectrum only shift; or give spectrum=off")
+    return {"shift": max(1, round(given["shift"] / samples))}
 
 
 def _fit_samples(

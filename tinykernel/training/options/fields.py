@@ -478,8 +478,11 @@ class TrainerOptions(ClassParameters):
             if self.rate is None:
                 raise TinykernelError("spectrum: give the rate, in samples a second")
             return True
-        known = self.rate is not None and self.rate >= LEAST_RATE and not self.augment
-        return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
+        known = self.rate is not None and self.rate >= LEAST_RATE
+        moved = any(amount for kind, amount in (self.augment or {}).items() if kind != "shift")
+        return (
+            known and not moved and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
+        )
 
     def input_shape(self, given: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
         """Return the shape for a local stage, or None: (samples, channels), or three numbers.
