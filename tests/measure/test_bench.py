@@ -16,6 +16,7 @@ from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench
+from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import function_ranges
 
@@ -167,6 +168,8 @@ def test_a_stream_of_sound_tells_its_share_of_the_processor(
     require_tool("qemu-system-arm")
     found = bench(spectral_model(1), "cortex-m4", clock="10MHz", rate=8000)
     assert found.stages["spectrum"] > found.stages["scores"] > 0
+    estimated = estimate_instructions(spectral_model(1), "cortex-m4")
+    assert estimated == pytest.approx(found.instructions, rel=0.3)
     assert found.stream is not None
     assert found.load is not None
     mean, worst = found.stream.mean, found.stream.push_worst
