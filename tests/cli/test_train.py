@@ -281,7 +281,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--budget", "8KB", "--set", "input_bits=many"), "--set input_bits: must be one of", 2),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:-1"), "write KIND or KIND:AMOUNT", 2),
-        (("--augment", "shift:1"), "needs the --image-shape, e.g.", 1),
+        (("--augment", "shift:1"), "give --image-shape or --window-shape", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
         (
             ("--image-shape", "2x2"),

@@ -327,7 +327,7 @@ def _meant(name: str) -> str:
     board = _belongs(name)
     if board is not None:
         return f"it is a board of target {board}"
-    return similar(name, TARGETS) or f"the known ones are {', '.join(TARGETS)}"
+    return f"{similar(name, TARGETS)} the known ones are {', '.join(TARGETS)}".lstrip()
 
 
 def _boards(target: Target) -> dict[str, Board]:
