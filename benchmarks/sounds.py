@@ -22,7 +22,6 @@ from _page import page_arguments, print_page
 from sklearn.model_selection import GroupKFold
 
 from tinykernel import train
-from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.measure.report import report
 from tinykernel.model.stages.kernels import Kernels
 
@@ -78,7 +77,7 @@ def row(name: str, budget: str, n_folds: int, folder: Path) -> str:
             kernels = model.find(Kernels)
             found = {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]}
         else:
-            model = TernaryKernelClassifier(**options | found).fit(X[inside], y[inside]).quantize()
+            model = train(X[inside], y[inside], link=False, **options | found).model
         answers.append((y[outside], model.predict(X[outside])))
         right.append(_share_right([answers[-1]], own == "ecg_beats")[0])
         sizes.append(report(model, "cortex-m4").flash)

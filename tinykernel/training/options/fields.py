@@ -293,7 +293,7 @@ class Parameters:
         "auto",
         _Check(_cells, f"auto, or 1 to {MOST_CELLS}"),
         'int or "auto"',
-        "Signals: parts of a window, one after the other, each with counts of its own: many where "
+        "Signals: parts of a window, one after the other, each with its own counts: many where the "
         'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
         "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
         local=True,
