@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.convolutions import convolution_model
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.spectra import spectral_model
@@ -39,6 +40,7 @@ from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
@@ -201,8 +203,41 @@ def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
     return replace(model, stages=(spectrum, replace(levels, scaler=whole), *others))
 
 
+@functools.cache
+def convolution_sample(index: int, largest: int = 28) -> IntegerModel:
+    """Draw a model with convolutions, every other with a hidden layer; the same for an index."""
+    rng = np.random.default_rng([5, index])
+    average = int(rng.integers(1, 3))
+    side = int(rng.choice([14, 16, largest // average]))
+    pools = ((0, 1, 1), (0, 1), (1, 1), (0, 1, 0))[int(rng.integers(4))]
+    model = convolution_model(
+        index,
+        (side, side),
+        pools,
+        padding=int(rng.integers(2)),
+        average=average,
+        raw_dtype=str(rng.choice(["float32", "uint8", "uint8"])),
+        channels=int(rng.choice([8, 16, 32])),
+        bits=int(rng.choice([4, 8, 8])),
+        units=index % 2 * int(rng.choice([16, 32, 64])),
+        unit_bits=int(rng.choice([2, 2, 4])),
+        weight_bits=int(rng.choice([2, 4, 4])),
+    )
+    if model.input.dtype == "uint8":
+        # As `train` has it: convolutions look at the levels as they are.
+        whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
+        levels, *others = model.stages
+        model = replace(model, stages=(replace(levels, scaler=whole), *others))
+    return model
+
+
 # Kinds that share no property with others, by the beginning of their properties.
-_ALONE = {ONE_CLASS: one_class_sample, TREES: tree_sample, Spectrum.KIND: spectral_sample}
+_ALONE = {
+    ONE_CLASS: one_class_sample,
+    TREES: tree_sample,
+    Spectrum.KIND: spectral_sample,
+    Convolutions.KIND: convolution_sample,
+}
 
 
 def decided(model: IntegerModel, index: int) -> IntegerModel:

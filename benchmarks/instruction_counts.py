@@ -18,7 +18,14 @@ import json
 from typing import Any
 
 import numpy as np
-from code_size import one_class_sample, sample, shaped_sample, spectral_sample, tree_sample
+from code_size import (
+    convolution_sample,
+    one_class_sample,
+    sample,
+    shaped_sample,
+    spectral_sample,
+    tree_sample,
+)
 from scipy.optimize import nnls
 
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -122,7 +129,12 @@ def _sounds(index: int) -> IntegerModel:
 
 
 # Kinds of which only their own pieces, or their own stage, are taken.
-_ALONE = {"prototypes": one_class_sample, "tree": _trees, "spectrum": _sounds}
+_ALONE = {
+    "prototypes": one_class_sample,
+    "tree": _trees,
+    "spectrum": _sounds,
+    "convolutions": convolution_sample,
+}
 
 
 def main() -> None:

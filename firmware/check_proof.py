@@ -15,6 +15,7 @@ import sys
 import numpy as np
 
 INT32 = (-(2**31) + 1, 2**31 - 1)
+ENDS = (np.minimum, np.maximum)
 NUMBER = r"(?:-?(?:0x[0-9a-f]+|0|[1-9]\d*)u?|\(-2147483647 - 1\))"
 VALUE = rf"(?:{NUMBER}|-?\d[\d.]*(?:e[+-]\d+)?f|tk_\w+\[(?:i|block)\])"
 CHOICE = rf"\(block == TK_BLOCKS - 1u \? {NUMBER} : {NUMBER}\)"
@@ -30,6 +31,9 @@ MEMBERS = {
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells shift top pool codes",
+    "tk_convolutions": "rows columns padding stride layers pools shifts channels tap_bits "
+    "bias_bytes codes",
+    "tk_dense": "values units bits shift weights biases",
     "tk_signal": "rows channels kernels cells hop windows kept distances split kinds ring running "
     "counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
 }
@@ -41,7 +45,8 @@ FILE = (
     r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
     r'(?:(?:#include "(?P<first>FIRST)\.h"\s*)?#include "tk_levels\.h"\s*'
-    r'#include "tk_kernels_(?:image|signal)\.h"\s*'
+    r'#include "tk_(?:kernels_image|kernels_signal|convolutions)\.h"\s*'
+    r'(?:#include "tk_dense\.h"\s*)?'
     rf"(?:{STRUCT})+[^#]*)?"
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
@@ -260,6 +265,9 @@ def witnessed(c, said):
 
 def stages(c):
     """Yield name, lowest, highest and limits of values of the stages before the machine."""
+    if "tk_convolutions_1" in c.struct:
+        yield from convolutions(c)
+        return
     first = [f"{c.first}_0"] if c.first else []
     need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1"], "stages are missing")
     need(c.first or c.sensor == "tk_sample_t", "levels of another type")
@@ -327,6 +335,42 @@ def local(c, levels, k):
     yield "response", low, high, (-(1 << 31), (1 << 31) - 1)
     yield "response less threshold", low - threshold - 1, high - threshold - 1, limits
     yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
+
+
+def convolutions(c):
+    """Yield name, lowest, highest and limits of convolutions, and of a hidden layer."""
+    need({*c.struct} - {"tk_dense_2"} == {"tk_levels_0", "tk_convolutions_1"}, "other stages")
+    need(not c.first and c.sensor == "tk_sample_t", "levels of another type")
+    top, k = c.struct["tk_levels_0"]["top"], c.struct["tk_convolutions_1"]
+    need(0 < top < 256 and c.most_count == 255, "levels or values of another type")
+    need(k["tap_bits"] in (4, 8) and 0 < k["bias_bytes"] <= 4, "taps or biases of other bits")
+    need(0 < k["layers"] <= 8 and c.kind[k["codes"]] == "uint8", "layers of another kind")
+    width = (9 * k["tap_bits"] + 7) // 8
+    code = c.table[k["codes"]].reshape(k["channels"], k["layers"], width + k["bias_bytes"])
+    places = np.arange(0, 8, k["tap_bits"])
+    half, bias = 1 << k["tap_bits"] - 1, -(code[:, :, width] >> 7)
+    taps = (code[:, :, :width, None] >> places & 2 * half - 1).reshape(*code.shape[:2], -1)
+    taps = (taps[:, :, :9] ^ half) - half
+    for byte in range(k["bias_bytes"]):
+        bias = 256 * bias + code[:, :, width + byte]
+    need((abs(bias) <= 1 << 24).all(), "a bias is too large")
+    for layer in range(k["layers"]):
+        low, high = (bias[:, layer] + top * f(taps[:, layer], 0).sum(axis=1) for f in ENDS)
+        top = np.clip(high >> (k["shifts"] >> 4 * layer & 15), 0, 255)
+        yield f"response of layer {layer}", low, high, INT32
+        yield f"map of layer {layer}", 0, top, (0, 255)
+    if "tk_dense_2" in c.struct:
+        yield from dense(c, c.struct["tk_dense_2"], max(1, np.max(top)))
+
+
+def dense(c, k, top):
+    """Yield the same of a hidden layer, of values up to top."""
+    need(k["bits"] in (1, 2, 4, 8) and 0 <= k["shift"] < 31, "weights or sums of other bits")
+    places = 32 - k["bits"] * (1 + np.arange(32 // k["bits"]))
+    w = c.fields(k["weights"], places, k["bits"]).reshape(k["units"], -1)[:, : k["values"]]
+    low, high = (c.table[k["biases"]] + top * f(w, 0).sum(axis=1) for f in ENDS)
+    yield "sum of a unit", low, high, INT32
+    yield "unit", 0, np.clip(high >> k["shift"], 0, 255), (0, 255)
 
 
 #: What can stand before the levels, by its structure.

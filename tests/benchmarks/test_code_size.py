@@ -15,7 +15,15 @@ from tinykernel.measure.estimate import estimate_footprint
 
 
 @pytest.mark.parametrize(
-    "kind", ["sample", "shaped_sample", "one_class_sample", "tree_sample", "spectral_sample"]
+    "kind",
+    [
+        "sample",
+        "shaped_sample",
+        "one_class_sample",
+        "tree_sample",
+        "spectral_sample",
+        "convolution_sample",
+    ],
 )
 def test_every_model_of_the_sample_has_an_estimate(
     kind: str, monkeypatch: pytest.MonkeyPatch, checkout: Path

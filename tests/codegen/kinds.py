@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
+from tests.firmware.local_models import ALL, CONVOLUTIONS, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tests.random_models import one_class, random_model, random_raw, tree_model
 from tinykernel.model.answers.values import Values
@@ -79,7 +79,7 @@ EVERY: dict[str, Maker] = {
     **{
         f"table, {name}": lambda o=options: random_model(4, **o) for name, options in TABLES.items()
     },
-    **ALL,
+    **{name: make for name, make in ALL.items() if not name.startswith("convolutions")},
     **{
         f"{kind}, calibrated: {answer}": lambda make=make, answer=answer: calibrated(make, answer)
         for kind, make in _ONE_OF_EACH.items()
@@ -92,8 +92,9 @@ EVERY: dict[str, Maker] = {
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
 }
-#: Trees cannot be exported as data.
-TREES: dict[str, Maker] = {
+#: These cannot be exported as data.
+CODE_ALONE: dict[str, Maker] = {
+    **{f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()},
     "trees": lambda: tree_model(1),
     "trees beside a linear part": lambda: tree_model(2, linear=True),
     "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),

@@ -280,6 +280,22 @@ def test_kernels_are_summed_up(name, checker, tmp_path):
     assert "level" in _refused(checker, tmp_path, forged_proof, top)
 
 
+@pytest.mark.parametrize("table", ["tk_convolutions_1_codes", "tk_dense_2_biases"])
+def test_taps_and_units_are_summed_up(table, checker, tmp_path):
+    """The digest catches a changed layer, and the sums one that moves a bound."""
+    proof, text = _proof_of(ALL["convolutions, 8-bit taps, averaged, hidden layer"]())
+    caught = 0
+    for place in range(9):
+        forged = _changed(text, table, place)
+        assert f"{table} is not" in _refused(checker, tmp_path, proof, forged)
+        forged_proof = _forged(checker, tmp_path, proof, forged)
+        try:
+            _check(checker, tmp_path, forged_proof, forged)
+        except SystemExit:
+            caught += 1
+    assert caught
+
+
 def test_every_bound_and_witness_counts(checker, whole, tmp_path):
     """One bound wider or narrower by one, one value or sign of a witness: refused."""
     proof, text = whole

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen.kinds import EVERY, TREES
+from tests.codegen.kinds import CODE_ALONE, EVERY
 from tinykernel.build.program import WARNING_FLAGS
 from tinykernel.codegen.projects import export, formats
 from tinykernel.codegen.sources import render_single, render_sources
@@ -39,8 +39,8 @@ SOURCES = {
     "single": (("single/@.c",), "single"),
     "blob": (("data/src/@.c", "blob/@_blob.c", "blob/opened.c"), "data"),
 }
-#: Trees are no data: the formats of SOURCES but "blob" have them.
-MODELS = EVERY | TREES
+#: The last ones are no data: the formats of SOURCES but "blob" have them.
+MODELS = EVERY | CODE_ALONE
 #: The function of each model that its program calls.
 CALLED = {"library": "selftest", "platformio": "run", "single": "selftest", "blob": "opened"}
 

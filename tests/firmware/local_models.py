@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.convolutions import convolution_model
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_model, with_linear
 from tests.spectra import spectral_model
@@ -86,9 +87,22 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
     "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
 }
+CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
+    "4-bit taps": lambda: convolution_model(1, (28, 28), (1, 0, 1), channels=4, bits=4),
+    "8-bit taps, averaged, hidden layer": lambda: convolution_model(
+        2, (14, 14), (0, 1, 1), padding=1, average=2, units=9, unit_bits=2
+    ),
+    "float, odd sides, 4-bit levels": lambda: convolution_model(
+        3, (11, 9), (1,), raw_dtype="float32", level_bits=4, units=5, unit_bits=8
+    ),
+    "components, signs of a hidden layer": lambda: convolution_model(
+        4, (7, 9), (0, 0, 0), units=40, unit_bits=1, components=True
+    ),
+}
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
     | {f"image, {name}": make for name, make in IMAGES.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
     | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
+    | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
 )

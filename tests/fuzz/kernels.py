@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.convolutions import convolution_model
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
 from tests.random_fronts import local_model, random_signal_stage, random_stage
@@ -93,7 +94,20 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             cells=(2, 2),
         )
         return local_model(stage, seed, components=bool(rng.integers(2)))
-    if kind < 0.48:
+    if kind < 0.46:
+        return convolution_model(
+            seed,
+            (int(rng.integers(12, 30)), int(rng.integers(12, 30))),
+            tuple(rng.integers(0, 2, int(rng.integers(1, 3))).tolist()),
+            channels=int(rng.integers(1, 5)),
+            bits=int(rng.choice([4, 8])),
+            padding=int(rng.integers(2)),
+            units=int(rng.choice([0, 1, 9])),
+            unit_bits=int(rng.choice([1, 2, 4, 8])),
+            components=bool(rng.integers(2)),
+            raw_dtype=str(rng.choice(_RAW)),
+        )
+    if kind < 0.54:
         n_features = int(rng.choice([1, 2, 33, 100]))
         return tree_model(
             seed,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.convolutions import convolution_model
 from tests.firmware.test_decisions import deciding
 from tests.modelfile.files import OLD, X, fit
 from tests.random_fronts import local_model, random_signal_stage, random_stage
@@ -78,6 +79,7 @@ def integer_models() -> dict[str, IntegerModel]:
         "value": _of_values(random_model(9, n_classes=2, **small), ("hours",)),
         "values": _of_values(with_linear(random_model(9, **small), 9, 8), ("a", "b", "c")),
         "images": local_model(images, 2, components=False),
+        "images-convolutions": convolution_model(6, (9, 8), (1,), units=4, padding=1),
         "images-components": local_model(colours, 3, components=True, n_blocks=1),
         "signals": local_model(signals, 4, components=False),
         "signals-components": local_model(signals, 5, weight_bits=0, n_blocks=1),

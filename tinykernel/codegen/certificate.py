@@ -107,9 +107,10 @@ def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
 
 def _of_kernels(packed: PackedModel) -> dict[str, dict[str, int]]:
     """Return the limits of the lanes in which responses are kept."""
-    if not packed.structs:
+    kernels = next((s for s in packed.structs if s.kind in ("tk_image", "tk_signal")), None)
+    if kernels is None:
         return {}
-    bits = 8 if packed.structs[-1].members.get("lanes") == "4u" else 16
+    bits = 8 if kernels.members.get("lanes") == "4u" else 16
     half = 1 << (bits - 1)
     return {
         "level": {"limit_high": 2 * half - 1},

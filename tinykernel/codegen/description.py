@@ -22,7 +22,7 @@ def taken_by(model: IntegerModel) -> str:
 
 def consists_of(model: IntegerModel) -> str:
     """Say of what stages and parts a model consists, and what they take."""
-    inputs, pieces = f"{model.n_inputs} inputs", []
+    inputs, pieces = f"{model.n_features} inputs", []
     for piece in (*model.stages, *model.readout.parts):
         if isinstance(piece, Kernels):
             pieces.append(f"{piece.n_kernels} kernels on {taken_by(model)}")

@@ -33,6 +33,8 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -46,6 +48,8 @@ _CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (),
     (Levels, Kernels),
     (Levels, Kernels, Kernels),
+    (Levels, Convolutions),
+    (Levels, Convolutions, Dense),
     *((first, Levels, Kernels) for first in FIRST),
 )
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
@@ -23,6 +24,8 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 
@@ -150,7 +153,10 @@ def _other_properties(
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
     trees, first = model.find(Trees), model.stages[0]
-    if model.is_one_class:
+    if model.find(Convolutions) is not None:
+        properties |= _convolution_properties(model, value, members)
+        properties = {f"{Convolutions.KIND}, {n}": number for n, number in properties.items()}
+    elif model.is_one_class:
         properties = _one_class_properties(model, value, tables, properties)
     elif trees is not None:
         properties = _tree_properties(model, trees, value, tables) | properties
@@ -168,6 +174,24 @@ def _other_properties(
             }
             properties = {f"{first.KIND}, {name}": number for name, number in properties.items()}
     return {name: float(number) for name, number in properties.items() if number}
+
+
+def _convolution_properties(
+    model: IntegerModel, value: dict[str, str], members: dict[str, str]
+) -> dict[str, float]:
+    """List what is beside the properties of an image, of a model with convolutions."""
+    dense = model.find(Dense)
+    hidden = 0 if dense is None else weight_bits(dense.weights)
+    return {
+        f"{members['tap_bits'].rstrip('u')}-bit taps": 1,
+        "pooling": members["pools"] != "0u",
+        "padding": members["padding"] != "0u",
+        "hidden layer": hidden > 0,
+        f"hidden layer of {hidden} bits": hidden > 0,
+        f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
+        "one class": model.is_one_class,
+        "two classes": model.n_outputs < model.n_scores,
+    }
 
 
 def _tree_properties(

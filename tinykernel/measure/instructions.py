@@ -28,6 +28,8 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -144,6 +146,16 @@ def _kernels(stage: Kernels, given: Grid, packed: _Packed) -> _Work:
     }
 
 
+def _convolutions(stage: Convolutions, given: Grid, packed: _Packed) -> _Work:
+    return {"local": {f"convolutions, {name}s": n for name, n in stage.work(given).items()}}
+
+
+def _dense(stage: Dense, given: Grid, packed: _Packed) -> _Work:
+    work = stage.work(given)
+    products = f"convolutions, products of {weight_bits(stage.weights)} bits"
+    return {"local": {products: work["multiply"], "convolutions, units": work["unit"]}}
+
+
 def _kind(given: Grid) -> str:
     return "signal" if given.is_signal else "image"
 
@@ -169,6 +181,8 @@ _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Components: _components,
     Levels: _levels,
     Kernels: _kernels,
+    Convolutions: _convolutions,
+    Dense: _dense,
 }
 _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},

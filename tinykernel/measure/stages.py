@@ -30,6 +30,8 @@ _STAGE_OF_FILE = {
     "tk_levels.h": "local",
     "tk_kernels_image.h": "local",
     "tk_kernels_signal.h": "local",
+    "tk_convolutions.h": "local",
+    "tk_dense.h": "local",
     "tk_input.h": "scale",
     "tk_transform.h": "transform",
     "tk_permutation.h": "transform",

@@ -46,6 +46,7 @@ class IntegerModel(Predictions, Record):
 
     * a table: ``Scale``, and ``Components`` where there are any;
     * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
+    * an image: ``Levels``, ``Convolutions``, and ``Dense`` if any, then the same as for a table;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal.
 
     There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry

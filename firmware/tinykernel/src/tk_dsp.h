@@ -89,6 +89,19 @@ TK_INLINE uint32_t tk_smlawt(uint32_t a, uint32_t b, uint32_t sum)
     return result;
 }
 
+/* sum + a.low * b.low + a.high * b.high; sum + a.high * b.low; sum + a.low * b.high. */
+#define TK_DSP_SUM(name, instruction)                                                     \
+    TK_INLINE int32_t name(uint32_t a, uint32_t b, int32_t sum)                           \
+    {                                                                                     \
+        int32_t result;                                                                   \
+        __asm__(instruction " %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum)); \
+        return result;                                                                    \
+    }
+
+TK_DSP_SUM(tk_smlad, "smlad")
+TK_DSP_SUM(tk_smlatb, "smlatb")
+TK_DSP_SUM(tk_smlabt, "smlabt")
+
 /* low = a.low * b.low, high = a.high * b.high; one statement, or compilers load b twice. */
 TK_INLINE void tk_multiply_halves(uint32_t *low, uint32_t *high, uint32_t a, uint32_t b)
 {

@@ -28,6 +28,21 @@ TK_INLINE uint32_t tk_item(const TK_FLASH void *table, uint32_t bytes, uint32_t 
                        : ((const TK_FLASH uint16_t *)table)[i];
 }
 
+/* A sum shifted by 0..30 and clipped to 0..255. */
+TK_INLINE uint32_t tk_clipped(int32_t sum, uint32_t shift)
+{
+    uint32_t value;
+#if TK_THUMB && defined(__thumb2__)
+    __asm__("usat %0, #8, %1" : "=r"(value) : "r"(sum >> shift));
+#else
+    value = tk_positive_part(sum >> shift, 1);
+    if (value > 255u) {
+        value = 255u;
+    }
+#endif
+    return value;
+}
+
 /* Words of 0. */
 TK_INLINE void tk_clear(uint32_t *word, uint32_t words)
 {

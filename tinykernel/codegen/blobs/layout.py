@@ -24,7 +24,9 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import most_steps
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -37,12 +39,15 @@ _SCALER = (
     ("pre_shift", "PRE_SHIFT", "pre_shifts", "uint32_t", "uint8_t"),
 )
 
+# No code checks yet that loaded nodes stay inside their tables; the bytes of a layer differ.
+_NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions)
+
 
 def pack_as_data(model: IntegerModel) -> PackedModel:
     """Pack a model so that its macros say what shape it has, and nothing of what it learned."""
-    if model.find(Trees) is not None:
-        # No code checks yet that loaded nodes stay inside their tables.
-        raise TinykernelError("a model of trees cannot be data; export it as code")
+    for piece in _NEVER_DATA:
+        if model.find(piece) is not None:
+            raise TinykernelError(f"a model of {piece.KIND} cannot be data; export it as code")
     if sum(isinstance(stage, Kernels) for stage in model.stages) > 1:
         # Nor that a second stage of kernels looks at channels that there are.
         raise TinykernelError("a model of two stages of kernels cannot be data; export it as code")

@@ -17,16 +17,22 @@ def weight_bits(linear: NDArray[np.int8]) -> int:
     return 2 if largest <= 1 else 4 if largest <= 7 else 8
 
 
+def pack_weights(weights: NDArray[np.int8]) -> NDArray[np.uint32]:
+    """Return words of weights, row by row, each of which begins with a word."""
+    n_rows, n = weights.shape
+    bits = weight_bits(weights)
+    codes = np.where(weights < 0, 1, 0) if bits == 1 else weights.astype(np.int64)
+    per_word = WORD // bits
+    padded = np.zeros((n_rows, -(-n // per_word) * per_word), dtype=np.int64)
+    padded[:, :n] = codes & ((1 << bits) - 1)
+    shifts = WORD - bits * (1 + np.arange(per_word))
+    words: NDArray[np.uint32] = (padded.reshape(-1, per_word) << shifts).sum(axis=1)
+    return words.astype(np.uint32)
+
+
 def pack_linear(part: Linear) -> Parts:
     """Store the weights and what a product is worth; see ``tk_linear.h``."""
-    n_outputs, n_features = part.weights.shape
-    bits = weight_bits(part.weights)
-    codes = np.where(part.weights < 0, 1, 0) if bits == 1 else part.weights.astype(np.int64)
-    per_word = WORD // bits
-    padded = np.zeros((n_outputs, -(-n_features // per_word) * per_word), dtype=np.int64)
-    padded[:, :n_features] = codes & ((1 << bits) - 1)
-    shifts = WORD - bits * (1 + np.arange(per_word))
-    words = (padded.reshape(-1, per_word) << shifts).sum(axis=1).astype(np.uint32)
+    bits, words = weight_bits(part.weights), pack_weights(part.weights)
     return [
         Definition("TK_LINEAR_BITS", str(bits), "width of a weight of the linear part"),
         Table(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -12,4 +14,12 @@ from tinykernel.model.stages.spectrum import Spectrum
 #: Those that can stand before the levels of a signal, one in a chain.
 FIRST: tuple[type[Stage], ...] = (Spectrum,)
 #: All that there are.
-STAGES: tuple[type[Stage], ...] = (*FIRST, Levels, Kernels, Scale, Components)
+STAGES: tuple[type[Stage], ...] = (
+    *FIRST,
+    Levels,
+    Kernels,
+    Convolutions,
+    Dense,
+    Scale,
+    Components,
+)

@@ -1,0 +1,78 @@
+"""Models with random convolutions, and a hidden layer or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tests.random_fronts import random_stage
+from tests.random_models import random_model, with_linear
+from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
+from tinykernel.model.stages.scale import Scale
+
+
+def random_convolutions(
+    seed: int,
+    given: Grid,
+    pools: tuple[int, ...],
+    channels: int = 3,
+    bits: int = 8,
+    padding: int = 0,
+) -> Convolutions:
+    """Return layers whose responses are often inside of 0..255, with biases of all sizes."""
+    rng = np.random.default_rng(seed)
+    layers, most = len(pools), {4: 8, 8: 127}[bits]
+    weights = rng.integers(-most, most + (bits == 8), (layers, channels, 3, 3))
+    reach = np.abs(weights).sum(axis=(2, 3)) * np.array([[given.high], *[[255]] * (layers - 1)])
+    shifts = np.log2(np.maximum(reach.mean(axis=1) / 255, 1)).astype(int)
+    shifts = np.maximum(shifts - rng.integers(0, 4, layers), 0)
+    biases = rng.integers(-reach // 8, reach // 4 + 1)
+    return Convolutions(weights, biases, shifts, np.array(pools, dtype=bool), padding)
+
+
+def random_dense(seed: int, given: Grid, units: int, bits: int) -> Dense:
+    """Return a hidden layer of weights of so many bits."""
+    rng = np.random.default_rng([seed, 1])
+    largest = {1: 1, 2: 1, 4: 7, 8: 127}[bits]
+    weights = rng.integers(-largest, largest + 1, (units, given.size))
+    if bits == 1:
+        weights = rng.choice([-1, 1], weights.shape)
+    reach = np.sqrt(given.size) * largest * given.high
+    shift = int(rng.integers(0, int(np.log2(max(reach / 64, 1))) + 1))
+    return Dense(weights, rng.integers(-int(reach), int(reach) + 1, units), shift)
+
+
+def convolution_model(
+    seed: int,
+    shape: tuple[int, int] = (12, 13),
+    pools: tuple[int, ...] = (0, 1),
+    *,
+    channels: int = 3,
+    bits: int = 8,
+    padding: int = 0,
+    units: int = 0,
+    unit_bits: int = 4,
+    weight_bits: int = 4,
+    components: bool = False,
+    average: int = 1,
+    **front_fields: Any,
+) -> IntegerModel:
+    """Return a model whose linear part looks at maps, or at the units of a hidden layer."""
+    sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
+    front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
+    levels = front.levels.gives(front.input)
+    stage = random_convolutions(seed, levels, pools, channels, bits, padding)
+    chain, made = [front.levels, stage], stage.gives(levels)
+    if units:
+        chain.append(random_dense(seed, made, units, unit_bits))
+        made = chain[-1].gives(made)
+    model = random_model(seed, n_features=made.size, shared_scaler=True)
+    scaler = Scale("uint8", 8, [0], [((1 << 24) - 1) // made.high], [made.high])
+    stages = (*chain, scaler, *model.stages[1:])
+    model = replace(model, input=front.input, stages=stages)
+    return with_linear(model, seed, weight_bits, components)

@@ -1,0 +1,169 @@
+"""The stages *convolutions* and *dense*: their arithmetic, proved ranges, and C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinykernel
+from tests.convolutions import convolution_model, random_convolutions, random_dense
+from tests.random_models import random_raw
+from tinykernel.codegen.blobs.layout import pack_as_data
+from tinykernel.codegen.description import consists_of
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
+
+GRID = Grid(9, 8, 1, "uint8", 0, 255)
+
+
+def slow_maps(stage: Convolutions, image: np.ndarray[Any, Any]) -> tuple[list[int], list[set[int]]]:
+    """Follow the docstring value by value; return the last maps and the responses of each layer."""
+    found, responses = [], [set[int]() for _ in stage.pools]
+    for c in range(stage.n_channels):
+        rows = np.pad(image, stage.padding).tolist()
+        for layer, pool in enumerate(stage.pools):
+            made = []
+            for y in range(len(rows) - 2):
+                made.append([])
+                for x in range(len(rows[0]) - 2):
+                    a = int(stage.biases[layer, c])
+                    for i in range(3):
+                        for j in range(3):
+                            a += int(stage.weights[layer, c, i, j]) * rows[y + i][x + j]
+                    responses[layer].add(a)
+                    made[-1].append(min(max(a >> int(stage.shifts[layer]), 0), 255))
+            if pool:
+                made = [
+                    [
+                        max(made[2 * y][2 * x : 2 * x + 2] + made[2 * y + 1][2 * x : 2 * x + 2])
+                        for x in range(len(made[0]) // 2)
+                    ]
+                    for y in range(len(made) // 2)
+                ]
+            rows = made
+        found.append(rows)
+    return np.array(found).transpose(1, 2, 0).ravel().tolist(), responses
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([(0,), (1,), (0, 1), (1, 0), (1, 1)]),
+    st.sampled_from([4, 8]),
+    st.integers(0, 1),
+    st.tuples(st.integers(12, 15), st.integers(12, 15)),
+)
+def test_maps_are_those_computed_value_by_value(seed, pools, bits, padding, shape):
+    """Padding, odd sides and pooling: as written in the docstring, and inside of the proof."""
+    high = (255, 15, 1)[seed % 3]
+    given_ = Grid(*shape, 1, "uint8", 0, high)
+    stage = random_convolutions(seed, given_, pools, 2, bits, padding)
+    image = np.random.default_rng(seed).integers(0, high + 1, shape).astype(np.uint8)
+    expected, responses = slow_maps(stage, image)
+    assert stage.run(image.reshape(1, -1), given_).tolist() == [expected]
+    made = stage.gives(given_)
+    assert made.size == len(expected)
+    assert max(expected) <= made.high
+    for found, proved in zip(responses, stage.ranges(given_)[::2], strict=True):
+        assert proved.low <= min(found)
+        assert max(found) <= proved.high
+
+
+def test_the_proof_of_a_layer_is_reached():
+    """An image of extremes has the largest and the least response of the first layer."""
+    stage = random_convolutions(1, GRID, (0,), 3, 8, 0)
+    low, high = [], []
+    for weights in stage.weights[0]:
+        for best, sign in ((low, -1), (high, 1)):
+            image = np.zeros((9, 8), np.uint8)
+            image[:3, :3] = np.where(sign * weights > 0, 255, 0)
+            best += list(slow_maps(stage, image)[1][0])
+    proved = stage.ranges(GRID)[0]
+    assert (proved.low, proved.high) == (min(low), max(high))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 4, 8]))
+def test_units_are_those_computed_one_by_one(seed, bits):
+    """A hidden layer of weights of every width, within its proof."""
+    given_ = Grid(3, 2, 4, "uint8", 0, (255, 9)[seed % 2])
+    dense = random_dense(seed, given_, 5, bits)
+    rows = np.random.default_rng(seed).integers(0, given_.high + 1, (4, 24)).astype(np.uint8)
+    sums = [
+        [
+            int(b) + sum(int(w) * int(v) for w, v in zip(ws, row, strict=True))
+            for ws, b in zip(dense.weights, dense.biases, strict=True)
+        ]
+        for row in rows
+    ]
+    expected = [[min(max(a >> dense.shift, 0), 255) for a in row] for row in sums]
+    assert dense.run(rows, given_).tolist() == expected
+    proved, made = dense.ranges(given_)[0], dense.gives(given_)
+    assert proved.low <= np.min(sums)
+    assert np.max(sums) <= proved.high
+    assert np.max(expected) <= made.high
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shifts": [16]}, "a shift is above 15"),
+        ({"weights": np.full((1, 2, 3, 3), -128)}, "a weight is -128"),
+        ({"biases": [[0, (1 << 24) + 1]]}, "a bias is not in"),
+        ({"padding": 2}, "padding is 2"),
+        ({"pools": [True, False]}, "pools has shape"),
+        ({"weights": np.ones((9, 257, 3, 3))}, "biases has shape"),
+    ],
+)
+def test_what_are_no_convolutions_is_refused(change, message):
+    """A number that the firmware has no place for is refused when the stage is made."""
+    whole = Convolutions(np.ones((1, 2, 3, 3)), [[0, 1]], [2], [False])
+    with pytest.raises(TinykernelError, match=message):
+        replace(whole, **change)
+
+
+def test_grids_that_do_not_fit_are_refused():
+    """Too small an image, other values, and sums that could leave 32 bits have one clear line."""
+    whole = Convolutions(np.ones((2, 2, 3, 3)), [[0, 1]] * 2, [2, 2], [True, False])
+    with pytest.raises(TinykernelError, match="an image of 7 x 9 is too small for 2 layers"):
+        whole.gives(Grid(7, 9, 1, "uint8", 0, 255))
+    with pytest.raises(TinykernelError, match="takes one channel of uint8, not 2 of uint8"):
+        whole.gives(Grid(20, 9, 2, "uint8", 0, 255))
+    with pytest.raises(TinykernelError, match="takes 3 values of uint8, not 72 of uint8"):
+        Dense(np.ones((1, 3)), [0], 0).gives(GRID)
+    with pytest.raises(TinykernelError, match="sum of a unit can reach"):
+        Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges(GRID)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_c_of_convolutions_equals_python(seed):
+    """Images of any sides, taps and hidden layers of any width: no difference on the host."""
+    rng = np.random.default_rng(seed)
+    model = convolution_model(
+        seed,
+        (int(rng.integers(12, 30)), int(rng.integers(12, 30))),
+        ((0,), (1,), (0, 1), (1, 0), (1, 1), (0, 0, 1))[seed],
+        channels=int(rng.integers(1, 5)),
+        bits=(4, 8)[seed % 2],
+        padding=seed // 2 % 2,
+        units=(0, 3, 17)[seed % 3],
+        unit_bits=(1, 2, 4, 8)[seed % 4],
+        raw_dtype=("uint8", "int16", "float32")[seed % 3],
+    )
+    assert tinykernel.verify(model, random_raw(model, seed, 40)).differences == 0
+
+
+def test_a_model_of_convolutions_is_described_and_no_data():
+    """What it consists of is told, and as data it is refused."""
+    model = convolution_model(1, units=7, unit_bits=2)
+    words = "3 channels of 2 convolutions, hidden layer of 7 units, linear part of 7 inputs, 4 bits"
+    assert consists_of(model) == words
+    with pytest.raises(TinykernelError, match="a model of convolutions cannot be data"):
+        pack_as_data(model)

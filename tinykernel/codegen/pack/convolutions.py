@@ -1,0 +1,73 @@
+"""Storage of convolutions: bytes of taps and bias of each channel, layer by layer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.definitions import Struct, Table
+from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.model.stages.convolutions import Convolutions
+
+_GROUP = 4  # responses that the firmware computes together, or fewer
+_ROOM = 32  # what follows reads as many values at once
+
+
+def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
+    """Store the layers; the formats are those of ``tk_convolutions.h``."""
+    name, given = f"tk_convolutions_{place.number}", place.given
+    made = stage.gives(given)
+    sizes = stage.sizes(given)
+    # The last group of a row may lead beyond it, but not into the next one.
+    stride = max(-(-columns // _GROUP) * _GROUP for _, columns in sizes)
+    rows, columns = given.rows + 2 * stage.padding, given.columns + 2 * stage.padding
+    stride = max(stride, columns + columns % 2)
+    # Of a pooled layer, the row that waits is behind those that came out.
+    maps = sizes[0][0] // 2 + 1 if stage.pools[0] else sizes[0][0]
+    taps = 4 if stage.weights.min() >= -8 and stage.weights.max() < 8 else 8
+    biases = _bias_bytes(stage.biases)
+    comment = "Convolutions: taps and bias of each layer, see tk_convolutions.h."
+    codes = _codes(stage, taps, biases)
+    room = -(-made.size // _ROOM) * _ROOM
+    layers = np.arange(stage.pools.size)
+    return Packed(
+        [
+            Table(f"{name}_codes", "uint8_t", codes, "transform", comment),
+            Struct.of(
+                name,
+                "tk_convolutions",
+                rows=rows,
+                columns=columns,
+                padding=stage.padding,
+                stride=stride,
+                layers=stage.pools.size,
+                pools=int(stage.pools @ (1 << layers)),
+                shifts=int(stage.shifts.astype(np.int64) @ (1 << 4 * layers)),
+                channels=stage.n_channels,
+                tap_bits=taps,
+                bias_bytes=biases,
+                codes=f"{name}_codes",
+            ),
+        ],
+        # The image, the maps, and what the last group reads behind these.
+        stride // 2 * (rows + maps) + _GROUP,
+        room // 4,
+    )
+
+
+def _bias_bytes(biases: NDArray[np.int32]) -> int:
+    """Return how many bytes hold each bias."""
+    most = int(np.maximum(biases, -1 - biases.astype(np.int64)).max())
+    return most.bit_length() // 8 + 1
+
+
+def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.uint8]:
+    """Return the bytes of each layer of the first channel, then of the others."""
+    taps = stage.weights.reshape(*stage.weights.shape[:2], 9).astype(np.int64) & 255
+    if tap_bits == 4:
+        taps = np.pad(taps, ((0, 0), (0, 0), (0, 1)))
+        taps = (taps[..., ::2] & 15) | (taps[..., 1::2] & 15) << 4
+    places = 8 * np.arange(bias_bytes)[::-1]
+    bias = stage.biases.astype(np.int64)[..., None] >> places & 255
+    codes = np.concatenate([taps, bias], axis=2).transpose(1, 0, 2)
+    return codes.ravel().astype(np.uint8)

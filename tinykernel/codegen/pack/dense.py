@@ -1,0 +1,36 @@
+"""Storage of a hidden layer: weights as the linear part has them, a bias a unit."""
+
+from __future__ import annotations
+
+from tinykernel.codegen.definitions import Struct, Table
+from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.linear import pack_weights, weight_bits
+from tinykernel.model.stages.dense import Dense
+
+
+def pack_dense(stage: Dense, place: Place) -> Packed:
+    """Store the units; the formats are those of ``tk_dense.h``."""
+    name, bits = f"tk_dense_{place.number}", weight_bits(stage.weights)
+    return Packed(
+        [
+            Table(
+                f"{name}_weights",
+                "uint32_t",
+                pack_weights(stage.weights),
+                "weights",
+                f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top.",
+            ),
+            Table(f"{name}_biases", "int32_t", stage.biases, "weights", "Biases of the units."),
+            Struct.of(
+                name,
+                "tk_dense",
+                values=place.given.size,
+                units=stage.n_units,
+                bits=bits,
+                shift=stage.shift,
+                weights=f"{name}_weights",
+                biases=f"{name}_biases",
+            ),
+        ],
+        words=-(-stage.n_units // 4),
+    )

@@ -1,0 +1,203 @@
+"""Convolutions: chains of 3 x 3 kernels, one chain a channel, of an image of levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import INT32_LIMIT, Range
+from tinykernel.model.record import Field
+from tinykernel.model.stage import Stage
+
+_VALUES_AT_ONCE = 1 << 22
+_MOST_LAYERS = 8
+_MOST_CHANNELS = 256
+_LARGEST_BIAS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Convolutions(Stage):
+    """The stage *convolutions*: layers of 3 x 3 kernels that do not mix channels.
+
+    After the networks for small processors of BitNetMCU (T. Boescke, 2024). It takes an image of
+    one channel of levels, uint8 from 0 up, with `padding` zeros around it. Each channel c is a
+    chain of its own: it begins with that image, and each layer l makes a smaller map of the one
+    before it, f. ``>>`` rounds down. At every row y and column x where the kernel is inside of f::
+
+        a = biases[l, c] + sum over i, j of weights[l, c, i, j] * f[y + i, x + j]
+        g[y, x] = min(max(a >> shifts[l], 0), 255)
+
+    and with ``pools[l]`` the largest of two by two neighbours of g stands for them; a last odd row
+    or column is left out. It gives the last maps, uint8, as an image with as many channels.
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (layers, channels, 3, 3)
+        -127..127, at most 8 layers of at most 256 channels. Where all are -8..7, the firmware
+        stores them in 4 bits.
+    biases : ndarray of int32, shape (layers, channels)
+        -2**24..2**24.
+    shifts : ndarray of uint8, shape (layers,)
+        0 to 15.
+    pools : ndarray of bool, shape (layers,)
+    padding : {0, 1}
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range; and from `gives`, if an image is too small or
+        has other values.
+
+    Examples
+    --------
+    >>> weights = np.array([[[[0, 0, 0], [-1, 2, 0], [0, 0, 0]]]])
+    >>> convolutions = Convolutions(weights, biases=[[3]], shifts=[1], pools=[False])
+    >>> image = np.array([[0, 0, 0, 0, 5, 6, 1, 0, 0, 0, 0, 0]], dtype=np.uint8)  # 3 rows of 4
+    >>> convolutions.run(image, Grid(3, 4, 1, "uint8", 0, 15)).tolist()
+    [[5, 0]]
+    """
+
+    KIND = "convolutions"
+    OWNER = "convolutions"
+    FIELDS = (
+        Field("weights", "int8", 4),
+        Field("biases", "int32", 2),
+        Field("shifts", "uint8", 1),
+        Field("pools", "bool", 1),
+        Field("padding", "int"),
+    )
+
+    weights: NDArray[np.int8]
+    biases: NDArray[np.int32]
+    shifts: NDArray[np.uint8]
+    pools: NDArray[np.bool_]
+    padding: int = 0
+
+    def check(self) -> None:
+        """Check the layers, as far as no grid is needed."""
+        layers, channels = self.weights.shape[:2]
+        self.require_shape("weights", (None, None, 3, 3))
+        self.require_shape("biases", (layers, channels))
+        self.require_shape("shifts", (layers,))
+        self.require_shape("pools", (layers,))
+        if layers > _MOST_LAYERS or channels > _MOST_CHANNELS:
+            raise self.refuse(f"{layers} layers of {channels} channels; 8 of 256 are the most")
+        self.require("padding", 0, 1)
+        if self.shifts.max() > 15 or self.weights.min() < -127:
+            raise self.refuse("a shift is above 15, or a weight is -128")
+        if np.abs(self.biases.astype(np.int64)).max() > _LARGEST_BIAS:
+            raise self.refuse(f"a bias is not in -{_LARGEST_BIAS}..{_LARGEST_BIAS}")
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels."""
+        return int(self.weights.shape[1])
+
+    @property
+    def words(self) -> str:
+        """What people call it; see `Stage`."""
+        return f"{self.n_channels} channels of {self.pools.size} convolutions"
+
+    def sizes(self, given: Grid) -> list[tuple[int, int]]:
+        """Return the rows and columns after each layer, before its pooling; at least 1 each."""
+        found, around = [], 2 * self.padding
+        rows, columns = given.rows + around, given.columns + around
+        for pool in self.pools:
+            rows, columns = rows - 2, columns - 2
+            if min(rows, columns) < 1 + pool:
+                raise self.refuse(
+                    f"an image of {given.rows} x {given.columns} is too small for "
+                    f"{self.pools.size} layers"
+                )
+            found.append((rows, columns))
+            rows, columns = rows >> pool, columns >> pool
+        return found
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the last maps; see `Stage`."""
+        if given.channels != 1 or given.dtype != "uint8" or given.low != 0 or given.columns < 2:
+            raise self.refuse(f"takes one channel of uint8, not {given.channels} of {given.dtype}")
+        rows, columns = (side >> self.pools[-1] for side in self.sizes(given)[-1])
+        high = max(1, int(self._highs(given)[-1].max()))
+        return Grid(int(rows), int(columns), self.n_channels, "uint8", 0, high)
+
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+        """Compute the last maps of rows of levels; see `Stage`."""
+        made = self.gives(given)
+        out = np.empty((len(values), made.size), dtype=np.uint8)
+        at_once = max(1, _VALUES_AT_ONCE // (given.size * self.n_channels))
+        for first in range(0, len(values), at_once):
+            part = values[first : first + at_once]
+            maps = part.reshape(-1, 1, given.rows, given.columns)
+            maps = np.pad(maps, ((0, 0), (0, 0), *[(self.padding, self.padding)] * 2))
+            for layer, pool in enumerate(self.pools):
+                maps = _pooled(self._values(maps, layer), pool)
+            out[first : first + at_once] = maps.transpose(0, 2, 3, 1).reshape(len(part), -1)
+        return out
+
+    def _values(self, maps: NDArray[Any], layer: int) -> NDArray[np.uint8]:
+        """Return what a layer makes of maps, shape (n, 1 or channels, rows, columns)."""
+        rows, columns = maps.shape[2] - 2, maps.shape[3] - 2
+        sums = np.empty((len(maps), self.n_channels, rows, columns), dtype=np.int32)
+        sums[...] = self.biases[layer, :, None, None]
+        for i, j in np.ndindex(3, 3):
+            weights = self.weights[layer, :, i, j, None, None].astype(np.int32)
+            sums += weights * maps[:, :, i : i + rows, j : j + columns]
+        return np.asarray(np.clip(sums >> self.shifts[layer], 0, 255), dtype=np.uint8)
+
+    def _responses(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the largest response of each layer and channel."""
+        high = np.full(self.n_channels, given.high, dtype=np.int64)
+        ends = []
+        for weights, biases, shift in zip(self.weights, self.biases, self.shifts, strict=True):
+            flat = weights.reshape(self.n_channels, 9).astype(np.int64)
+            ends.append([biases + high * f(flat, 0).sum(axis=1) for f in (np.minimum, np.maximum)])
+            high = np.clip(ends[-1][1] >> shift, 0, 255)
+        low, most = np.array(ends).transpose(1, 0, 2)
+        return low, most
+
+    def _highs(self, given: Grid) -> NDArray[np.int64]:
+        """Return the largest value of the maps after each layer, shape (layers, channels)."""
+        highs: NDArray[np.int64] = np.clip(
+            self._responses(given)[1] >> self.shifts[:, None], 0, 255
+        )
+        return highs
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of the responses of each layer, and of its maps."""
+        found = []
+        for layer, (low, most) in enumerate(zip(*self._responses(given), strict=True)):
+            ends = int(low.min()), int(most.max())
+            found.append(Range(f"response of layer {layer}", *ends, -INT32_LIMIT, INT32_LIMIT))
+            high = int(self._highs(given)[layer].max())
+            found.append(Range(f"map of layer {layer}", 0, high, 0, 255))
+        return tuple(found)
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return responses (groups of 4), pooled values, rows and layers of all channels."""
+        sizes = self.sizes(given)
+        groups = [(rows, -(-columns // 4) * 4) for rows, columns in sizes]
+        pooled = [
+            (r >> 1) * (c >> 1) for (r, c), pool in zip(sizes, self.pools, strict=True) if pool
+        ]
+        found = {
+            "response": sum(rows * columns for rows, columns in groups),
+            "pooled value": sum(pooled),
+            "row": sum(rows for rows, _ in sizes),
+            "layer": len(sizes),
+        }
+        return {name: float(self.n_channels * number) for name, number in found.items()}
+
+
+def _pooled(maps: NDArray[np.uint8], pool: np.bool_) -> NDArray[np.uint8]:
+    """Return the largest of two by two values, where these are pooled."""
+    if not pool:
+        return maps
+    rows, columns = maps.shape[2] // 2, maps.shape[3] // 2
+    cut = maps[:, :, : 2 * rows, : 2 * columns].reshape(*maps.shape[:2], rows, 2, columns, 2)
+    largest: NDArray[np.uint8] = cut.max(axis=(3, 5))
+    return largest
