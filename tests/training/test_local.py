@@ -79,7 +79,7 @@ def test_the_counts_in_training_are_those_of_the_stage(shape, size, average, cel
     stages = learner.stages(scaler, np.arange(5))
     counted = (counts(stages, raw).astype(np.int64) * learner.multiplier) >> 16
     assert stages.largest_count <= learner.largest_count
-    np.testing.assert_array_equal(learner.quantized_counts(learner.inputs), counted)
+    np.testing.assert_array_equal(learner.seen(learner.inputs), counted)
 
 
 @pytest.mark.parametrize("cells", [1, 3])

@@ -17,6 +17,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.capacity import (
+    MOST_CHANNELS,
     MOST_CHOSEN,
     MOST_KERNELS,
     allowed_bytes,
@@ -32,6 +33,7 @@ from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.local.convolutions import no_convolutions, responses_of
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
@@ -55,9 +57,10 @@ _BESIDE, _LINEAR_CODE = 4, 260
 # With fewer components a linear part is better, where nothing is compared.
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
-_COUNT_BITS, _FEW_KERNELS = (4, 2), 16
-# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position.
-_A_BYTE, _A_POSITION = 84.0, 11.5
+_COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
+# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position,
+# or of a channel a response.
+_A_BYTE, _A_POSITION, _A_RESPONSE = 84.0, 11.5, 30.0
 # Options that only components have.
 _OF_COMPONENTS = ("layout", "sigma", "noise")
 # Code of models with components is small where fast code would fill more than this of the flash.
@@ -88,9 +91,8 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     if not limits.beside_flash:
         return found
     told = asked.but(**found)
-    name = "n_components" if asked.shape is None else "n_kernels"
+    name, step = ("n_components", _WORD) if asked.shape is None else ("n_kernels", 1)
     if not isinstance(found[name], Mapping):
-        step = 1 if asked.shape is not None else _WORD
         n, words = _within(told, "", found[name], step)
         if n == 0:
             raise _no_room(asked, words)
@@ -102,7 +104,7 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
             if share <= 1:
                 kept[form] = 0
             continue
-        n, words = _within(told, form, most, _WORD)
+        n, words = _within(told, form, most, step)
         if n:
             kept[form] = n
     if not kept:
@@ -120,6 +122,7 @@ def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
     if asked.method != LEARNED:
         return quantize(enlarged(_drawn(asked), n))
     if asked.shape is not None:
+        asked = asked.but(convolutions="on") if form == "convolutions" else asked
         return asked.integers(n_kernels=n)
     if n == 0:
         return asked.integers(n_components=0, linear=parts_of(form)[1])
@@ -225,7 +228,9 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
 
     The code of a spectrum takes about 900 bytes, which kernels on samples make better use of.
     """
-    free = len(shape) == 2 and asked.get("spectrum") == "auto" and asked.get("rate", None)
+    if len(shape) == 3:
+        return _of_images(asked, shape)
+    free = asked.get("spectrum") == "auto" and asked.get("rate", None)
     if not free:
         return _kernels_as_asked(asked, shape)
     with suppress(TinykernelError):
@@ -233,6 +238,36 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         if found["n_kernels"] >= _FEW_KERNELS:
             return found
     return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
+
+
+def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return the number of kernels, of channels of convolutions, or of both to choose from."""
+    if asked.get("convolutions") == "on":
+        n, least = _channels(asked, shape)
+        if not n:
+            raise _too_small(asked, least, "with the fewest channels")
+        return {"n_kernels": n}
+    found = _kernels_as_asked(asked, shape)
+    free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
+    if not free or no_convolutions(shape):
+        return found
+    n, _ = _channels(asked.but(convolutions="on", linear=found["linear"]), shape)
+    if not n:
+        return found
+    return found | {"n_kernels": {"kernels": found["n_kernels"], "convolutions": n}}
+
+
+def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many channels of convolutions fit, 0 for none, and the size of the fewest."""
+    most = asked.flash * _A_BYTE / (responses_of(shape) * _A_RESPONSE)
+    low, high = _FEW_CHANNELS - 1, int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
+    n, least = _FEW_CHANNELS, 0
+    while low < high:
+        size = asked.size(asked.integers(n_kernels=n))
+        least = least or size
+        low, high = (n, high) if size <= allowed_bytes(asked.flash) else (low, n - 1)
+        n = high if low == _FEW_CHANNELS else (low + high + 1) // 2
+    return (low if low >= _FEW_CHANNELS else 0), least
 
 
 def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.regression import BITS_BESIDE
@@ -359,12 +360,14 @@ def _smaller(
     if trees is not None:
         fewer = classifier.options["tree_bytes"] - over - _WORD
         return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
-    kernels = model.find(Kernels)
-    if kernels is not None:
-        n = kernels.n_kernels
+    kernels, convolutions = model.find(Kernels), model.find(Convolutions)
+    if kernels is not None or convolutions is not None:
+        n = kernels.n_kernels if kernels is not None else 0
+        n = convolutions.n_channels if convolutions is not None else n
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
-        return {"n_kernels": fewer} if fewer > 0 else None
+        form = {"convolutions": "off" if convolutions is None else "on"}
+        return {"n_kernels": fewer, **form} if fewer > 0 else None
     if p == 0:
         narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]
         if asked != "auto" or not narrower:

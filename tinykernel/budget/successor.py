@@ -17,6 +17,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
@@ -82,10 +83,15 @@ def _found(recipe: object) -> dict[str, Any]:
 
 
 def _like_local(old: IntegerModel) -> dict[str, Any]:
-    kernels = old.find(Kernels)
+    given: dict[str, Any]
+    kernels, convolutions = old.find(Kernels), old.find(Convolutions)
+    if convolutions is not None:
+        channels, shape = convolutions.n_channels, old.input.shape
+        given = {"n_kernels": channels, "convolutions": "on", "linear": _bits(old)}
+        return given | {"effort": "quick", "image_shape": shape}
     assert kernels is not None
     size = kernels.n_kernels
-    given: dict[str, Any] = {"n_kernels": size, "linear": _bits(old), "effort": "quick"}
+    given = {"n_kernels": size, "linear": _bits(old), "effort": "quick"}
     if old.input.is_signal:
         # Which kernels a pool gives is chance: take these, with new thresholds.
         given["held_stages"] = old.stages[: old.stages.index(kernels) + 1]

@@ -29,6 +29,7 @@ MOST_CHOSEN = 32768
 #: The same for kernels of signals and images. On sets of the UCR archive 768 are 0.2 points better
 #: than 384. A stream keeps to 4 KB of RAM with 512, and pays every kernel with every sample.
 MOST_KERNELS = {"signal": 1024, "stream": 512, "image": 192}
+MOST_CHANNELS = 192
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4
 # Code differs from compiler to compiler: by up to an eighth of the estimate and some bytes more,

@@ -40,6 +40,7 @@ from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.local.convolutions import ConvolutionPlan
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.local.stage import fit_images, fit_linear, fit_windows
@@ -71,7 +72,8 @@ class TrainingResult:
     ----------
     machine : KernelMachine, or IntegerModel
         The latter without components.
-    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan or SignalPlan
+    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan, ConvolutionPlan or
+        SignalPlan
         Given and chosen.
     sigma : float
         Kernel width at the start of training, in scaled inputs.
@@ -80,7 +82,7 @@ class TrainingResult:
     outcome : Outcome or None
         Of the search, where there was one.
     contest : Contest or None
-        Of trees with the rest, where there was one.
+        Of trees with the rest, or convolutions with kernels, where there was one.
     history : list of dict
         Loss, seconds and, with validation rows, accuracy of each epoch.
     interrupted : bool
@@ -90,7 +92,7 @@ class TrainingResult:
     """
 
     machine: KernelMachine | IntegerModel
-    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | SignalPlan
+    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | ConvolutionPlan | SignalPlan
     sigma: float
     trials: list[Trial]
     history: list[dict[str, float]]
@@ -286,6 +288,7 @@ def _without_components(
         [],
         history.epochs,
         history.interrupted,
+        contest=result.contest,
         in_passes=data.passes is not None,
     )
 

@@ -26,7 +26,7 @@ _ONE = np.float32(1.0)
 
 
 @njit(nogil=True, error_model="numpy")
-def _warp(image, move, out):  # type: ignore[no-untyped-def]
+def warp(image, move, out):  # type: ignore[no-untyped-def]
     """Sample one plane (h, w) at an affine map of its pixels: bilinear, 0 outside."""
     height, width = image.shape
     for y in range(height):
@@ -62,7 +62,7 @@ def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-
         for c in range(images.shape[1]):
             image = images[row, c]
             if moves.shape[0] > 0:
-                _warp(image, moves[first + k], scratch)
+                warp(image, moves[first + k], scratch)
                 image = scratch
             start = c * plane + lead
             for i in range(n_rows):

@@ -172,7 +172,7 @@ class ImageLearner(LinearLearner):
             values = r[r != 0] if np.mean(r == 0) > 0.3 and r.any() else r
             self.threshold[k] = np.quantile(values, share[k])
             self.inverse[k] = 1 / (r.std() + 1e-3)
-        self.measure(self.quantized_counts(self.inputs[rows]))
+        self.measure(self.seen(self.inputs[rows]))
 
     def _responses(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Compute the responses of some images at all positions, shape (n_kernels, ...)."""
@@ -200,7 +200,7 @@ class ImageLearner(LinearLearner):
         low, high = top * np.minimum(taps, 0).sum(1) - 1, top * np.maximum(taps, 0).sum(1)
         return np.clip(np.rint(self.threshold), low, high).astype(np.int16)
 
-    def quantized_counts(self, images: NDArray[np.uint8]) -> NDArray[np.int16]:
+    def seen(self, images: NDArray[np.uint8]) -> NDArray[np.int16]:
         """Compute what the linear part sees, plus 128; shape (n, kernels * cells)."""
         out = np.empty((len(images), self.plan.n_kernels * self._layout.n_cells), dtype=np.int32)
         offsets, signs = self._tables()

@@ -22,17 +22,25 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.kernels import WIDEST_CELL
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.folds import keep_aside
+from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.convolutions import (
+    ConvolutionLearner,
+    ConvolutionPlan,
+    frame_for,
+    hidden_units,
+    no_convolutions,
+)
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
 from tinykernel.training.local.spectrum import spectrum_for
 from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import share_right
+from tinykernel.training.loss import judge, share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.closed_form import Fit, round_fit
+from tinykernel.training.readouts.contest import Contest
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
@@ -55,6 +63,8 @@ _FEW_CELLS = 2
 _POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
+# Epochs of the training over those of a short one.
+_TRIAL_SHARE = 4
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -71,13 +81,16 @@ class LocalResult:
     Parameters
     ----------
     model : IntegerModel
-    recipe : LinearRecipe, ImagePlan or SignalPlan
+    recipe : LinearRecipe, ImagePlan, ConvolutionPlan or SignalPlan
     history : History
+    contest : Contest or None
+        Of convolutions with kernels, where there was one.
     """
 
     model: IntegerModel
-    recipe: LinearRecipe | ImagePlan | SignalPlan
+    recipe: LinearRecipe | ImagePlan | ConvolutionPlan | SignalPlan
     history: History
+    contest: Contest | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +182,11 @@ def image_plan(
         raise TinykernelError(
             f"image_shape: {shape[0]} x {shape[1]} is too small for a local stage; at least 4 x 4"
         )
+    n = options.n_kernels or 64
+    assert isinstance(n, int)
     size = 3 if side <= _SMALL_IMAGE else 5
     return ImagePlan(
-        n_kernels=options.n_kernels or 64,
+        n_kernels=n,
         size=size,
         taps=7 if size == 3 else 14,
         average=2 if side >= _LARGE_IMAGE else 1,
@@ -179,40 +194,114 @@ def image_plan(
     )
 
 
+def convolution_plan(
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    n_rows: int,
+    bits: int,
+    losses: tuple[float, ...] = (),
+) -> ConvolutionPlan:
+    """Return how convolutions of images are trained."""
+    refused = no_convolutions(shape)
+    if refused:
+        raise TinykernelError(f"convolutions: {refused}")
+    average, pools = frame_for(shape)
+    n = options.n_kernels or 32
+    assert isinstance(n, int)
+    return ConvolutionPlan(
+        n_channels=n,
+        n_hidden=hidden_units(n),
+        average=average,
+        pools=pools,
+        linear=_recipe(options, n_rows, bits, 30, losses),
+    )
+
+
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
-    """Learn kernels for images of (height, width, channels)."""
-    bits = options.linear_bits(shape)
-    assert bits is not None
-    plan = image_plan(options, shape, len(data.X), bits, data.losses)
-    rows = _split(data, options, plan.linear.seed)
+    """Learn kernels or convolutions for images of (height, width, channels)."""
+    seed = int(check_random_state(options.random_state).randint(2**31 - 1))
+    rows = _split(data, options, seed)
     pixels = rows.rows.reshape(-1, shape[2])
     scope = "global" if shape[2] == 1 else options.scaler_scope
     _, scaling = choose_scaling(pixels, data.raw_dtype, 8, scope)
     scaler = quantize_scaler(scaling, data.raw_dtype, 8).scaler
     _check_channels(scaler)
-
-    def levels(given: NDArray[Any]) -> NDArray[np.uint8]:
-        return as_levels(given, scaler, shape)
-
-    learner = ImageLearner(
-        levels(rows.rows), rows.targets, rows.weight, plan, Augmentation.of(options.augment)
-    )
-    _check_image(learner.stages(scaler, np.arange(plan.n_kernels)))  # before the long training
     held = rows.held
     if held is not None:
-        rows = replace(rows, held=(levels(held[0]), *held[1:]))
-    history = _run(learner, learner.quantized_counts, rows, options)
+        rows = replace(rows, held=(as_levels(held[0], scaler, shape), *held[1:]))
+    rows = replace(rows, rows=as_levels(rows.rows, scaler, shape))
+    contest = None
+    if isinstance(options.n_kernels, Mapping):
+        options, contest = _better(data, rows, options, shape, seed)
+    learner = _image_learner(rows, options, shape, data.losses)
+    taken = Grid.raw(scaler.raw_dtype, *shape)
+    if isinstance(learner, ImageLearner):  # before the long training
+        _check_image(learner.stages(scaler, np.arange(learner.plan.n_kernels)))
+    history = _run(learner, learner.seen, rows, options)
+    if isinstance(learner, ConvolutionLearner):
+        made = _chained_model(learner.stages(scaler), taken, data.meaning, learner.stored())
+        return LocalResult(made, learner.plan, history, contest)
     kept = learner.used()
     if kept.size == 0:
         kept = np.arange(1)
     weights, worth, offset = learner.stored()
-    n_cells = plan.cells[0] * plan.cells[1]
+    n_cells = learner.plan.cells[0] * learner.plan.cells[1]
     columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
-    stages = learner.stages(scaler, kept)
-    model = _counting_model(
-        stages, learner.largest_count, data.meaning, (weights[:, columns], worth, offset)
-    )
-    return LocalResult(model, plan, history)
+    stages, stored = learner.stages(scaler, kept), (weights[:, columns], worth, offset)
+    model = _counting_model(stages, learner.largest_count, data.meaning, stored)
+    return LocalResult(model, learner.plan, history, contest)
+
+
+def _image_learner(
+    rows: _Rows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
+) -> ImageLearner | ConvolutionLearner:
+    """Begin with kernels or convolutions, on rows that are levels."""
+    bits = options.linear_bits(shape)
+    assert bits is not None
+    given, augmentation = (rows.rows, rows.targets, rows.weight), Augmentation.of(options.augment)
+    if options.convolutions == "on":
+        plan = convolution_plan(options, shape, len(rows.rows), bits, losses)
+        return ConvolutionLearner(*given, plan, augmentation)
+    counting = image_plan(options, shape, len(rows.rows), bits, losses)
+    return ImageLearner(*given, counting, augmentation)
+
+
+def _better(
+    data: TrainSet, rows: _Rows, options: TrainerOptions, shape: tuple[int, ...], seed: int
+) -> tuple[TrainerOptions, Contest | None]:
+    """Choose between kernels and convolutions by short trainings, on rows that these do not see."""
+    assert isinstance(options.n_kernels, Mapping)
+    codes, groups = data.codes, data.groups
+    if options.validation_fraction:
+        kept = ~keep_aside(codes, groups, options.validation_fraction, seed)
+        codes, groups = codes[kept], None if groups is None else np.asarray(groups)[kept]
+    truth = data.truth if len(data.truth) == len(codes) else data.truth[kept]
+    judged: dict[str, list[tuple[float, float]]] = {form: [] for form in options.n_kernels}
+    folds = trial_folds(codes, groups, seed) if len(judged) > 1 else []
+    for number, fold in enumerate(folds):
+        progress.report("choosing kernels or convolutions", number, len(folds))
+        inside = fold.inside
+        part = _Rows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
+        for form, n in options.n_kernels.items():
+            one = _of_form(options, form, n)
+            learner = _image_learner(part, one, shape, data.losses)
+            epochs = -(-learner.recipe.epochs // _TRIAL_SHARE)
+            learner.recipe = replace(learner.recipe, epochs=epochs)
+            run_epochs(learner, epochs, None, None, None)
+            decisions = learner.decide(learner.seen(rows.rows[fold.outside]))
+            weight = rows.weight[fold.outside]
+            judged[form].append(judge(decisions, truth[fold.outside], weight, data.losses))
+    best, contest = next(iter(judged)), None
+    if folds:
+        means = {name: tuple(np.mean(found, axis=0).tolist()) for name, found in judged.items()}
+        contest = Contest(means["convolutions"], means["kernels"], "kernels", "convolutions")
+        best = min(means, key=lambda form: means[form][0])
+    return _of_form(options, best, options.n_kernels[best]), contest
+
+
+def _of_form(options: TrainerOptions, form: str, n: int) -> TrainerOptions:
+    on = "on" if form == "convolutions" else "off"
+    return replace(options, convolutions=on, n_kernels=n)
 
 
 def _check_image(stages: CountingStages) -> None:
@@ -232,17 +321,22 @@ def _check_channels(scaler: Scale) -> None:
         raise TinykernelError(f"X: channel {channel} never varies; leave it out")
 
 
-def _counting_model(
-    stages: CountingStages,
-    largest: int,
+def _chained_model(
+    chain: tuple[Stage, ...],
+    taken: Grid,
     meaning: Any,
     stored: tuple[NDArray[np.int8], float, NDArray[np.float64]],
 ) -> IntegerModel:
-    """Make the model of a linear part on counts, which it learned without the 128 less."""
+    """Make the model of a linear part on bytes, which it learned without the 128 less."""
     weights, worth, offset = stored
     moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
-    chain = stages.then_scaled(largest)
-    return linear_model(chain, stages.taken, meaning, weights, worth, moved)
+    return linear_model(chain, taken, meaning, weights, worth, moved)
+
+
+def _counting_model(
+    stages: CountingStages, largest: int, meaning: Any, stored: Any
+) -> IntegerModel:
+    return _chained_model(stages.then_scaled(largest), stages.taken, meaning, stored)
 
 
 # -- signals --------------------------------------------------------------------------------------
@@ -265,6 +359,7 @@ def signal_plan(
         raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
     n = options.n_kernels or 256
+    assert isinstance(n, int)
     cells = 1 if options.cells == "auto" else int(options.cells)
     if samples // average < 8 + cells:
         raise TinykernelError(f"cells: {cells} are too many for windows of {samples} samples")

@@ -104,6 +104,16 @@ def _components(name: str, value: Any) -> None:
         _components(f"{name}[{form!r}]", number)
 
 
+def _kernels(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        check_count(name, value, 1)
+        return
+    if not value or value.keys() - {"kernels", "convolutions"}:
+        raise TinykernelError(f'{name}: a mapping has numbers for "kernels" and "convolutions"')
+    for number in value.values():
+        check_count(name, number, 1)
+
+
 def _augmentation(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
@@ -281,12 +291,13 @@ class Parameters:
         "of the inputs, boosted. `train` compares both on rows left out; without its budget "
         '"auto" is "kernels".',
     )
-    n_kernels: int | None = option(
+    n_kernels: int | Mapping[str, int] | None = option(
         None,
-        _unless_none(_at_least(1)),
-        "int or None",
-        "Kernels of the local stage. Flash and time grow in proportion. None takes 64 for images "
-        "and 256 for signals.",
+        _unless_none(_Check(_kernels, "1 or more")),
+        "int, mapping or None",
+        "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
+        "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
+        'number for "kernels" and one for "convolutions", of which the better is chosen.',
         local=True,
     )
     cells: int | str = option(
@@ -450,6 +461,14 @@ class TrainerOptions(ClassParameters):
         'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
         local=True,
     )
+    convolutions: str = option(
+        "auto",
+        _one_of("auto", "off", "on"),
+        '{"auto", "off", "on"}',
+        "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts. "
+        '`train` compares both on rows left out; without its budget "auto" is "off".',
+        local=True,
+    )
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
@@ -520,6 +539,13 @@ class TrainerOptions(ClassParameters):
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
         if shape is None and self.cells != "auto":
             raise TinykernelError("cells: give signals, e.g. window_shape=(128, 6)")
+        both = isinstance(self.n_kernels, Mapping)
+        if kind != 3 and (self.convolutions == "on" or both):
+            raise TinykernelError("convolutions: only for images; give the image_shape")
+        if both and self.convolutions != "auto":
+            raise TinykernelError(
+                f"n_kernels: with convolutions={self.convolutions!r} give one number"
+            )
         if kind != 2 and self.hop:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":

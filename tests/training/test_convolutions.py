@@ -1,0 +1,162 @@
+"""Convolutions of images: the integers of the stages, the gradients, the whole training."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.lib.stride_tricks import sliding_window_view
+
+import tinykernel
+from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.model.grid import Grid
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.convolutions import ConvolutionLearner, ConvolutionPlan, pools_for
+from tinykernel.training.local.images import as_levels
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.readouts.linear import LinearRecipe, round_linear
+
+
+def learner_of(rng, shape, plan, n=64):
+    """Make a learner on random strokes that has made a step."""
+    raw = rng.integers(0, 256, (n, shape[0] * shape[1])).astype(np.uint8)
+    raw[rng.random(raw.shape) < 0.6] = 0
+    _, scaling = choose_scaling(raw.reshape(-1, 1), "uint8", 8, "global")
+    scaler = quantize_scaler(scaling, "uint8", 8).scaler
+    targets = targets_of(rng.integers(0, 3, n), 3, None)
+    images = as_levels(raw, scaler, (*shape, 1))
+    weight = rng.uniform(0.5, 1.5, n).astype(np.float32)
+    learner = ConvolutionLearner(images, targets, weight, plan, Augmentation())
+    run_epochs(learner, 1, None, None, None)
+    return raw, scaler, learner
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    height=st.integers(13, 31),
+    width=st.integers(13, 20),
+    average=st.integers(1, 2),
+    channels=st.integers(1, 5),
+)
+def test_hidden_values_in_training_are_those_of_the_stages(seed, height, width, average, channels):
+    """Protects that all is learned on what the firmware computes, odd rows and pools included."""
+    rng = np.random.default_rng(seed)
+    pools = pools_for(min(height, width) // average + 2)
+    plan = ConvolutionPlan(channels, 7, average, 1, pools, LinearRecipe(epochs=1))
+    raw, scaler, learner = learner_of(rng, (height, width), plan)
+    values, grid = raw, Grid.raw("uint8", height, width, 1)
+    for stage in learner.stages(scaler):
+        values, grid = stage.run(values, grid), stage.gives(grid)
+    np.testing.assert_array_equal(learner.seen(learner.inputs), values.astype(np.int64) + 128)
+
+
+def slow_gradients(learner, row):
+    """Compute the gradients of one row step by step, straight through what has no derivative."""
+    taps, biases, hidden, hidden_biases = learner._numbers()
+    levels, step = round_linear(learner.linear, learner.recipe.bits)
+    n_layers, n_channels = biases.shape
+    maps, responses, features = {}, {}, []
+    image = learner._levels(np.array([row]))[0, 0]
+    for c in range(n_channels):
+        f = image
+        for layer in range(n_layers):
+            windows = sliding_window_view(f, (3, 3))
+            a = np.einsum("yxij,ij->yx", windows, taps[layer, c].reshape(3, 3)) + biases[layer, c]
+            maps[layer, c], responses[layer, c] = f, np.clip(np.floor(a), 0, 255)
+            f = responses[layer, c]
+            if learner.plan.pools[layer] == 2:
+                y, x = f.shape[0] // 2, f.shape[1] // 2
+                f = f[: 2 * y, : 2 * x].reshape(y, 2, x, 2).max(axis=(1, 3))
+        features.append(f.ravel())
+    v = np.concatenate(features)
+    h = np.clip(np.floor(v @ hidden + hidden_biases), 0, 255)
+    u = (h - learner.mean) * learner.unit
+    scores = learner.scale() * (u @ (levels * step)) + learner.offset
+    share = np.exp(scores - scores.max())
+    d = (share / share.sum() - learner.targets[row]) * learner.weight[row] * learner.scale()
+    du = (levels * step) @ d * learner.unit * ((h > 0) & (h < 255))
+    found = {"linear": np.outer(u, d), "hidden": np.outer(v - learner.centre, du)}
+    df = (hidden @ du).reshape(n_channels, -1)
+    found["taps"] = np.zeros(taps.shape)
+    for c in range(n_channels):
+        g = df[c]
+        for layer in reversed(range(n_layers)):
+            f, a = maps[layer, c], responses[layer, c]
+            below = np.zeros(a.shape)
+            pool = learner.plan.pools[layer]
+            g = g.reshape(a.shape[0] // pool, a.shape[1] // pool)
+            for y, x in np.ndindex(g.shape):
+                part = a[pool * y : pool * y + pool, pool * x : pool * x + pool]
+                i, j = np.unravel_index(part.argmax(), part.shape)
+                below[pool * y + i, pool * x + j] = g[y, x] * (0 < part.max() < 255)
+            windows = sliding_window_view(f, (3, 3))
+            found["taps"][layer, c] = np.einsum("yxij,yx->ij", windows, below).ravel()
+            g = np.zeros(f.shape)
+            for y, x in np.ndindex(below.shape):
+                g[y : y + 3, x : x + 3] += below[y, x] * taps[layer, c].reshape(3, 3)
+    return found
+
+
+def test_gradients_are_those_of_the_steps_one_by_one():
+    """Protects the way back through hidden layer, pooling, clipping and three layers."""
+    plan = ConvolutionPlan(3, 6, 1, 1, (1, 2, 2), LinearRecipe(epochs=1))
+    _, _, learner = learner_of(np.random.default_rng(1), (15, 14), plan)
+    rows = np.arange(32)
+    learner.accumulate(rows, map)
+    slow = [slow_gradients(learner, row) for row in rows]
+    for name in ("linear", "hidden", "taps"):
+        expected = sum(each[name] for each in slow)
+        fast = learner.gradients[learner.names.index(name)].sum(axis=0)
+        np.testing.assert_allclose(fast, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+        assert np.abs(expected).max() > 0
+
+
+def strokes(n, seed):
+    """Return bars that stand or lie, anywhere in a noisy image of 14 x 16."""
+    rng = np.random.default_rng(seed)
+    images, y = rng.integers(0, 60, (n, 14, 16)), np.arange(n) % 2
+    for image, lies in zip(images, y, strict=True):
+        i, j = rng.integers(2, 7, 2)
+        image[i : i + (2 if lies else 6), j : j + (6 if lies else 2)] += 150
+    return images.astype(np.uint8), y
+
+
+def test_convolutions_end_to_end(tmp_path):
+    """Protects accuracy, the integers, the file, the threads, and the choice by rows left out."""
+    X, y = strokes(600, 0)
+    options = {"image_shape": (14, 16), "epochs": 8, "random_state": 0}
+    convolved = {**options, "options": {"convolutions": "on"}, "n_kernels": 6}
+    model = TernaryKernelClassifier(**convolved, n_jobs=1).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.95
+    integer = model.quantize()
+    assert integer.find(Convolutions).n_channels == 6
+    np.testing.assert_array_equal(integer.predict(X[400:].reshape(200, -1)), model.predict(X[400:]))
+    other = TernaryKernelClassifier(**convolved, n_jobs=2).fit(X[:400], y[:400])
+    assert other.quantize() == integer
+    tinykernel.save(model, tmp_path / "m.tkm")
+    assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
+    both = {**options, "n_kernels": {"kernels": 1, "convolutions": 6}}
+    chosen = TernaryKernelClassifier(**both).fit(X[:400], y[:400])
+    assert chosen.quantize().find(Convolutions) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"options": {"convolutions": "on"}}, "give the image_shape"),
+        ({"options": {"convolutions": "on"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
+        ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
+        ({"n_kernels": {"windows": 4}, "image_shape": (16, 16)}, "has numbers for"),
+    ],
+)
+def test_what_has_no_convolutions_is_refused(options, words):
+    """Protects one clear line before the training."""
+    X = np.zeros((8, 256), dtype=np.uint8)
+    X[::2] = 9
+    with pytest.raises(TinykernelError, match=words):
+        TernaryKernelClassifier(epochs=1, **options).fit(X, np.arange(8) % 2)

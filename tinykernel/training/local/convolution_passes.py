@@ -1,0 +1,353 @@
+"""Compiled kernels of the trainer for convolutions: forward in the firmware's integers, and back.
+
+Images travel in groups of `LANES`, side by side in memory, as in `image_passes`. Maps are float32
+that hold whole numbers, so that ``floor`` of a sum is the shift of the firmware. A row of `shapes`
+says rows, columns, pooling, first place of the map, and first place of the responses of a layer;
+the places count positions of the maps of one channel.
+
+Straight through: the gradient passes where a value is above 0 and below 255, and of pooled values
+to the first of the largest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinykernel.compiled import njit
+from tinykernel.hadamard import LANES
+from tinykernel.training import eights
+from tinykernel.training.eights import inlined, lane_dot, lane_sum
+from tinykernel.training.local.image_passes import warp
+from tinykernel.training.loss import loss_group
+from tinykernel.training.readouts.linear_passes import linear_backward, linear_forward
+
+_ZERO, _TOP = np.float32(0), np.float32(255)
+
+
+@njit(nogil=True, error_model="numpy")
+def correlate(map_, rows, columns, taps, bias, out):  # type: ignore[no-untyped-def]
+    """Slide nine taps over a map (rows, columns): out (rows - 2, columns - 2) of the sums."""
+    n, pitch = (columns - 2) * LANES, columns * LANES
+    t0, t1, t2, t3, t4, t5, t6, t7, t8 = taps
+    for y in range(rows - 2):
+        first = y * pitch
+        a0 = map_[first : first + n]
+        a1 = map_[first + LANES : first + LANES + n]
+        a2 = map_[first + 2 * LANES : first + 2 * LANES + n]
+        first += pitch
+        b0 = map_[first : first + n]
+        b1 = map_[first + LANES : first + LANES + n]
+        b2 = map_[first + 2 * LANES : first + 2 * LANES + n]
+        first += pitch
+        c0 = map_[first : first + n]
+        c1 = map_[first + LANES : first + LANES + n]
+        c2 = map_[first + 2 * LANES : first + 2 * LANES + n]
+        o = out[y * n : y * n + n]
+        for k in range(n):
+            upper = bias + t0 * a0[k] + t1 * a1[k] + t2 * a2[k] + t3 * b0[k] + t4 * b1[k]
+            o[k] = upper + t5 * b2[k] + t6 * c0[k] + t7 * c1[k] + t8 * c2[k]
+
+
+@inlined
+def _clip(x):  # type: ignore[no-untyped-def]
+    """Round down, and keep to 0..255."""
+    for k in range(x.shape[0]):
+        x[k] = min(max(np.floor(x[k]), _ZERO), _TOP)
+
+
+@njit(nogil=True, error_model="numpy")
+def tap_gradient(map_, rows, columns, g, d):  # type: ignore[no-untyped-def]
+    """Add the gradients of nine taps and the bias to d (10,), g being that of the sums."""
+    n, pitch = (columns - 2) * LANES, columns * LANES
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = eights.zeros()
+    for y in range(rows - 2):
+        a = map_[y * pitch : (y + 1) * pitch]
+        b = map_[(y + 1) * pitch : (y + 2) * pitch]
+        c = map_[(y + 2) * pitch : (y + 3) * pitch]
+        e = g[y * n : y * n + n]
+        for k in range(0, n, eights.WIDTH):
+            v = eights.load(e, k)
+            s0 = eights.add(s0, eights.multiply(v, eights.load(a, k)))
+            s1 = eights.add(s1, eights.multiply(v, eights.load(a, k + LANES)))
+            s2 = eights.add(s2, eights.multiply(v, eights.load(a, k + 2 * LANES)))
+            s3 = eights.add(s3, eights.multiply(v, eights.load(b, k)))
+            s4 = eights.add(s4, eights.multiply(v, eights.load(b, k + LANES)))
+            s5 = eights.add(s5, eights.multiply(v, eights.load(b, k + 2 * LANES)))
+            s6 = eights.add(s6, eights.multiply(v, eights.load(c, k)))
+            s7 = eights.add(s7, eights.multiply(v, eights.load(c, k + LANES)))
+            s8 = eights.add(s8, eights.multiply(v, eights.load(c, k + 2 * LANES)))
+            s9 = eights.add(s9, v)
+    d[0] += eights.total(s0)
+    d[1] += eights.total(s1)
+    d[2] += eights.total(s2)
+    d[3] += eights.total(s3)
+    d[4] += eights.total(s4)
+    d[5] += eights.total(s5)
+    d[6] += eights.total(s6)
+    d[7] += eights.total(s7)
+    d[8] += eights.total(s8)
+    d[9] += eights.total(s9)
+
+
+@inlined
+def _largest(a, first, pitch, k):  # type: ignore[no-untyped-def]
+    """Return the largest of two by two values of one image."""
+    above = max(a[first + k], a[first + LANES + k])
+    return max(above, max(a[first + pitch + k], a[first + pitch + LANES + k]))
+
+
+@inlined
+def _pool(a, rows, columns, pool, out):  # type: ignore[no-untyped-def]
+    """Write a map (rows // pool, columns // pool)."""
+    if pool == 1:
+        out[:] = a
+        return
+    place, pitch = 0, columns * LANES
+    for y in range(rows // 2):
+        for x in range(columns // 2):
+            first = (2 * y * columns + 2 * x) * LANES
+            o = out[place : place + LANES]
+            for k in range(LANES):
+                o[k] = _largest(a, first, pitch, k)
+            place += LANES
+
+
+@inlined
+def _unpool(a, rows, columns, pool, pooled, g):  # type: ignore[no-untyped-def]
+    """Write the gradient g of the responses, of which `a` is clipped, from that of their map."""
+    if pool == 1:
+        for k in range(a.shape[0]):
+            g[k] = pooled[k] if (a[k] > _ZERO) & (a[k] < _TOP) else _ZERO
+        return
+    g[:] = 0
+    place, pitch = 0, columns * LANES
+    for y in range(rows // 2):
+        for x in range(columns // 2):
+            i = (2 * y * columns + 2 * x) * LANES
+            d = pooled[place : place + LANES]
+            g0, g1 = g[i : i + LANES], g[i + LANES : i + 2 * LANES]
+            j = i + pitch
+            g2, g3 = g[j : j + LANES], g[j + LANES : j + 2 * LANES]
+            for k in range(LANES):
+                most = _largest(a, i, pitch, k)
+                v = d[k] if (most > _ZERO) & (most < _TOP) else _ZERO
+                at0 = a[i + k] == most
+                at1 = (a[i + LANES + k] == most) & (not at0)
+                at2 = (a[j + k] == most) & (not at0) & (not at1)
+                g0[k] = v if at0 else _ZERO
+                g1[k] = v if at1 else _ZERO
+                g2[k] = v if at2 else _ZERO
+                g3[k] = v if not (at0 | at1 | at2) else _ZERO
+            place += LANES
+
+
+@njit(nogil=True, error_model="numpy")
+def _fill(images, moves, rows, first, average, padding, columns, scratch, x):  # type: ignore[no-untyped-def]
+    """Write the levels of one group as a map with zeros around; `moves` as in `image_passes`."""
+    for lane in range(LANES):
+        image = images[rows[first + lane], 0]
+        if moves.shape[0] > 0:
+            warp(image, moves[first + lane], scratch)
+            image = scratch
+        for i in range(image.shape[0] // average):
+            for j in range(image.shape[1] // average):
+                total = 0
+                for a in range(average):
+                    for b in range(average):
+                        total += image[average * i + a, average * j + b]
+                place = (i + padding) * columns + j + padding
+                x[place * LANES + lane] = total // (average * average)
+
+
+@inlined
+def _cut(maps, first, rows, columns):  # type: ignore[no-untyped-def]
+    """Return one map of a channel."""
+    return maps[first * LANES : (first + rows * columns) * LANES]
+
+
+@njit(nogil=True, error_model="numpy")
+def convolve(x, shapes, taps, biases, maps, f):  # type: ignore[no-untyped-def]
+    """Run all channels: taps (layers, channels, 9), f (channels * positions, LANES)."""
+    n_layers, n_channels = biases.shape
+    each = f.shape[0] // n_channels
+    for c in range(n_channels):
+        for layer in range(n_layers):
+            rows, columns, pool, first, after = shapes[layer]
+            map_ = x if layer == 0 else _cut(maps[c], first, rows, columns)
+            response = _cut(maps[c], after, rows - 2, columns - 2)
+            correlate(map_, rows, columns, taps[layer, c], biases[layer, c], response)
+            _clip(response)
+            if layer + 1 < n_layers:
+                below = shapes[layer + 1]
+                out = _cut(maps[c], below[3], below[0], below[1])
+            else:
+                out = f[c * each : (c + 1) * each].reshape(-1)
+            _pool(response, rows - 2, columns - 2, pool, out)
+
+
+@njit(nogil=True, error_model="numpy")
+def _back(x, shapes, taps, maps, df, scratch, d):  # type: ignore[no-untyped-def]
+    """Add the gradients of taps and biases to d (layers, channels, 10), df being that of f.
+
+    scratch (3, positions * LANES) holds the gradients of a map, of responses, and these padded.
+    """
+    n_layers, n_channels = taps.shape[:2]
+    each = df.shape[0] // n_channels
+    turned = np.empty(9, dtype=np.float32)
+    for c in range(n_channels):
+        for layer in range(n_layers - 1, -1, -1):
+            rows, columns, pool, first, after = shapes[layer]
+            height, width = rows - 2, columns - 2
+            response = _cut(maps[c], after, height, width)
+            given = scratch[0]
+            if layer + 1 == n_layers:
+                given = df[c * each : (c + 1) * each].reshape(-1)
+            g = _cut(scratch[1], 0, height, width)
+            _unpool(response, height, width, pool, given, g)
+            map_ = x if layer == 0 else _cut(maps[c], first, rows, columns)
+            tap_gradient(map_, rows, columns, g, d[layer, c])
+            if layer == 0:
+                continue
+            wide = width + 4
+            padded = _cut(scratch[2], 0, height + 4, wide)
+            padded[:] = 0
+            for y in range(height):
+                place = ((y + 2) * wide + 2) * LANES
+                row = g[y * width * LANES : (y + 1) * width * LANES]
+                padded[place : place + width * LANES] = row
+            for i in range(9):
+                turned[i] = taps[layer, c, 8 - i]
+            out = _cut(scratch[0], 0, rows, columns)
+            correlate(padded, height + 4, wide, turned, _ZERO, out)
+
+
+@inlined
+def _hide(f, hidden, biases, h):  # type: ignore[no-untyped-def]
+    """Compute the hidden values h (units, LANES) of f; hidden (inputs, units)."""
+    linear_forward(f, hidden, h)
+    for o in range(h.shape[0]):
+        for k in range(LANES):
+            h[o, k] = min(max(np.floor(h[o, k] + biases[o]), _ZERO), _TOP)
+
+
+@inlined
+def _passed_back(weights, dsums, factor, df):  # type: ignore[no-untyped-def]
+    """Write the gradient of inputs (inputs, LANES) from that of sums; weights (inputs, sums)."""
+    df[:] = 0
+    for i in range(df.shape[0]):
+        for o in range(dsums.shape[0]):
+            v = weights[i, o] * factor
+            if v != 0:
+                for k in range(LANES):
+                    df[i, k] += v * dsums[o, k]
+
+
+@njit(nogil=True, error_model="numpy")
+def hidden_values(  # type: ignore[no-untyped-def]
+    begin, end, images, frame, shapes, taps, biases, hidden, hidden_biases, out
+):
+    """Fill out[begin:end], shape (n, units); without hidden units with what they would take."""
+    average, padding, positions, _, n_values = frame
+    x = np.zeros(shapes[0, 0] * shapes[0, 1] * LANES, dtype=np.float32)
+    maps = np.empty((biases.shape[1], positions * LANES), dtype=np.float32)
+    f = np.empty((n_values, LANES), dtype=np.float32)
+    h = np.empty((hidden.shape[1], LANES), dtype=np.float32)
+    rows = np.empty(LANES, dtype=np.int64)
+    moves = np.empty((0, 6), dtype=np.float32)
+    scratch = np.empty(images.shape[2:], dtype=np.uint8)
+    for first in range(begin, end, LANES):
+        for k in range(LANES):
+            rows[k] = min(first + k, end - 1)
+        _fill(images, moves, rows, 0, average, padding, shapes[0, 1], scratch, x)
+        convolve(x, shapes, taps, biases, maps, f)
+        given = f
+        if hidden.shape[1] > 0:
+            _hide(f, hidden, hidden_biases, h)
+            given = h
+        for k in range(min(LANES, end - first)):
+            for i in range(given.shape[0]):
+                out[first + k, i] = given[i, k]
+
+
+@njit(nogil=True, error_model="numpy")
+def learn_convolutions(  # type: ignore[no-untyped-def]
+    slot,
+    n_slots,
+    images,
+    moves,
+    rows,
+    frame,
+    shapes,
+    target,
+    weight,
+    losses,
+    taps,
+    biases,
+    hidden,
+    hidden_biases,
+    centre,
+    linear,
+    scale,
+    offset,
+    mean,
+    unit,
+    d_linear,
+    d_offset,
+    d_taps,
+    d_hidden,
+    d_hidden_bias,
+    totals,
+):
+    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
+
+    frame: average, padding, positions of the maps of a channel, of the largest one with two zeros
+    around, and values that the hidden units take. hidden (values, units) has the shift in it; its
+    gradient is that of values less `centre`, which the biases make up for.
+    """
+    average, padding, positions, largest, n_values = frame
+    n_units, n_outputs = linear.shape
+    x = np.zeros(shapes[0, 0] * shapes[0, 1] * LANES, dtype=np.float32)
+    maps = np.empty((biases.shape[1], positions * LANES), dtype=np.float32)
+    scratch = np.empty((3, largest * LANES), dtype=np.float32)
+    moved = np.empty(images.shape[2:], dtype=np.uint8)
+    f = np.empty((n_values, LANES), dtype=np.float32)
+    df = np.empty((n_values, LANES), dtype=np.float32)
+    h = np.empty((n_units, LANES), dtype=np.float32)
+    u = np.empty((n_units, LANES), dtype=np.float32)
+    du = np.empty((n_units, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    for d in (d_linear, d_hidden):
+        d[:] = 0
+    d_offset[:] = 0
+    d_hidden_bias[:] = 0
+    d_taps[:] = 0
+    totals[:] = 0
+    for group in range(slot, rows.shape[0] // LANES, n_slots):
+        first = group * LANES
+        part = rows[first : first + LANES]
+        _fill(images, moves, rows, first, average, padding, shapes[0, 1], moved, x)
+        convolve(x, shapes, taps, biases, maps, f)
+        _hide(f, hidden, hidden_biases, h)
+        for i in range(n_units):
+            for k in range(LANES):
+                u[i, k] = (h[i, k] - mean[i]) * unit
+        linear_forward(u, linear, sums)
+        loss, d_scale = loss_group(
+            sums, scale, offset, target, weight, losses, part, n_outputs, dsums, d_offset
+        )
+        totals[0] += loss
+        totals[1] += d_scale
+        linear_backward(u, dsums, d_linear)
+        _passed_back(linear, dsums, unit, du)
+        for i in range(n_units):
+            for k in range(LANES):
+                du[i, k] = du[i, k] if (h[i, k] > _ZERO) & (h[i, k] < _TOP) else _ZERO
+            d_hidden_bias[i] += lane_sum(du[i])
+        for i in range(n_values):
+            for k in range(LANES):
+                f[i, k] -= centre[i]
+            for o in range(n_units):
+                d_hidden[i, o] += lane_dot(f[i], du[o])
+        _passed_back(hidden, du, np.float32(1), df)
+        _back(x, shapes, taps, maps, df, scratch, d_taps)

@@ -1,0 +1,355 @@
+"""Learned convolutions for images: chains of 3 x 3 kernels, a hidden layer, and the linear part.
+
+All that is stored is rounded from float shadows in every step, and the forward pass computes the
+integers of `Convolutions` and `Dense`: taps are multiples of 2**-6 up to 2, weights of the hidden
+layer are -1, 0 or 1 (Hubara et al. 2016; the form of network is that of BitNetMCU). Rounding,
+shifts and clipping are crossed by straight-through gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.hadamard import run_on_rows
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
+from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.scale import Scale
+from tinykernel.training.local.augment import Augmentation, affine_moves
+from tinykernel.training.local.convolution_passes import hidden_values, learn_convolutions
+from tinykernel.training.local.counts import count_scaler
+from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe, round_linear
+
+_SHIFT, _TOP = 6, 255
+# Images of so many rows are averaged.
+_FINE_IMAGE = 24
+_LARGEST_TAP = np.float32(127 / 2**_SHIFT)
+# Two bytes hold it.
+_LARGEST_BIAS = np.float32(32767 // 2**_SHIFT)
+_START_ROWS, _MEASURED_ROWS = 128, 512
+# What the first responses reach, and by how much the first taps are scaled for it at most.
+_REACH, _STRETCH = 200, 10
+# Deviation of the first sums of hidden units, and the range of their first biases.
+_DEVIATION, _FIRST_BIAS = 48, 32
+_LARGEST_HIDDEN = np.float32(1.4)
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ConvolutionPlan:
+    """The shape of convolutions for images, and how they are trained.
+
+    Parameters
+    ----------
+    n_channels : int
+    n_hidden : int
+        Units of the hidden layer.
+    average : {1, 2}
+    padding : {0, 1}
+        Zeros around the levels.
+    pools : tuple of {1, 2}
+        Of each layer: 2 takes the largest of two by two values.
+    linear : LinearRecipe
+    tap_step, bias_step, hidden_step : float
+        Largest steps of Adam.
+    """
+
+    n_channels: int = 32
+    n_hidden: int = 32
+    average: int = 1
+    padding: int = 1
+    pools: tuple[int, ...] = (1, 2, 2)
+    linear: LinearRecipe = field(default_factory=LinearRecipe)
+    tap_step: float = 0.01
+    bias_step: float = 1.0
+    hidden_step: float = 0.02
+
+
+def _shapes(plan: ConvolutionPlan, height: int, width: int) -> NDArray[np.int64]:
+    """Lay out the maps of a channel, see `convolution_passes`; the last row is what they give."""
+    rows, columns = height // plan.average + 2 * plan.padding, width // plan.average
+    columns, place, found = columns + 2 * plan.padding, 0, []
+    for pool in plan.pools:
+        after = place + rows * columns
+        found.append([rows, columns, pool, place, after])
+        place = after + (rows - 2) * (columns - 2)
+        rows, columns = (rows - 2) // pool, (columns - 2) // pool
+    return np.array([*found, [rows, columns, 1, place, place]], dtype=np.int64)
+
+
+class ConvolutionLearner(LinearLearner):
+    """Taps, biases, hidden layer and linear part for images.
+
+    Parameters
+    ----------
+    images : ndarray of uint8, shape (n, 1, height, width)
+        Quantized inputs plus 128.
+    targets : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+    plan : ConvolutionPlan
+    augmentation : Augmentation
+    """
+
+    names = ("linear", "offset", "gain", "taps", "bias", "hidden", "hidden_bias")
+
+    def __init__(
+        self,
+        images: NDArray[np.uint8],
+        targets: _Floats,
+        weight: _Floats,
+        plan: ConvolutionPlan,
+        augmentation: Augmentation,
+    ) -> None:
+        self.inputs, self.targets, self.weight = images, targets, weight
+        self.plan, self.recipe, self.augmentation = plan, plan.linear, augmentation
+        self.rng = np.random.default_rng([plan.linear.seed, 5])
+        self.n_outputs = targets.shape[1]
+        shapes = _shapes(plan, images.shape[2], images.shape[3])
+        self.shapes, self.given = shapes[:-1], shapes[-1]
+        self.n_values = plan.n_channels * int(self.given[0] * self.given[1])
+        largest = max(int((rows + 2) * (columns + 2)) for rows, columns in shapes[:-1, :2])
+        numbers = [plan.average, plan.padding, int(self.given[3]), largest, self.n_values]
+        self._frame = np.array(numbers, dtype=np.int64)
+        self._draw_taps()
+        self._draw_hidden()
+        self.draw_linear()
+        self.begin()
+
+    # -- the start ----------------------------------------------------------------------------
+
+    def _draw_taps(self) -> None:
+        """Draw taps of which the responses fill the range; part of these is above 0."""
+        plan, rng = self.plan, self.rng
+        shape = (len(plan.pools), plan.n_channels, 9)
+        self.taps = rng.standard_normal(shape, dtype=np.float32)
+        self.taps[1:, :, 4] += 1
+        self.bias = np.zeros(shape[:2], dtype=np.float32)
+        rows = np.sort(rng.permutation(len(self.inputs))[:_START_ROWS])
+        maps = np.repeat(self._levels(rows), plan.n_channels, axis=1)
+        for layer, pool in enumerate(plan.pools):
+            responses = _responses(maps, self.taps[layer])
+            reach = np.quantile(np.abs(responses), 0.995, axis=(0, 2, 3))
+            factor = np.clip(_REACH / np.maximum(reach, 1), 1 / _STRETCH, _STRETCH)
+            factor = np.minimum(factor, _LARGEST_TAP / np.abs(self.taps[layer]).max(axis=1))
+            self.taps[layer] *= factor[:, np.newaxis].astype(np.float32)
+            responses *= factor[:, np.newaxis, np.newaxis].astype(np.float32)
+            if layer:
+                share = rng.uniform(0.1, 0.6, plan.n_channels)
+                for c in range(plan.n_channels):
+                    some = responses[:, c][responses[:, c] != 0]
+                    if some.size:
+                        self.bias[layer, c] = np.clip(-np.quantile(some, share[c]), -100, 100)
+            bias = self.bias[layer][:, np.newaxis, np.newaxis]
+            maps = np.clip(np.floor(responses + bias), 0, _TOP)
+            if pool == 2:
+                rows_, columns = maps.shape[2] // 2 * 2, maps.shape[3] // 2 * 2
+                maps = maps[:, :, :rows_, :columns]
+                maps = np.maximum(maps[:, :, ::2], maps[:, :, 1::2])
+                maps = np.maximum(maps[..., ::2], maps[..., 1::2])
+
+    def _levels(self, rows: NDArray[np.int64]) -> _Floats:
+        """Return the levels of some images, with zeros around."""
+        plan, levels = self.plan, self.inputs[rows].astype(np.int64)
+        if plan.average == 2:
+            height, width = (side // 2 * 2 for side in levels.shape[2:])
+            levels = levels[:, :, :height, :width]
+            levels = levels[:, :, ::2] + levels[:, :, 1::2]
+            levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
+        around = (plan.padding, plan.padding)
+        return np.pad(levels, ((0, 0), (0, 0), around, around)).astype(np.float32)
+
+    def _draw_hidden(self) -> None:
+        """Draw the hidden layer, and choose its shift by the deviation of its sums."""
+        rows = np.sort(self.rng.permutation(len(self.inputs))[:_MEASURED_ROWS])
+        n_hidden = self.plan.n_hidden
+        self.hidden = np.zeros((self.n_values, 0), dtype=np.float32)
+        self.hidden_bias = np.zeros(0, dtype=np.float32)
+        self.hidden_shift = 0
+        self.centre = np.zeros(self.n_values, dtype=np.float32)
+        values = self.seen(self.inputs[rows]).astype(np.int64)
+        self.centre = np.rint(values.mean(axis=0)).astype(np.float32)
+        drawn = self.rng.standard_normal((self.n_values, n_hidden), dtype=np.float32)
+        self.hidden = np.float32(0.7) * drawn
+        self.hidden_bias = np.float32(_FIRST_BIAS) * self.rng.random(n_hidden, dtype=np.float32)
+        levels = self._hidden_levels().astype(np.int64)
+        sums = np.einsum("ni,io->no", values - self.centre.astype(np.int64), levels)
+        spread = np.sqrt(np.square(sums, dtype=np.float64).mean())
+        self.hidden_shift = int(np.clip(np.rint(np.log2(max(spread, 1) / _DEVIATION)), 0, 14))
+        self.measure(self.seen(self.inputs[rows]))
+        self.spread[:] = 1  # units that are constant at first may learn
+
+    # -- what is stored -----------------------------------------------------------------------
+
+    def _stored_taps(self) -> tuple[_Floats, _Floats]:
+        """Return taps and biases as the firmware has them, in units of 2**6."""
+        one = np.float32(1 << _SHIFT)
+        return np.clip(np.rint(self.taps * one), -127, 127), np.rint(self.bias * one)
+
+    def _hidden_levels(self) -> _Floats:
+        return np.clip(np.rint(self.hidden), -1, 1)
+
+    def _hidden_biases(self, levels: _Floats) -> NDArray[np.int64]:
+        """Return the biases of the hidden layer, which take off the centre of its values."""
+        moved = np.einsum("io,i->o", levels.astype(np.int64), self.centre.astype(np.int64))
+        biases: NDArray[np.int64] = np.rint(self.hidden_bias).astype(np.int64)
+        return np.asarray((biases << self.hidden_shift) - moved)
+
+    def _numbers(self) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+        """Return taps, biases, hidden weights and biases with the shifts in them; exact."""
+        (taps, bias), levels = self._stored_taps(), self._hidden_levels()
+        one, step = np.float32(1 << _SHIFT), np.float32(2.0**-self.hidden_shift)
+        hidden_biases = self._hidden_biases(levels).astype(np.float32) * step
+        return taps / one, bias / one, levels * step, hidden_biases
+
+    def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Compute what the linear part sees, plus 128; shape (n, n_hidden)."""
+        numbers = self._numbers()
+        out = np.empty((len(images), numbers[2].shape[1] or self.n_values), dtype=np.uint8)
+        run_on_rows(
+            hidden_values,
+            len(images),
+            self.recipe.n_threads,
+            images,
+            self._frame,
+            self.shapes,
+            *numbers,
+            out,
+        )
+        return out
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
+        """Compute the gradients of some images."""
+        levels, step = round_linear(self.linear, self.recipe.bits)
+        numbers, linear = self._numbers(), levels * step
+        moves = affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
+        g = self.gradients
+        d_taps = np.zeros((SLOTS, *self.bias.shape, 10), dtype=np.float32)
+
+        def part(slot: int) -> None:
+            learn_convolutions(
+                slot,
+                SLOTS,
+                self.inputs,
+                moves,
+                rows,
+                self._frame,
+                self.shapes,
+                self.targets,
+                self.weight,
+                self.losses,
+                *numbers,
+                self.centre,
+                linear,
+                self.scale(),
+                self.offset,
+                self.mean,
+                self.unit,
+                g[0][slot],
+                g[1][slot],
+                d_taps[slot],
+                g[5][slot],
+                g[6][slot],
+                self.totals[slot],
+            )
+
+        list(run(part, range(SLOTS)))
+        g[3][...], g[4][...] = d_taps[..., :9], d_taps[..., 9]
+
+    def steps(self) -> dict[str, float]:
+        """Return the largest step of each parameter."""
+        plan = self.plan
+        own = {"taps": plan.tap_step, "bias": plan.bias_step}
+        own |= {"hidden": plan.hidden_step, "hidden_bias": plan.bias_step}
+        return super().steps() | own
+
+    def update(self, share: float, factor: np.float32) -> None:
+        """Let Adam move every learned parameter; shadows stay near what is stored."""
+        super().update(share, factor)
+        np.clip(self.taps, -_LARGEST_TAP, _LARGEST_TAP, out=self.taps)
+        np.clip(self.bias, -_LARGEST_BIAS, _LARGEST_BIAS, out=self.bias)
+        np.clip(self.hidden, -_LARGEST_HIDDEN, _LARGEST_HIDDEN, out=self.hidden)
+
+    # -- the result ---------------------------------------------------------------------------
+
+    def stages(self, scaler: Scale) -> tuple[Stage, ...]:
+        """Return the stages before the linear part."""
+        taps, bias = self._stored_taps()
+        plan, levels = self.plan, self._hidden_levels()
+        # The grid has the channels of a position side by side.
+        by_place = levels.reshape(plan.n_channels, -1, plan.n_hidden).transpose(2, 1, 0)
+        return (
+            Levels(scaler, scaler.bits - 8, plan.average, np.eye(1, dtype=np.int8)),
+            Convolutions(
+                taps.reshape(*bias.shape, 3, 3).astype(np.int8),
+                bias.astype(np.int32),
+                np.full(len(plan.pools), _SHIFT, dtype=np.uint8),
+                np.array(plan.pools) == 2,
+                plan.padding,
+            ),
+            Dense(
+                by_place.reshape(plan.n_hidden, -1).astype(np.int8),
+                self._hidden_biases(levels).astype(np.int32),
+                self.hidden_shift,
+            ),
+            count_scaler("uint8", _TOP),
+        )
+
+
+def _responses(maps: _Floats, taps: _Floats) -> _Floats:
+    """Return the responses (n, channels, rows - 2, columns - 2) of maps to taps (channels, 9)."""
+    rows, columns = maps.shape[2] - 2, maps.shape[3] - 2
+    out = np.zeros((*maps.shape[:2], rows, columns), dtype=np.float32)
+    for place in range(9):
+        i, j = divmod(place, 3)
+        tap = taps[:, place, np.newaxis, np.newaxis]
+        out += tap * maps[:, :, i : i + rows, j : j + columns]
+    return out
+
+
+def pools_for(side: int) -> tuple[int, ...]:
+    """Return how layers pool, of images with zeros around of which this is the shorter side.
+
+    >>> pools_for(16), pools_for(26), pools_for(10)
+    ((1, 2, 2), (1, 2, 2, 2), (1, 2))
+    """
+    pools, side = [1], side - 2
+    while side >= 6 and len(pools) < 6:
+        pools.append(2)
+        side = (side - 2) // 2
+    return tuple(pools)
+
+
+def hidden_units(n_channels: int) -> int:
+    """Return how many hidden units go with so many channels."""
+    return max(16, 4 * round(1.5 * n_channels / 4))
+
+
+def frame_for(shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """Return by how much images of (height, width, channels) are averaged, and how layers pool."""
+    side = min(shape[:2])
+    average = 2 if side >= _FINE_IMAGE else 1
+    return average, pools_for(side // average + 2)
+
+
+def responses_of(shape: tuple[int, ...]) -> int:
+    """Return how many responses a channel has in images of (height, width, channels)."""
+    average, pools = frame_for(shape)
+    sizes = _shapes(ConvolutionPlan(average=average, pools=pools), shape[0], shape[1])[:-1]
+    return int(((sizes[:, 0] - 2) * (sizes[:, 1] - 2)).sum())
+
+
+def no_convolutions(shape: tuple[int, ...]) -> str:
+    """Say why images of (height, width, channels) have none; nothing where they may."""
+    if shape[2] != 1:
+        return f"images have {shape[2]} channels, and convolutions take one"
+    if min(shape[:2]) < 12 or max(shape[:2]) > 96:
+        return f"images of {shape[0]} x {shape[1]}; give 12 to 96 rows and columns"
+    return ""
