@@ -131,9 +131,9 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert not cells_ahead(data, TrainerOptions(random_state=0), (64, 2))
     for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
         with pytest.raises(TinykernelError, match=said):
-            TernaryKernelClassifier(cells=cells).fit(X, y)
+            TernaryKernelClassifier(options={"cells": cells}).fit(X, y)
     with pytest.raises(TinykernelError, match="cells: give signals"):
-        TernaryKernelClassifier(cells=4).fit(*load_iris(return_X_y=True))
+        TernaryKernelClassifier(options={"cells": 4}).fit(*load_iris(return_X_y=True))
 
 
 def test_the_rows_that_choose_kernels_stand_for_all():

@@ -300,15 +300,6 @@ class Parameters:
         'number for "kernels" and one for "convolutions", of which the better is chosen.',
         local=True,
     )
-    cells: int | str = option(
-        "auto",
-        _Check(_cells, f"auto, or 1 to {MOST_CELLS}"),
-        'int or "auto"',
-        "Signals: parts of a window, one after the other, each with its own counts: many where the "
-        'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
-        "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
-        local=True,
-    )
     window_shape: tuple[int, int] | None = option(
         None,
         _unless_none(_shape("(samples, channels)", 2)),
@@ -451,6 +442,15 @@ class TrainerOptions(ClassParameters):
         'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
         '"small" where fast code would fill more than 30 % of the budget of flash.',
+    )
+    cells: int | str = option(
+        "auto",
+        _Check(_cells, f"auto, or 1 to {MOST_CELLS}"),
+        'int or "auto"',
+        "Signals: parts of a window, one after the other, each with its own counts: many where the "
+        'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
+        "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
+        local=True,
     )
     spectrum: str = option(
         "auto",
