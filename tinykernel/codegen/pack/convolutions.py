@@ -32,7 +32,7 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     layers = np.arange(stage.pools.size)
     return Packed(
         [
-            Table(f"{name}_codes", "uint8_t", codes, "transform", comment),
+            Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
             Struct.of(
                 name,
                 "tk_convolutions",
