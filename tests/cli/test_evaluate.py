@@ -139,8 +139,16 @@ def test_hint_of_a_linear_part_compares_only_what_is_chosen():
     found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
     assert "--effort normal compares" in linear_hint(trained, found)
     trained.model.input = SimpleNamespace(is_table=True)
+    trained.model.n_inputs = 1024
     found.baselines["tree"] = SimpleNamespace(as_good=True)
     assert "--effort normal trees compete" in tree_hint(trained, found)
+    trained.model.n_inputs = 1025
+    assert not tree_hint(trained, found), "trees of so many inputs never compete"
+    trained.model.n_inputs = 1024
+    for given in ({"model": "kernels"}, {"linear": "off"}):
+        trained.classifier = TernaryKernelClassifier(**classifier.get_params() | given)
+        assert not tree_hint(trained, found), "nor with these options"
+    trained.classifier = classifier
     for fixed in ({"layout": "compact"}, {"layout": None, "n_components": 64}):
         classifier.set_params(**fixed)
         assert "--effort" not in linear_hint(trained, found)

@@ -107,6 +107,16 @@ def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
         train(X, y, budget="flash=2KB,instructions=100", **parameters)
 
 
+def test_trees_over_the_budget_beside_a_number_of_components_raised_a_type_error():
+    """Trees have no components: their bytes are found all the same; too few are named."""
+    given = {"model": "trees", "n_components": 0, "random_state": 0, "link": False}
+    found = train(*corners(400), budget="1200", effort="quick", **given)
+    assert found.model.find(Trees) is not None
+    assert found.sizes.flash <= 1200
+    with pytest.raises(TinykernelError, match=r"m4: one of few trees needs about \d+ bytes; give"):
+        train(*corners(400), budget="200", **given)
+
+
 def test_rows_to_choose_by_again_hold_no_group_that_is_left_out():
     """Where many rows are chosen by again, all are learned from but those left out."""
     X, y = corners(60)

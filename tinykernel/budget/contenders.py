@@ -42,6 +42,7 @@ from tinykernel.training.options import (
     parts_of,
 )
 from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for. At equal bytes one of these
@@ -154,7 +155,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     if enough and room >= _LEAST_TREE_BYTES:
         return {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
     if alone and room < _LEAST_TREE_BYTES:
-        raise _too_small(asked, needed + _LEAST_TREE_BYTES, "of few trees")
+        raise _too_small(asked, needed + _LEAST_TREE_BYTES, "one of few trees")
     if alone:
         raise _no_room(asked, words)
     return {}
@@ -245,7 +246,7 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     if asked.get("convolutions") == "on":
         n, least = _channels(asked, shape)
         if not n:
-            raise _too_small(asked, least, "with the fewest channels")
+            raise _too_small(asked, least, "one with the fewest channels")
         return {"n_kernels": n}
     found = _kernels_as_asked(asked, shape)
     free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
@@ -297,7 +298,7 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     if not least and unknown is not None:
         raise unknown
     if not found["n_kernels"]:
-        raise _too_small(asked, min(least), "with the fewest kernels")
+        raise _too_small(asked, min(least), "one with the fewest kernels")
     return found
 
 
@@ -350,6 +351,12 @@ def linear_may_compete(given: Mapping[str, Any]) -> bool:
     if asked == "auto":
         return not given.keys() & set(_OF_COMPONENTS)
     return bool(asked != "off")
+
+
+def trees_may_compete(given: Mapping[str, Any], n_inputs: int) -> bool:
+    """Whether trees may, by the same options, where the effort is not quick."""
+    allowed = given.get("model", "auto") == "auto" and given.get("loss", "squared") == "squared"
+    return allowed and n_inputs <= MOST_INPUTS and linear_may_compete(given)
 
 
 def _linear_sizes(asked: Asked) -> dict[int, int]:
@@ -437,5 +444,5 @@ def check_size(asked: Asked) -> None:
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:
     return TinykernelError(
         f"no model for this data fits into {asked.flash} bytes on {asked.target}: {least} needs "
-        f"about {needed}; give a larger budget, or for signals and images their shape"
+        f"about {needed} bytes; give a larger budget, or for signals and images their shape"
     )

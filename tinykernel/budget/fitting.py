@@ -17,9 +17,9 @@ from tinykernel.budget.cells import cells_of
 from tinykernel.budget.contenders import (
     check_size,
     input_shape,
-    linear_may_compete,
     sizes_that_fit,
     tree_size,
+    trees_may_compete,
 )
 from tinykernel.budget.standins import LEARNED, OF_VALUES, Asked, fitted
 from tinykernel.checks import check_choice
@@ -195,7 +195,9 @@ def train(
     if task == "numbers" and shape is None:
         given.setdefault("linear", BITS_BESIDE)
     width = given.get("linear", "auto")
-    open_size = not {"n_components", "n_kernels"} & given.keys()
+    # The size of trees is their bytes.
+    counted = given.get("model") != "trees" and {"n_components", "n_kernels"} & given.keys()
+    open_size = not counted
     limits = _limits(budget, target, chosen=open_size)
     limit = None if limits is None else limits.flash
     chosen_here = limits is not None and open_size
@@ -245,11 +247,10 @@ def _what_fits(asked: Asked) -> dict[str, Any]:
 
 def _may_have_trees(asked: Asked) -> bool:
     """Whether trees may be chosen; one has to ask for them where nothing is compared."""
-    model = asked.get("model")
-    if model != "auto" or asked.method != LEARNED:
-        return bool(model == "trees")
-    compared = asked.get("effort") != "quick" and asked.get("loss", "squared") == "squared"
-    return compared and asked.shape is None and linear_may_compete(asked.options)
+    if asked.get("model") == "trees":
+        return True
+    compared = asked.get("effort") != "quick" and asked.shape is None and asked.method == LEARNED
+    return compared and trees_may_compete(asked.options, asked.rows.shape[1])
 
 
 def _of_task(task: str, method: Any, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:

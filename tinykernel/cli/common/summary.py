@@ -188,21 +188,23 @@ def linear_hint(trained: TrainResult, found: Evaluation) -> str:
         return ""
     said = "hint: --set linear=8 adds a linear part to the model"
     classifier = trained.classifier
-    usual = type(classifier)().get_params(deep=False)
-    given = {
-        key: value
-        for key, value in classifier.get_params(deep=False).items()
-        if value != usual[key]
-    }
     # Without a choice of forms there is nothing to compare.
-    chosen = isinstance(classifier.n_components, Mapping) and linear_may_compete(given)
+    chosen = isinstance(classifier.n_components, Mapping) and linear_may_compete(_given(classifier))
     if chosen and classifier.effort == "quick":
         said += "; --effort normal compares models with and without one"
     return f"{said}\n"
 
 
+def _given(classifier: Any) -> dict[str, Any]:
+    """Return the parameters that have not their defaults."""
+    usual = type(classifier)().get_params(deep=False)
+    params = classifier.get_params(deep=False)
+    return {key: value for key, value in params.items() if value != usual[key]}
+
+
 def tree_hint(trained: TrainResult, found: Evaluation) -> str:
     """Say in a line how trees compete, where a decision tree is as good and none did."""
+    from tinykernel.budget.contenders import trees_may_compete
     from tinykernel.model.readouts.trees import Trees
 
     tree, model, classifier = found.baselines.get("tree"), trained.model, trained.classifier
@@ -212,6 +214,8 @@ def tree_hint(trained: TrainResult, found: Evaluation) -> str:
         return ""
     if not isinstance(classifier.n_components, Mapping):
         return ""  # a size that was given is the only one
+    if not trees_may_compete(_given(classifier), model.n_inputs):
+        return ""
     return "hint: with --effort normal trees compete, too\n"
 
 

@@ -26,7 +26,8 @@ from tinykernel.training.trainset import TrainSet
 
 #: Bytes of the tables of trees where nobody says how many.
 _USUAL_BYTES = 8192
-_MOST_INPUTS = 1024
+#: Trees of more inputs are not compared.
+MOST_INPUTS = 1024
 # Trees of each output.
 _MOST_QUICKLY = 64
 # With so many times the rows of a trial the options are chosen again.
@@ -100,7 +101,7 @@ def found_trees(
 def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]) -> bool:
     """Whether trees are compared with the rest."""
     may = options.model == "auto" and options.tree_bytes and options.effort != "quick"
-    few_inputs = data.X.shape[1] <= _MOST_INPUTS
+    few_inputs = data.X.shape[1] <= MOST_INPUTS
     return bool(may and folds and few_inputs and not any(data.losses))
 
 
