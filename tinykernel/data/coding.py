@@ -222,7 +222,7 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
     row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
     raise TinykernelError(
         f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing; the model was "
-        "trained without gaps there (fill it or remove the row: --missing drop)"
+        "trained without gaps there (fill it, remove the row, or train with --missing drop)"
     )
 
 
