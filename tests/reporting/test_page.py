@@ -16,8 +16,16 @@ import pytest
 
 from tests.cli.tools import blobs
 from tests.random_models import random_model
-from tinykernel import TernaryKernelClassifier, TinykernelError, report_page, save
+from tinykernel import (
+    TernaryKernelClassifier,
+    TernaryKernelNovelty,
+    TinykernelError,
+    report_page,
+    save,
+)
+from tinykernel.cli.common.memory import about_evaluation
 from tinykernel.evaluation import Baseline, LabelEvaluation
+from tinykernel.evaluation.labels import compare
 from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges
@@ -198,9 +206,28 @@ def test_a_page_shows_what_the_model_file_keeps(page: ReportPage, tmp_path: Path
         assert f"{100 * page.judged.accuracy:.2f} %" in text
         assert "kept aside by the training" in text
         assert "margin at least" not in text
-    for damaged in (None, [], {**kept, "confusion": [[-1]]}, {**kept, "baselines": {"tree": 3}}):
+    huge = (2**62 * np.eye(3, dtype=np.int64)).tolist()
+    wrong = [{"confusion": [[-1]]}, {"confusion": huge}, {"baselines": {"tree": 3}}]
+    for damaged in (None, [], *({**kept, **one} for one in wrong)):
         save(page.model, file, {"evaluation": damaged})
-        assert "--data DATA judges it" in report_page(file, (), compiler="none").to_html()
+        assert (
+            "report MODEL --html FILE --data DATA judges it"
+            in report_page(file, (), compiler="none").to_html()
+        )
+
+
+def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path: Path) -> None:
+    """Rows of one class have no labels to judge by, so that the page does not ask for them."""
+    file = tmp_path / "normal.tkm"
+    save(TernaryKernelNovelty(random_state=0).fit(blobs(200, 0)[0]).quantize(), file)
+    assert "judges it" not in report_page(file, (), compiler="none").to_html()
+
+
+def test_the_record_of_1500_classes_made_the_file_too_large() -> None:
+    """A model file keeps no table of classes by classes where there are very many."""
+    few, many = np.arange(200), np.arange(201)
+    assert about_evaluation(compare(few, few))
+    assert not about_evaluation(compare(many, many))
 
 
 def test_coverage() -> None:

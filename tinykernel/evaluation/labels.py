@@ -14,6 +14,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.comparison import Baseline, Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 
+# More cannot have been judged, and sums of so many stay exact.
+_MOST_ROWS = 2.0**53
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelEvaluation(Evaluation):
@@ -104,7 +107,9 @@ class LabelEvaluation(Evaluation):
         try:
             confusion = np.array(record["confusion"], dtype=np.int64)
             n = len(record["classes"])
-            if confusion.shape != (n, n) or confusion.min() < 0 or not confusion.any():
+            if confusion.shape != (n, n) or confusion.min() < 0:
+                return None
+            if not 0 < confusion.sum(dtype=np.float64) < _MOST_ROWS:
                 return None
             interval = record["interval"]
             if interval is not None:
