@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import warnings
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tinykernel import TernaryKernelClassifier, TinykernelError, load, progress, save
+from tinykernel import TernaryKernelClassifier, TinykernelError, load, progress, save, train
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.parameters import sorted_out
@@ -64,6 +65,14 @@ def test_a_wrong_name_is_answered_with_the_right_one():
         TernaryKernelClassifier(n_component=3)
     with pytest.raises(TypeError, match=r"give options=\{'patience': "):
         TernaryKernelClassifier(patience=3)
+    with pytest.raises(TypeError, match=r"^TernaryKernelClassifier: give parameters by name"):
+        TernaryKernelClassifier(3)
+    for wrong, message in (
+        ({"patience": 3}, r"give options=\{'patience': "),
+        ({"options__patient": 3}, "did you mean patience"),
+    ):
+        with pytest.raises(TinykernelError, match=message):
+            TernaryKernelClassifier().set_params(**wrong)
     for options, message in (
         ({"patient": 2}, "did you mean patience"),
         ({"zzz": 2}, "there are permutation, "),
@@ -72,6 +81,31 @@ def test_a_wrong_name_is_answered_with_the_right_one():
     ):
         with pytest.raises(TinykernelError, match=message):
             TernaryKernelClassifier(options=options).fit([[1.0], [2.0]], [0, 1])
+
+
+def test_train_once_refused_options_by_an_inner_name(rows):
+    """``options=...`` of the estimators was no parameter of `train`, whose options are flat."""
+    X, y, _, _ = rows
+    short = {"n_components": 64, "epochs": 1, "effort": "quick", "random_state": 0}
+    found = train(X[:200], y[:200], options={"input_bits": 16}, **short)
+    assert found.classifier.options == {"input_bits": 16}
+    for given, message in (
+        ({"options": {"patient": 2}}, "did you mean patience"),
+        ({"options": {"patience": 2}, "patience": 3}, "patience is given beside it"),
+    ):
+        with pytest.raises(TinykernelError, match=message):
+            train(X, y, **given)
+    with pytest.raises(TypeError, match=r"^patient is no parameter; did you mean patience"):
+        train(X, y, patient=3)
+
+
+def test_options_of_any_mapping_can_be_copied_and_saved(rows, tmp_path):
+    """A read-only view trained, but could not be saved."""
+    X, y, _, _ = rows
+    view = MappingProxyType({"input_bits": 16})
+    for model in (quick(options=view, epochs=1), quick(epochs=1).set_params(options=view)):
+        save(clone(model).fit(X[:200], y[:200]), tmp_path / "model.tkm")
+        assert load(tmp_path / "model.tkm").options == view
 
 
 def test_learns_and_tells_how(rows):

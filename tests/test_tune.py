@@ -313,6 +313,7 @@ def test_wrong_arguments():
         ({"backend": "threading", "scheduler": "x"}, "only for backend dask"),
         ({"n_folds": 1}, "n_folds"),
         ({"task": "numbers"}, "task: not for tune"),
+        ({"options": {"n_jobs": 2}}, "n_jobs is a parameter itself"),
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)

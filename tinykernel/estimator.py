@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,18 @@ from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.fields import wrong_name
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
     EstimatorParameters,
+    check_entries,
     told_by,
 )
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet, prepare
+
+# Of the names that entries of `options` have in grids.
+_ENTRY = "options__"
 
 
 class MachineEstimator(ModelFileMixin, BaseEstimator):
@@ -128,6 +133,34 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
     in_passes_: bool
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; `deep` also has entries of `options`, as ``options__NAME``."""
+        found: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.options, Mapping):
+            found |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
+        return found
+
+    def set_params(self, **params: Any) -> KernelEstimator:
+        """Set parameters, and entries of `options` as ``options__NAME``.
+
+        Raises
+        ------
+        TinykernelError
+            For a name that is not known.
+        """
+        own = {name: value for name, value in params.items() if not name.startswith(_ENTRY)}
+        more = {name.removeprefix(_ENTRY): params[name] for name in params.keys() - own.keys()}
+        known = {option.name for option in fields(self.KIND)}
+        wrong = wrong_name(own, self._get_param_names(), known)
+        if wrong:
+            raise TinykernelError(f"{type(self).__name__}: {wrong}")
+        check_entries(type(self), more)
+        super().set_params(**own)
+        self.__post_init__()
+        if more:
+            self.options = {**(self.options or {}), **more}
+        return self
 
     def _run(
         self,

@@ -112,14 +112,18 @@ def test_a_file_states_the_oldest_version_that_can_read_it() -> None:
 
 
 def test_parameters_that_became_options_are_kept(tmp_path: Path) -> None:
-    """A file of yesterday has patience beside epochs, and options that are no more."""
+    """A file of yesterday has patience beside epochs, and options that are no more.
+
+    Those beside `options` once took its place.
+    """
     header, arrays = read_container(modelfile._to_bytes(fit()))
-    del header["object"]["record"][1]["options"]
-    header["object"]["record"][1] |= {"patience": 3, "input_bits": "auto", "local": "auto"}
+    options = {"dict": [["cells", 4]]}
+    header["object"]["record"][1] |= {"patience": 3, "input_bits": "auto", "options": options}
+    header["object"]["record"][1] |= {"local": "auto"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loaded = load(as_file(tmp_path, write_container(header, arrays)))
-    assert loaded.options == {"patience": 3}
+    assert loaded.options == {"patience": 3, "cells": 4}
 
 
 def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.options import LINEAR_BITS
+from tinykernel.training.options.parameters import (
+    ClassifierParameters,
+    RegressorParameters,
+    flattened,
+)
 from tinykernel.training.options.regression import BITS_BESIDE
 
 DEFAULT_BUDGET = "30KB"
@@ -142,7 +147,8 @@ def train(
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without.
     **parameters
-        Of the classifier; those that are None have its defaults. Without ``n_components`` the
+        Of the classifier; those that are None have its defaults, and entries of ``options`` may
+        also stand beside the others. Without ``n_components`` the
         largest number that keeps to the budget is found, for each of several layouts where
         ``layout`` is not given, and the layout that does best is chosen; with ``effort="quick"`` it
         is "compact", of values "windows". Where the trained model is over the budget all the same,
@@ -183,7 +189,8 @@ def train(
     extra = {name: value for name, value in extra.items() if value is not None}
     if method != LEARNED and extra.keys() - {"groups"}:
         raise TinykernelError(f"{max(extra.keys() - {'groups'})}: not for this method")
-    given = {name: value for name, value in parameters.items() if value is not None}
+    kind = RegressorParameters if task == "numbers" else ClassifierParameters
+    given = flattened(parameters, kind)
     given |= _of_task(task, method, teacher, given)
     if method != LEARNED and "n_kernels" in given:
         raise TinykernelError("n_kernels: not for this method")

@@ -215,7 +215,7 @@ def _in_options(cls: Any, fields: dict[str, Any], names: set[str]) -> dict[str, 
     once = [field for field in dataclasses.fields(cls.KIND) if field.name in kept.keys() - names]
     found = {field.name: kept.pop(field.name) for field in once}
     other = {field.name: found[field.name] for field in once if found[field.name] != field.default}
-    return kept | {"options": other} if other else kept
+    return kept | {"options": other | dict(kept.get("options") or {})} if other else kept
 
 
 def _make_classifier(name: str, fields: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
+from tinykernel.training.options.parameters import ClassifierParameters, flattened
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
@@ -107,7 +108,7 @@ def tune(
     >>> [point.budget for point in found.points], found.model.n_classes
     ([2048, 3072], 3)
     """
-    given = {name: value for name, value in parameters.items() if value is not None}
+    given = flattened(parameters, ClassifierParameters)
     for name in given.keys() & set(_NOT_TUNED):
         raise TinykernelError(
             f"{name}: not for tune, which compares sizes of classifiers; leave it out"

@@ -200,16 +200,29 @@ def declared(cls: _ClassT) -> _ClassT:
 
     @wraps(plain)
     def named(self: Any, *args: Any, **given: Any) -> None:
-        for name in given:
-            if name not in names:
-                hint = similar(name, names) or f"there are {', '.join(names)}"
-                if name in known:
-                    hint = f"give options={{{name!r}: ...}}"
-                raise TypeError(f"{cls.__name__}: {name} is no parameter; {hint}")
-        plain(self, *args, **given)
+        # Options of the trainer are given to `train`, whose user does not know their class.
+        of = f"{cls.__name__}: " if hasattr(cls, "KIND") else ""
+        if args:
+            raise TypeError(f"{of}give parameters by name, e.g. n_components=64")
+        wrong = wrong_name(given, names, known)
+        if wrong:
+            raise TypeError(of + wrong)
+        plain(self, **given)
 
     cls.__init__ = named  # type: ignore[misc]
     return cls
+
+
+def wrong_name(given: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
+    """Say which name is no parameter, and what to give; `known` are also those of options."""
+    names = list(names)
+    for name in given:
+        if name not in names:
+            hint = similar(name, names) or f"there are {', '.join(names)}"
+            if name in known:
+                hint = f"give options={{{name!r}: ...}}"
+            return f"{name} is no parameter; {hint}"
+    return ""
 
 
 def _entries(options: Iterable[Field[Any]]) -> str:

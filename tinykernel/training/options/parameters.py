@@ -31,8 +31,14 @@ class EstimatorParameters(Parameters):
         None,
         _mapping,
         "mapping of str to object, or None",
-        'Other options of the trainer by name, for instance ``{"patience": 5}``; see Notes.',
+        'Other options of the trainer by name, for instance ``{"patience": 5}``; see Notes. '
+        "``set_params`` and grids take one as ``options__patience``.",
     )
+
+    def __post_init__(self) -> None:
+        """Keep other mappings as a plain one, which can be copied and saved."""
+        if isinstance(self.options, Mapping) and not isinstance(self.options, dict):
+            self.options = dict(self.options)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,20 +57,39 @@ class RegressorParameters(EstimatorParameters, ValueParameters):
 
 def told_by(estimator: EstimatorParameters) -> TrainerOptions:
     """Return what the parameters of an estimator tell the trainer, checked."""
-    kind = estimator.KIND
     told = {field.name: getattr(estimator, field.name) for field in fields(estimator)}
     more = told.pop("options")
-    _mapping("options", more)
-    allowed = [field.name for field in fields(kind) if field.name not in told]
-    for name in more or ():
-        if name in told:
+    check_entries(type(estimator), more)
+    options = estimator.KIND(**told, **(more or {}))
+    options.check()
+    return options
+
+
+def check_entries(cls: type[EstimatorParameters], options: Any) -> None:
+    """Refuse a parameter `options` of an estimator that has other names than it may."""
+    _mapping("options", options)
+    own = {field.name for field in fields(cls)}
+    allowed = [field.name for field in fields(cls.KIND) if field.name not in own]
+    for name in options or ():
+        if name in own:
             raise TinykernelError(f"options: {name} is a parameter itself; give {name}=...")
         if name not in allowed:
             hint = similar(str(name), allowed) or f"there are {', '.join(allowed)}"
             raise TinykernelError(f"options: {name!r} is not known; {hint}")
-    options = kind(**told, **(more or {}))
-    options.check()
-    return options
+
+
+def flattened(given: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[str, Any]:
+    """Return parameters that are not None, entries of `options` beside the others.
+
+    >>> flattened({"epochs": 3, "sigma": None, "options": {"patience": 1}}, ClassifierParameters)
+    {'epochs': 3, 'patience': 1}
+    """
+    more = given.get("options")
+    check_entries(cls, more)
+    for name in given.keys() & (more or {}).keys():
+        raise TinykernelError(f"options: {name} is given beside it, too; leave one out")
+    flat = {**given, **(more or {}), "options": None}
+    return {name: value for name, value in flat.items() if value is not None}
 
 
 def sorted_out(parameters: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
