@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
@@ -17,6 +19,7 @@ from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.local.stage import _some, cells_ahead
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
@@ -181,6 +184,7 @@ def test_sounds_end_to_end(tmp_path):
         ({"rate": None}, "give the rate"),
         ({"options": {"spectrum": "100/50/5"}}, "frames have"),
         ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
+        ({"options": {"spectrum": "128/64/10", "cells": 30}}, "for windows of 24 frames"),
         ({"augment": {"noise": 0.1}}, "with a spectrum only shift"),
     ):
         with pytest.raises(TinykernelError, match=said):
@@ -191,13 +195,54 @@ def test_a_spectrum_is_chosen_for_fast_signals_only():
     """Protects slow signals, short windows and floats, which keep their kernels on samples."""
     auto = TrainerOptions(rate=8000.0)
     assert auto.has_spectrum((8000, 1), "int16")
-    moved = [TrainerOptions(rate=8000.0, augment={kind: 1}) for kind in ("shift", "noise")]
-    assert [one.has_spectrum((8000, 1), "int16") for one in moved] == [True, False]
     assert not auto.has_spectrum((500, 1), "int16")
     assert not auto.has_spectrum((8000, 1), "float32")
     assert not TrainerOptions(rate=50.0).has_spectrum((8000, 1), "int16")
     assert not TrainerOptions().has_spectrum((8000, 1), "int16")
     assert not TrainerOptions(rate=8000.0, spectrum="off").has_spectrum((8000, 1), "int16")
+
+
+@pytest.mark.parametrize(
+    ("change", "samples", "said"),
+    [
+        ({"hop": 1999}, 4000, "no spectrum: a hop of 1999 samples .* give --hop 2000"),
+        ({"augment": {"noise": 0.1}}, 8000, "no spectrum: .*leave out noise"),
+        ({"hop": 500}, 1000, (128, 50)),
+        ({"hop": 1000}, 2000, (256, 125)),
+        ({"augment": {"shift": 1}}, 8000, (256, 160)),
+    ],
+)
+def test_the_spectrum_was_lost_silently(change, samples, said):
+    """Windows of sound got none, without a word, for their hop, their length, or added noise."""
+    options = TrainerOptions(rate=8000.0, **change)
+    found, why = spectrum_of(options, (samples, 1), "int16")
+    if isinstance(said, str):
+        assert found is None
+        assert re.match(said, why)
+        return
+    assert why == ""
+    assert (found.length, found.hop) == said
+    assert found.frames(samples) >= 12
+
+
+@pytest.mark.parametrize("budget", [None, "4KB"])
+def test_options_never_given_were_refused(budget):
+    """Without a budget a hop of 1999 was an error of "spectrum", which nobody asked for."""
+    X, y = chirps(60, 0)
+    options = {"rate": 8000.0, "hop": 397, "random_state": 0, "window_shape": (1600, 1)}
+    options |= {"n_kernels": 8} if budget is None else {"budget": budget}
+    with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
+        tinykernel.train(X, y, link=False, epochs=1, **options)
+
+
+def test_a_channel_that_rarely_varies_was_refused():
+    """The contest of cells looked at 600 windows only, where a channel of rare knocks was still."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((1200, 64, 2), np.int16)
+    X[:, :, 0] = rng.normal(0, 100, (1200, 64))
+    X[-1, 5, 1] = 500
+    data = prepare(X.reshape(-1, 128), np.arange(1200) % 2)[1]
+    assert isinstance(cells_ahead(data, TrainerOptions(random_state=0), (64, 2)), bool)
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.standins import FOUND_ONLY, Asked
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.local.stage import CELLS, cells_ahead
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import prepare
@@ -33,7 +34,7 @@ def cells_of(
     if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
         return {}  # training says what is wrong with them
     options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
-    if options.has_spectrum(shape, rows.dtype.name):
+    if spectrum_of(options, shape, rows.dtype.name)[0] is not None:
         return {}
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _, data = prepare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -234,11 +235,16 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     free = asked.get("spectrum") == "auto" and asked.get("rate", None)
     if not free:
         return _kernels_as_asked(asked, shape)
-    with suppress(TinykernelError):
+    without = asked.but(spectrum="off")
+    why = asked.no_spectrum()
+    if why:
+        warnings.warn(why, stacklevel=2)
+        return _kernels_as_asked(without, shape) | {"spectrum": "off"}
+    with suppress(TinykernelError):  # it may be too large
         found = _kernels_as_asked(asked, shape)
         if found["n_kernels"] >= _FEW_KERNELS:
             return found
-    return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
+    return _kernels_as_asked(without, shape) | {"spectrum": "off"}
 
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.regressor import TernaryKernelRegressor
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.parameters import sorted_out
 from tinykernel.training.values.valueset import strata
@@ -76,6 +77,13 @@ class Asked:
         """The limit of flash, in bytes."""
         assert self.limits.flash is not None
         return self.limits.flash
+
+    def no_spectrum(self) -> str:
+        """Say why windows of sound go through no spectrum; empty where they do, or are no sound."""
+        assert self.shape is not None
+        names = {one.name for one in fields(TrainerOptions)}
+        known = {name: given for name, given in self.options.items() if name in names}
+        return spectrum_of(TrainerOptions(**known), self.shape, self.rows.dtype.name)[1]
 
     def size(self, model: IntegerModel) -> int:
         """Return the bytes of flash that a model needs."""

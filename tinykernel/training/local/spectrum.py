@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+from tinykernel.training.options import TrainerOptions
 
 #: From this rate on a signal is taken for sound, and has bands of mel; below, all bands are alike.
 SOUND_HZ = 4000.0
@@ -16,6 +18,8 @@ _FRAME_SECONDS, _BANDS = 0.032, 12
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 #: 0.75 dB a level; what is taken off is the noise of 16-bit samples.
 _LOG_BITS, _FLOOR = 2, 80
+# Frames that kernels of nine taps need.
+_FEWEST = 12
 _ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
 
 
@@ -76,21 +80,18 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
         length, step, bands = map(int, given.groups())
         if length not in LENGTHS:
             raise TinykernelError(f"spectrum: frames have {LENGTHS} samples, not {length}")
+        if hop and hop % step:
+            raise TinykernelError(
+                f"spectrum: the hop of windows, {hop} samples, is no multiple of that of frames, "
+                f"{step}"
+            )
     else:
         bands = _BANDS
-        wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
-        length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
-        if rate < SOUND_HZ:
-            length = 256 if samples >= 2048 else 128
-        step = frame_hop(length, hop)
-    if hop and hop % step:
-        raise TinykernelError(
-            f"spectrum: the hop of windows, {hop} samples, is no multiple of that of frames, {step}"
-        )
+        length, step = _frames_for(rate, samples, hop)
     is_sound = rate >= SOUND_HZ
     edges = mel_edges(rate, length, bands) if is_sound else even_edges(length, bands)
     stage = Spectrum(length, step, edges.astype(np.uint16), _LOG_BITS, _FLOOR)
-    if samples < length or stage.frames(samples) < 9:
+    if samples < length or stage.frames(samples) < _FEWEST:
         raise TinykernelError(
             f"spectrum: a window of {samples} samples has too few frames of {length}; give a "
             "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter frames"
@@ -98,19 +99,62 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     return stage
 
 
-def frame_hop(length: int, hop: int) -> int:
-    """Return the hop of frames: about 5/8 of a frame, a divisor of the hop of windows.
+def spectrum_of(
+    options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str
+) -> tuple[Spectrum | None, str]:
+    """Return the spectrum of windows; where "auto" finds none for sound, a line that says why."""
+    if not options.has_spectrum(shape, raw_dtype):
+        return None, ""
+    assert options.rate is not None
+    moved = [kind for kind, amount in (options.augment or {}).items() if amount]
+    if options.spectrum == "auto" and set(moved) - {"shift"}:
+        words = " and ".join(sorted(set(moved) - {"shift"}))
+        return None, f"no spectrum: it goes with --augment shift only; leave out {words} to have it"
+    try:
+        return spectrum_for(options.spectrum, options.rate, shape[0], options.hop), ""
+    except TinykernelError as error:
+        if options.spectrum != "auto":
+            raise
+        return None, f"no {error}"
 
-    >>> frame_hop(512, 8000), frame_hop(256, 4000), frame_hop(512, 0)
-    (320, 160, 320)
+
+def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
+    """Return the length and the hop of frames: about 32 ms, shorter where these are too few."""
+    wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
+    length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
+    if rate < SOUND_HZ:
+        length = 256 if samples >= 2048 else 128
+    shorter = LENGTHS[LENGTHS.index(length) :: -1]
+    found = _frames_within(shorter, samples, hop)
+    if found is not None:
+        return found
+    if any(frame_hops(one, hop) for one in shorter):
+        return shorter[-1], frame_hops(shorter[-1], 0)[0]  # refused, for too few frames
+    near = sorted(range(1, samples + 1), key=lambda n: (abs(n - hop), -n))
+    other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
+    raise TinykernelError(
+        f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {length}, for "
+        f"the hop of frames; give --hop {other}"
+    )
+
+
+def _frames_within(lengths: Sequence[int], samples: int, hop: int) -> tuple[int, int] | None:
+    """Return the first length and hop of frames of which a window has enough."""
+    for length in lengths:
+        for step in frame_hops(length, hop):
+            if samples >= length + (_FEWEST - 1) * step:
+                return length, step
+    return None
+
+
+def frame_hops(length: int, hop: int) -> list[int]:
+    """Return the hops that frames may have: divisors of that of windows, nearest to 5/8 first.
+
+    >>> frame_hops(512, 8000)[0], frame_hops(256, 4000)[0], frame_hops(512, 0), frame_hops(64, 1999)
+    (320, 160, [320], [])
     """
     wanted = length * 5 // 8
     if not hop:
-        return wanted
+        return [wanted]
     divisors = [n for n in range(length // 4, length + 1) if hop % n == 0]
-    if not divisors:
-        raise TinykernelError(
-            f"spectrum: a hop of {hop} samples has no divisor of {length // 4} to {length}; give "
-            "another --hop"
-        )
-    return min(divisors, key=lambda n: abs(np.log2(n / wanted)))
+    return sorted(divisors, key=lambda n: abs(np.log2(n / wanted)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +36,7 @@ from tinykernel.training.local.convolutions import (
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
-from tinykernel.training.local.spectrum import spectrum_for
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import judge, share_right
 from tinykernel.training.options import TrainerOptions
@@ -353,8 +354,9 @@ def signal_plan(
     n_rows: int,
     bits: int,
     losses: tuple[float, ...] = (),
+    unit: str = "samples",
 ) -> SignalPlan:
-    """Return how kernels for signals are chosen."""
+    """Return how kernels for signals are chosen; windows have so many of the unit."""
     samples = shape[0]
     if samples < 12:
         raise TinykernelError(
@@ -367,7 +369,7 @@ def signal_plan(
     assert isinstance(n, int)
     cells = 1 if options.cells == "auto" else int(options.cells)
     if samples // average < 8 + cells:
-        raise TinykernelError(f"cells: {cells} are too many for windows of {samples} samples")
+        raise TinykernelError(f"cells: {cells} are too many for windows of {samples} {unit}")
     plan = SignalPlan(
         n_kernels=n,
         n_pool=max(_POOL, 2 * n),
@@ -391,9 +393,10 @@ def fit_windows(
 ) -> LocalResult:
     """Choose kernels for windows of (samples, channels), or take the stages of another model."""
     first = held[0] if held and isinstance(held[0], FIRST) else None
-    if not held and options.has_spectrum(shape, data.raw_dtype):
-        assert options.rate is not None
-        first = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
+    if not held:
+        first, why = spectrum_of(options, shape, data.raw_dtype)
+        if why:
+            warnings.warn(why, stacklevel=2)
     if first is None:
         return _fit_samples(data, options, shape, held)
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
@@ -414,10 +417,11 @@ def fit_windows(
 def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> bool:
     """Say whether 16 cells tell classes better than one, by some windows or groups left out."""
     rows, weight = _some(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
-    data = replace(data, X=data.X[rows], codes=data.codes[rows])
-    groups = None if data.groups is None else data.groups[rows]
+    # Of all windows: a channel may vary in few of them.
     scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
     _check_channels(scaler)
+    data = replace(data, X=data.X[rows], codes=data.codes[rows])
+    groups = None if data.groups is None else data.groups[rows]
     right = []
     for number, cells in enumerate((1, CELLS)):
         progress.report("choosing cells", number, 2)
@@ -458,7 +462,8 @@ def _fit_levels(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
 ) -> LocalResult:
     """Choose kernels for frames of levels, which they look at as they are."""
-    plan = signal_plan(options, shape, len(data.X), _bits(options, shape), data.losses)
+    bits = _bits(options, shape)
+    plan = signal_plan(options, shape, len(data.X), bits, data.losses, unit="frames")
     plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
     return _fit_pool(data, options, shape, plan, whole, held)

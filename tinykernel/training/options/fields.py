@@ -503,7 +503,7 @@ class TrainerOptions(ClassParameters):
             )
 
     def has_spectrum(self, shape: tuple[int, ...], raw_dtype: str) -> bool:
-        """Whether windows of (samples, channels) go through a spectrum."""
+        """Whether windows of (samples, channels) should go through a spectrum."""
         if self.spectrum == "off" or len(shape) != 2:
             return False
         if self.spectrum != "auto":
@@ -511,10 +511,7 @@ class TrainerOptions(ClassParameters):
                 raise TinykernelError("spectrum: give the rate, in samples a second")
             return True
         known = self.rate is not None and self.rate >= LEAST_RATE
-        moved = any(amount for kind, amount in (self.augment or {}).items() if kind != "shift")
-        return (
-            known and not moved and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
-        )
+        return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
 
     def input_shape(self, given: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
         """Return the shape for a local stage, or None: (samples, channels), or three numbers.
