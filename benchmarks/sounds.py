@@ -89,7 +89,9 @@ def row(name: str, budget: str, n_folds: int, folder: Path) -> str:
     if own == "ecg_beats":
         share, words = _share_right(answers, True)
         protocol += f": {words} found"
-    kernels = f"{found['n_kernels']} of {found['cells']} cells"
+    kernels = str(found["n_kernels"])
+    if found["cells"] > 2:
+        kernels += f" of {found['cells']} cells"
     return (
         f"| {name} | {protocol} | {budget} | {100 * share:.2f} | {each} | {kernels} | "
         f"{max(sizes)} |"
@@ -110,7 +112,10 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield "Accuracy in % of windows whose groups were held out, of the integer model; bytes are"
     yield "those linked on Cortex-M4, spectrum included. Of beats it is the mean recall of"
-    yield "N, S and V over all folds. Written by `benchmarks/sounds.py`."
+    yield "N, S and V over the folds named. Written by `benchmarks/sounds.py`."
+    yield ""
+    yield "Not reached: beats had a goal of 75 %. Not measured: the other folds of beats, of motors"
+    yield "at 2 KB and of speech at 16 KB; beats at 16 KB."
     yield ""
     yield "| data | held out | budget | accuracy | each fold | kernels | bytes |"
     yield "|---|---|---|---|---|---|---|"
@@ -121,6 +126,6 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
 
 if __name__ == "__main__":
     chosen = "speech:8KB,speech:16KB:1,spoken_digits:8KB,spoken_digits:16KB,"
-    chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB,ecg_beats:16KB"
+    chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB:2"
     given = page_arguments(__doc__, chosen).parse_args()
     print_page(page(given), given.write)

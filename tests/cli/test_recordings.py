@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import wave
 from dataclasses import replace
@@ -216,6 +217,34 @@ def test_false_alarms_of_a_stream(tmp_path):
     )
     elsewhere = run("predict", model, "--stream", tmp_path / "recordings" / "0.wav", "--json")
     assert json.loads(elsewhere.stdout)["false_alarms"] is None
+
+
+def test_background_of_another_name_was_lost(tmp_path):
+    """Its name was of another form than --name, or no class: no count, or right in 0.00 %."""
+    rng, t = np.random.default_rng(0), np.arange(2000)
+    still = (900 * rng.normal(size=2000)).astype(np.int16)
+    sounds = {"silence": still}
+    for name, slower in (("high", 1), ("low", 9)):
+        sounds[name] = (9000 * np.sin(t / slower)).astype(np.int16)
+    for label, samples in sounds.items():
+        (tmp_path / "all" / label).mkdir(parents=True)
+        for machine in "abcd":
+            wavfile.write(tmp_path / "all" / label / f"{machine}_0.wav", 100, samples)
+    elsewhere = tmp_path / "background noise"
+    elsewhere.mkdir()
+    wavfile.write(elsewhere / "bg.wav", 100, still)
+    model, train = tmp_path / "m.tkm", ("--name", "{label}/{machine}_*", "--window", "1s", *QUICK)
+    assert run("train", tmp_path / "all", *train, "-o", model).exit_code == 0
+    stream = ("predict", model, "--stream", elsewhere / "bg.wav")
+    found = json.loads(run(*stream, "--json").stdout)
+    assert found["false_alarms"]["label"]["hours"] == pytest.approx(39 / 2 / 3600)
+    assert {row["true"] for row in found["decisions"]} == {"silence"}
+    assert "label right in" in run(*stream).stdout
+    shutil.rmtree(tmp_path / "all" / "silence")
+    assert run("train", tmp_path / "all", *train, "-o", model).exit_code == 0
+    said = run(*stream).stdout
+    assert "of background" in said
+    assert "right in" not in said
 
 
 def test_a_stream_without_labels(recorded, tmp_path):

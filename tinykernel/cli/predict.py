@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,7 +96,7 @@ def predict_command(
     if stream is not None:
         with showing_progress(quiet):
             table, alarms = _decisions(model, integer, stream, 5 if last is None else last)
-        _show_decisions(table, alarms, output, as_json, quiet)
+        _show_decisions(integer.classes, table, alarms, output, as_json, quiet)
         return
     with showing_progress(quiet):
         rows = rows_for(model, integer, source)
@@ -251,6 +251,7 @@ def _decisions(
 
 
 def _show_decisions(
+    classes: Sequence[object],
     table: list[dict[str, Any]],
     alarms: dict[str, FalseAlarms],
     output: Path | None,
@@ -273,10 +274,10 @@ def _show_decisions(
     elif not quiet:
         shown = [[_cell(row[name]) for name in columns] for row in table]
         print_table(columns, shown, right=("time", "sample", "confidence"))
-        if labelled:
-            for name in ("label", "smoothed"):
-                share = sum(row[name] == row["true"] for row in table) / len(table)
-                typer.echo(f"{name} right in {percent(share)} of {len(table)} decisions")
+        judged = [row for row in table if row["true"] in classes]
+        for name in ("label", "smoothed") if judged else ():
+            share = sum(row[name] == row["true"] for row in judged) / len(judged)
+            typer.echo(f"{name} right in {percent(share)} of {len(judged)} decisions")
         for kind, one in alarms.items():
             typer.echo(
                 f"{kind}: {one.count} false alarms in {60 * one.hours:.1f} minutes of background, "

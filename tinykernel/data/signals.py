@@ -19,8 +19,8 @@ from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Columns, read_recording
+from tinykernel.data.recordings.names import is_background
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.data.stream import is_background
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
@@ -151,12 +151,17 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
     """Return labels of the kind of the classes; None where the recordings have none.
 
     Where none is a class of the model, they say nothing about it: another column, or other names.
-    With `in_names`, a sound may lie in any folder; only a folder of background says something.
+    With `in_names`, a sound may lie in any folder; only a folder of background says something: it
+    is the model's background, whatever either is called.
     """
     if cut.y is None:
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
+    own = next((label for label in model.classes if is_background(label)), None)
+    if in_names and own is not None:
+        other = [label not in model.classes and is_background(label) for label in y.tolist()]
+        y = np.where(other, own, y)
     if not set(y.tolist()) & set(model.classes):
         if in_names and all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings):
             return y if any(map(is_background, y.tolist())) else None

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_count
 from tinykernel.data.recordings import Windows
+from tinykernel.data.recordings.names import is_background
 from tinykernel.data.recordings.tracks import majority
 from tinykernel.errors import TinykernelError
-
-_BACKGROUND = ("background", "background_noise", "noise", "silence", "none", "nothing", "off")
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,6 @@ class FalseAlarms:
     def an_hour(self) -> float:
         """False alarms an hour."""
         return self.count / self.hours
-
-
-def is_background(label: object) -> bool:
-    """Whether a label says by its name that there is nothing to be told.
-
-    >>> [is_background(label) for label in ("_silence_", "Noise", "yes", 0)]
-    [True, True, False, False]
-    """
-    return str(label).strip("_").lower() in _BACKGROUND
 
 
 def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:

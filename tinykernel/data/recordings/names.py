@@ -10,7 +10,18 @@ from tinykernel.errors import TinykernelError
 
 _LABELS = ("label", "class", "target", "word", "y")
 _GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+_BACKGROUND = {"background", "noise", "silence", "none", "nothing", "off"}
 _PARTS = re.compile(r"\{(\w+)\}|\*")
+
+
+def is_background(label: object) -> bool:
+    """Whether a label says by all its words that there is nothing to be told.
+
+    >>> [is_background(label) for label in ("_silence_", "Background noise", "light off", 0)]
+    [True, True, False, False]
+    """
+    words = re.findall(r"[^\W_]+", str(label).lower())
+    return bool(words) and _BACKGROUND.issuperset(words)
 
 
 @dataclass(frozen=True)

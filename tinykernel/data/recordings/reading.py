@@ -14,7 +14,7 @@ import numpy as np
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
-from tinykernel.data.recordings.names import NamePattern
+from tinykernel.data.recordings.names import NamePattern, is_background
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
@@ -80,6 +80,8 @@ class Reading:
                 "another --name"
             )
         label, group = said or (None, None)
+        if label is None and found.is_sound and is_background(file.resolve().parent.name):
+            label = file.resolve().parent.name  # background beside the others, of another form
         if named_label:
             found.y = None if label is None else np.full(found.n_rows, label)
         if group is not None:
