@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -22,9 +23,9 @@ from tinykernel.build.program import (
     build_model,
     find_platform,
     find_platforms,
-    has_memory_for,
+    lacking_memory,
 )
-from tinykernel.build.toolchains import ProgramTooLarge
+from tinykernel.build.toolchains import ProgramTooLarge, _overflow
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import report
@@ -175,7 +176,27 @@ def test_too_large_is_said_by_the_linker(
     assert platform is not None
     with pytest.raises(ProgramTooLarge, match="does not link") as caught:
         build_model(model, platform, tmp_path)
-    assert "\n" not in str(caught.value)
+    assert re.search(r"link: RAM: .*bytes.* needed, 16384 there$", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("complaint", "said"),
+    [
+        ("/opt/ld: region `RAM' overflowed by 10 bytes", "RAM: 2058 bytes needed, 2048 there"),
+        (
+            "/opt/ld: region RAM overflowed: no room for the stack",
+            "RAM: more than 2048 bytes with a stack needed, 2048 there",
+        ),
+        (
+            "ld.lld: error: section '.bss' will not fit in region 'ROM': overflowed by 2 bytes",
+            "flash: 32770 bytes needed, 32768 there",
+        ),
+        ("undefined reference to f", ""),
+    ],
+)
+def test_a_chip_too_small_was_a_line_of_the_linker(complaint: str, said: str) -> None:
+    """It showed the path of ld, and not how many bytes are needed and there."""
+    assert _overflow(complaint, {"ROM": 32768, "RAM": 2048}) == said
 
 
 def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -220,6 +241,6 @@ def test_rom_arithmetic_equals_that_of_the_host(
 def test_a_chip_that_is_too_small_is_known_before_it_is_linked() -> None:
     """Whoever asks for all targets gets an answer for those that can hold the model."""
     small, large = (random_model(1, n_features=n) for n in (40, 300))
-    assert has_memory_for(small, find_target("atmega328p"))
-    assert not has_memory_for(large, find_target("atmega328p"))
-    assert all(has_memory_for(large, find_target(name)) for name in ("host", "cortex-m0", "esp32"))
+    assert not lacking_memory(small, find_target("atmega328p"))
+    assert lacking_memory(large, find_target("atmega328p")).endswith(" 32768 and 2048 there")
+    assert not any(lacking_memory(large, find_target(t)) for t in ("host", "cortex-m0", "esp32"))

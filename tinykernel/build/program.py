@@ -156,10 +156,10 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     return platforms
 
 
-def has_memory_for(model: IntegerModel, target: Target) -> bool:
-    """Say whether an emulated board of a target can hold a model with the harness, roughly.
+def lacking_memory(model: IntegerModel, target: Target) -> str:
+    """Say about how much memory no emulated board of a target has for a model with the harness.
 
-    True where no board stands for it; the linker has the last word.
+    Empty where one has it, or none stands for the target; the linker has the last word.
     """
     machines = machines_for(target)
     packed = pack(model)
@@ -169,8 +169,12 @@ def has_memory_for(model: IntegerModel, target: Target) -> bool:
     raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
     ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
     flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH
-    return not machines or any(
-        flash <= machine.rom[1] and ram <= machine.ram[1] for machine in machines
+    if not machines or any(flash <= one.rom[1] and ram <= one.ram[1] for one in machines):
+        return ""
+    there = machines[-1]
+    return (
+        f"about {flash} bytes of flash and {ram} of RAM needed, {there.rom[1]} and "
+        f"{there.ram[1]} there"
     )
 
 
@@ -214,7 +218,8 @@ def build(
         return Program(path, platform)
     path = folder / "program.elf"
     entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
-    chain.link(objects, path, script=_linker_script(machine, folder), flags=entry)
+    room = {"ROM": machine.rom[1], "RAM": machine.ram[1]}
+    chain.link(objects, path, script=_linker_script(machine, folder), flags=entry, room=room)
     return Program(path, platform)
 
 

@@ -157,14 +157,16 @@ def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence
 
     A target that the user names is tried; `each_that_fits` says why it is too small.
     """
-    from tinykernel.build.program import has_memory_for
+    from tinykernel.build.program import lacking_memory
     from tinykernel.codegen.targets import find_target
 
     given = {name for value in asked for name in value.split(",")}
     kept = []
     for name in names:
-        if "all" in given and name not in given and not has_memory_for(model, find_target(name)):
-            typer.echo(f"{name}: left out, the model is too large for the chip", err=True)
+        told = "all" in given and name not in given
+        more = lacking_memory(model, find_target(name)) if told else ""
+        if more:
+            typer.echo(f"{name}: left out, the model is too large for the chip: {more}", err=True)
         else:
             kept.append(name)
     return kept
@@ -183,10 +185,10 @@ def each_that_fits(
     for name in names:
         try:
             results.append(work(name))
-        except ProgramTooLarge:
+        except ProgramTooLarge as error:
             if len(names) == 1:
                 raise
-            too_small.append(f"{name}: left out, the model is too large for the chip")
+            too_small.append(f"{name}: left out, the model is too large for the chip: {error}")
     return results, too_small
 
 
