@@ -55,6 +55,13 @@ found = {
     "images": TernaryKernelClassifier(
         image_shape=(8, 8), n_kernels=8, augment=moved, **none
     ).fit(X.astype(np.uint8), y),
+    "convolutions": TernaryKernelClassifier(
+        image_shape=(16, 16),
+        n_kernels=6,
+        augment=moved,
+        options={"convolutions": "on"},
+        **none,
+    ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
     "signals": TernaryKernelClassifier(
         window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **none
     ).fit(lines.reshape(200, -1), kinds),
@@ -102,7 +109,7 @@ def test_a_model_depended_on_the_processor() -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, {})
-    assert len(here) == 11
+    assert len(here) == 12
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, variables) == here, variables
 
