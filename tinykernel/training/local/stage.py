@@ -66,8 +66,8 @@ _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
 # Epochs of the training over those of a short one.
 _TRIAL_SHARE = 4
-# With more images short trainings see too few: of 60,000 of Fashion (8 KB) they chose kernels,
-# which have 88.1 % then, where convolutions have 90.1.
+# With more images short trainings see too few: of 60,000 of Fashion they chose kernels. Trained
+# whole, 96 of these had 88.2 % of held-out training rows, 32 channels in 2.2 KB of tables 90.0.
 _MANY_IMAGES = 32000
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
