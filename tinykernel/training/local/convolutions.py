@@ -318,7 +318,7 @@ def pools_for(side: int) -> tuple[int, ...]:
     """Return how layers pool, of images with zeros around of which this is the shorter side.
 
     >>> pools_for(16), pools_for(26), pools_for(10)
-    ((1, 2, 2), (1, 2, 2, 2), (1, 2))
+    ((1, 2, 2), (1, 2, 2), (1, 2))
     """
     pools, side = [1], side - 2
     while side >= 6 and len(pools) < 6:
