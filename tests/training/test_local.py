@@ -392,6 +392,7 @@ def test_variation_of_inputs():
         ),
         ({"n_components": 0, "noise": 0.2}, (40, 16), "noise: a linear part alone has no use"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
+        ({"options": {"spectrum": "on"}}, (40, 16), "spectrum: give signals"),
         ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),

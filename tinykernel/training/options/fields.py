@@ -558,6 +558,8 @@ class TrainerOptions(ClassParameters):
             )
         if kind != 2 and self.hop:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
+        if kind != 2 and self.spectrum not in ("auto", "off"):
+            raise TinykernelError("spectrum: give signals, e.g. window_shape=(16000, 1)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
         self._check_read(shape)
