@@ -36,7 +36,7 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
-from tinykernel.training.local import stage as local
+from tinykernel.training.local import image_training, signal_training
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
@@ -177,9 +177,9 @@ def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
         return plan
 
     with contextlib.ExitStack() as stack:
-        for name in ("image_plan", "signal_plan") if changes else ():
-            usual = getattr(local, name)
-            stack.enter_context(mock.patch.object(local, name, changed(usual)))
+        plans = (image_training, "image_plan"), (signal_training, "signal_plan")
+        for module, name in plans if changes else ():
+            stack.enter_context(mock.patch.object(module, name, changed(getattr(module, name))))
         yield
 
 

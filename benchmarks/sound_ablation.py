@@ -24,8 +24,8 @@ from sounds import RATE, WINDOW, load
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model.stages import spectrum as stage
 from tinykernel.model.stages.frames import fourier, split
+from tinykernel.training.local import signal_training as local
 from tinykernel.training.local import spectrum as choice
-from tinykernel.training.local import stage as local
 
 _ON_LEVELS = local._ON_LEVELS
 _KERNELS = 350

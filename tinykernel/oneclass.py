@@ -30,7 +30,7 @@ from tinykernel.model.readouts.prototypes import (
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.stage import pooled_signals
+from tinykernel.training.local.signal_training import pooled_signals
 from tinykernel.training.options import TrainerOptions
 
 #: Classes of the integer model, in this order.

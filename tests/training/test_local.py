@@ -18,9 +18,9 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.local.signal_training import cells_ahead, some_rows
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.local.spectrum import spectrum_of
-from tinykernel.training.local.stage import _some, cells_ahead
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
@@ -142,11 +142,11 @@ def test_cells_are_chosen_where_the_place_matters(waves):
 def test_the_rows_that_choose_kernels_stand_for_all():
     """Protects rare classes where few of many windows choose kernels, and the weight of all."""
     targets = np.eye(3, dtype=np.float32)[np.repeat([0, 1, 2], [900, 80, 20])]
-    rows, weight = _some(targets, np.ones(1000, np.float32), 300)
+    rows, weight = some_rows(targets, np.ones(1000, np.float32), 300)
     taken = targets[rows]
     assert taken.sum(axis=0).tolist() == [200, 80, 20]
     np.testing.assert_allclose((weight @ taken) / weight.sum(), [0.9, 0.08, 0.02], rtol=1e-5)
-    assert _some(targets, np.ones(1000, np.float32), 1000)[0].size == 1000
+    assert some_rows(targets, np.ones(1000, np.float32), 1000)[0].size == 1000
 
 
 def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.standins import FOUND_ONLY, Asked
+from tinykernel.training.local.signal_training import CELLS, cells_ahead
 from tinykernel.training.local.spectrum import spectrum_of
-from tinykernel.training.local.stage import CELLS, cells_ahead
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import prepare
 

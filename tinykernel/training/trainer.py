@@ -41,9 +41,11 @@ from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.local.convolutions import ConvolutionPlan
+from tinykernel.training.local.image_training import fit_images
 from tinykernel.training.local.images import ImagePlan
+from tinykernel.training.local.linear_training import fit_linear
+from tinykernel.training.local.signal_training import fit_windows
 from tinykernel.training.local.signals import SignalPlan
-from tinykernel.training.local.stage import fit_images, fit_linear, fit_windows
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead, trees_compete

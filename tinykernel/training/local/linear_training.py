@@ -1,0 +1,171 @@
+"""Training of a linear part: rows, epochs and the model, of tables from first to last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from tinykernel.checks import thread_count
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages.scale import Scale
+from tinykernel.training.folds import keep_aside
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.local.convolutions import ConvolutionPlan
+from tinykernel.training.local.counts import CountingStages
+from tinykernel.training.local.images import ImagePlan
+from tinykernel.training.local.signals import SignalPlan
+from tinykernel.training.loop import History, run_epochs
+from tinykernel.training.loss import share_right
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.contest import Contest
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    linear_model,
+)
+from tinykernel.training.trainset import TrainSet
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalResult:
+    """A trained model without components and how it came about.
+
+    Parameters
+    ----------
+    model : IntegerModel
+    recipe : LinearRecipe, ImagePlan, ConvolutionPlan or SignalPlan
+    history : History
+    contest : Contest or None
+        Of convolutions with kernels, where there was one.
+    """
+
+    model: IntegerModel
+    recipe: LinearRecipe | ImagePlan | ConvolutionPlan | SignalPlan
+    history: History
+    contest: Contest | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to learn from, and rows to choose the best epoch by, where there are any."""
+
+    rows: NDArray[Any]
+    targets: _Floats
+    weight: _Floats
+    held: tuple[NDArray[Any], NDArray[Any], _Floats] | None
+
+
+def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
+    """Bring targets and weights into the form of the learners, and keep rows aside."""
+    weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
+    targets = data.targets()
+    if options.validation_fraction:
+        out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
+        held = (data.X[out], data.truth[out], weight[out])
+        return Rows(data.X[~out], targets[~out], weight[~out], held)
+    if data.validation is None:
+        return Rows(data.X, targets, weight, None)
+    rows, truth = data.validation
+    return Rows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
+
+
+def run_training(
+    learner: LinearLearner,
+    inputs: Callable[[NDArray[Any]], NDArray[Any]],
+    rows: Rows,
+    options: TrainerOptions,
+) -> History:
+    """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
+    judge = None
+    if rows.held is not None:
+        given, truth, weight = rows.held
+
+        def judge() -> float:
+            return share_right(learner.decide(inputs(given)), truth, weight, learner.recipe.losses)
+
+    return run_epochs(learner, learner.recipe.epochs, judge, options.patience)
+
+
+def linear_recipe(
+    options: TrainerOptions, n_rows: int, bits: int, epochs: int, losses: tuple[float, ...]
+) -> LinearRecipe:
+    """Return the recipe of a linear part; `epochs` are those for 60,000 rows."""
+    usual = int(np.clip(round(epochs * np.sqrt(60000 / n_rows)), epochs, 10 * epochs))
+    return LinearRecipe(
+        bits=bits,
+        epochs=options.epochs or usual,
+        batch_rows=64 if n_rows < 4000 else 128,
+        seed=int(check_random_state(options.random_state).randint(2**31 - 1)),
+        n_threads=thread_count(options.n_jobs),
+        losses=losses,
+    )
+
+
+def check_channels(scaler: Scale) -> None:
+    """Refuse a channel that never varies."""
+    if np.any(scaler.multiplier == 0):
+        channel = int(np.argmax(scaler.multiplier == 0))
+        raise TinykernelError(f"X: channel {channel} never varies; leave it out")
+
+
+def chained_model(
+    chain: tuple[Stage, ...],
+    taken: Grid,
+    meaning: Any,
+    stored: tuple[NDArray[np.int8], float, NDArray[np.float64]],
+) -> IntegerModel:
+    """Make the model of a linear part on bytes, which it learned without the 128 less."""
+    weights, worth, offset = stored
+    moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
+    return linear_model(chain, taken, meaning, weights, worth, moved)
+
+
+def counting_model(stages: CountingStages, largest: int, meaning: Any, stored: Any) -> IntegerModel:
+    """Make the model of a linear part on counts of at most so much."""
+    return chained_model(stages.then_scaled(largest), stages.taken, meaning, stored)
+
+
+def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
+    """Return the bits of the weights."""
+    bits = options.linear_bits(shape)
+    assert bits is not None
+    return bits
+
+
+def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
+    """Train a linear part on the quantized inputs of plain rows."""
+    recipe = replace(
+        linear_recipe(options, len(data.X), bits, 25, data.losses),
+        dropout=linear_dropout(data.X.shape[1]),
+    )
+    rows = split_rows(data, options, recipe.seed)
+    width, scaling = choose_scaling(
+        rows.rows, data.raw_dtype, options.width(), options.scaler_scope
+    )
+    scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
+    if data.passes is not None and options.epochs is None:
+        recipe = replace(recipe, epochs=data.passes.epochs(recipe.epochs, len(data.X)))
+    learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
+    learner.blocks = data.blocks(options.class_weight, lambda rows: (scaler.quantize(rows),))
+    history = run_training(learner, scaler.quantize, rows, options)
+    try:
+        taken = Grid.table(data.raw_dtype, data.X.shape[1])
+        model = linear_model((scaler,), taken, data.meaning, *learner.stored())
+    except TinykernelError as error:
+        raise TinykernelError(
+            f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
+            "bits may pass 32 bits; give linear=4 or 2, or input_bits=8"
+        ) from error
+    return LocalResult(model, recipe, history)

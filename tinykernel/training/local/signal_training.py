@@ -1,0 +1,328 @@
+"""Training of signals: kernels are chosen from a pool, then the linear part is learned."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import progress
+from tinykernel.checks import thread_count
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scaling import InputScaling
+from tinykernel.model.stage import Stage
+from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.scale import Scale
+from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.linear_training import (
+    LocalResult,
+    Rows,
+    bits_of,
+    check_channels,
+    counting_model,
+    linear_recipe,
+    run_training,
+    split_rows,
+)
+from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
+from tinykernel.training.local.spectrum import spectrum_of
+from tinykernel.training.loop import History
+from tinykernel.training.loss import share_right
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.closed_form import Fit, round_fit
+from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.trainset import TrainSet
+
+_Floats = NDArray[np.float32]
+# More windows are learned by gradients: ridge regression takes time with their cube.
+_FEW_WINDOWS = 1000
+_FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
+#: Cells that compete with none.
+CELLS = 16
+# In so many windows, with so many counts each, and by how much they have to be ahead.
+_CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
+# With more cells, kernels are fewer, and those of samples see no level.
+_FEW_CELLS = 2
+# Kernels to choose from, and with cells counts; the windows by which they are chosen.
+_POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
+# Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
+_MIXES = 60
+_ON_LEVELS: dict[str, Any] = {
+    "level_share": 0.1,
+    "level_bits": 8,
+    "dilations": (1, 2, 3, 4, 5),
+}
+
+
+def some_rows(targets: _Floats, weight: _Floats, most: int) -> tuple[NDArray[np.int64], _Floats]:
+    """Choose at most so many rows, of each class as many, and weights that make up for that."""
+    n = len(targets)
+    if n <= most:
+        return np.arange(n), weight
+    codes = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0.5).astype(int)
+    count = np.bincount(codes)
+    taken, room, own = [], most, weight.copy()
+    for left, code in enumerate(np.argsort(count, kind="stable"), start=-count.size):
+        members = np.flatnonzero(codes == code)  # in an order that looks random
+        taken.append(members[: room // -left])
+        room -= taken[-1].size
+        own[taken[-1]] *= np.float32(members.size / max(taken[-1].size, 1))
+    rows = np.sort(np.concatenate(taken))
+    return rows, own[rows] / own[rows].mean()
+
+
+def signal_plan(
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    n_rows: int,
+    bits: int,
+    losses: tuple[float, ...] = (),
+    unit: str = "samples",
+) -> SignalPlan:
+    """Return how kernels for signals are chosen; windows have so many of the unit."""
+    samples = shape[0]
+    if samples < 12:
+        raise TinykernelError(
+            f"window_shape: {samples} samples are too few for kernels of nine; give at least 12"
+        )
+    if options.hop > samples:
+        raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
+    average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
+    n = options.n_kernels or 256
+    assert isinstance(n, int)
+    cells = 1 if options.cells == "auto" else int(options.cells)
+    if samples // average < 8 + cells:
+        raise TinykernelError(f"cells: {cells} are too many for windows of {samples} {unit}")
+    plan = SignalPlan(
+        n_kernels=n,
+        n_pool=max(_POOL, 2 * n),
+        average=average,
+        cells=cells,
+        hop=options.hop,
+        linear=replace(linear_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
+    )
+    if cells <= _FEW_CELLS:
+        return plan
+    return replace(
+        plan,
+        n_pool=max(_POOL_OF_CELLS // cells, 2 * n),
+        level_share=0.0,  # with it, beats of other persons are told 6 points less often
+        dilations=reach(max(samples // average // 2, 9), 1),
+    )
+
+
+def fit_windows(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...] = ()
+) -> LocalResult:
+    """Choose kernels for windows of (samples, channels), or take the stages of another model."""
+    first = held[0] if held and isinstance(held[0], FIRST) else None
+    if not held:
+        first, why = spectrum_of(options, shape, data.raw_dtype)
+        if why:
+            warnings.warn(why, stacklevel=2)
+    if first is None:
+        return _fit_samples(data, options, shape, held)
+    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    made = first.gives(grid)
+    progress.report("spectra", 0, None)
+    levels = replace(data, X=first.run(data.X, grid), raw_dtype=made.dtype)
+    if data.validation is not None:
+        rows, truth = data.validation
+        levels = replace(levels, validation=(first.run(rows, grid), truth))
+    cells = 2 if options.cells == "auto" else options.cells
+    augment = _moved_frames(options.augment, shape[0] / made.rows)
+    plain = replace(options, hop=0, cells=cells, augment=augment)
+    found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
+    model = replace(found.model, input=grid, stages=(first, *found.model.stages), hop=options.hop)
+    return replace(found, model=model)
+
+
+def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> bool:
+    """Say whether 16 cells tell classes better than one, by some windows or groups left out."""
+    rows, weight = some_rows(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
+    # Of all windows: a channel may vary in few of them.
+    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
+    check_channels(scaler)
+    data = replace(data, X=data.X[rows], codes=data.codes[rows])
+    groups = None if data.groups is None else data.groups[rows]
+    right = []
+    for number, cells in enumerate((1, CELLS)):
+        progress.report("choosing cells", number, 2)
+        plan = signal_plan(replace(options, cells=cells), shape, len(rows), 4)
+        bits = min(plan.level_bits, scaler.bits)
+        one = replace(plan, n_pool=_CONTEST_COUNTS // cells, level_bits=bits)
+        pool = SignalPool(
+            data.X, (shape[0], shape[1]), scaler, data.targets(), weight, one, Augmentation()
+        )
+        fit, _ = pool.ridge(np.arange(one.n_pool), groups)
+        right.append(share_right(fit.left_out.astype(np.float32), data.codes, weight))
+    progress.report("choosing cells", 2, 2)
+    return right[1] > right[0] + _AHEAD
+
+
+def _moved_frames(augment: Mapping[str, float] | None, samples: float) -> dict[str, float] | None:
+    """Return a shift of samples as one of frames, of so many samples each."""
+    given = {kind: amount for kind, amount in (augment or {}).items() if amount}
+    if not given:
+        return None
+    if set(given) != {"shift"}:
+        raise TinykernelError("augment: with a spectrum only shift; or give spectrum=off")
+    return {"shift": max(1, round(given["shift"] / samples))}
+
+
+def _fit_samples(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
+) -> LocalResult:
+    """Choose kernels for windows of samples."""
+    plan = signal_plan(options, shape, len(data.X), bits_of(options, shape), data.losses)
+    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
+    check_channels(scaler)
+    plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    return _fit_pool(data, options, shape, plan, scaler, held)
+
+
+def _fit_levels(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
+) -> LocalResult:
+    """Choose kernels for frames of levels, which they look at as they are."""
+    bits = bits_of(options, shape)
+    plan = signal_plan(options, shape, len(data.X), bits, data.losses, unit="frames")
+    plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
+    whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
+    return _fit_pool(data, options, shape, plan, whole, held)
+
+
+def _fit_pool(
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    plan: SignalPlan,
+    scaler: Scale,
+    held: tuple[Stage, ...],
+) -> LocalResult:
+    """Draw kernels, choose among them, and train the linear part on their counts."""
+    rows = split_rows(data, options, plan.linear.seed)
+    augmentation = Augmentation.of(options.augment)
+    if not held and rows.held is None and _in_closed_form(data, options, augmentation):
+        return _fit_few(data, plan, shape, scaler, rows)
+    # Varied copies are made of all rows.
+    most = len(rows.rows) if augmentation != Augmentation() else _CHOOSING
+    kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)
+    some, weight = some_rows(kinds, rows.weight, most)
+    pool = SignalPool(
+        rows.rows[some],
+        (shape[0], shape[1]),
+        scaler,
+        rows.targets[some],
+        weight,
+        plan,
+        augmentation,
+        held,
+    )
+    kept, stages = pool.reduced(pool.choose())
+    if some.size == len(rows.rows):
+        learner = pool.learner(kept, plan.linear)
+    else:
+        inputs = pool.counts(rows.rows, stages)
+        learner = LinearLearner(inputs, rows.targets, rows.weight, plan.linear)
+    if rows.held is not None:
+        rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
+    history = run_training(learner, lambda counts: counts, rows, options)
+    model = counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
+    return LocalResult(replace(model, hop=plan.hop), plan, history)
+
+
+def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
+    """Say whether ridge regression fits: few windows of classes, and no option of its epochs."""
+    plain = data.quantity is None and data.teacher is None and augmentation == Augmentation()
+    return plain and len(data.X) <= _FEW_WINDOWS and options.epochs is None
+
+
+def _fit_few(
+    data: TrainSet, plan: SignalPlan, shape: tuple[int, ...], scaler: Scale, rows: Rows
+) -> LocalResult:
+    """Choose kernels and weights for few windows, by the error of windows or groups left out.
+
+    Kernels that were chosen by the labels fit these too well: their error left out is too small,
+    and so is the penalty that it chooses. They learn what the fit to the whole pool says instead,
+    which gives 1 point more (``benchmarks/series.py``, 512 kernels).
+    """
+    started = time.perf_counter()
+    best: tuple[float, SignalPool, Fit, NDArray[np.int64]] | None = None
+    averages = (1, 2) if plan.average == 2 else (1,)
+    for number, average in enumerate(averages):
+        progress.report("choosing kernels", number, len(averages))
+        n_mixes = min(plan.n_mixes, shape[1] ** 2)
+        one = replace(
+            plan,
+            average=average,
+            n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
+            dilations=reach(shape[0] // average, n_mixes),
+            level_share=_FEW_LEVEL_SHARE,
+        )
+        if plan.cells > _FEW_CELLS:
+            one = replace(plan, average=average)
+        pool = SignalPool(
+            rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, one, Augmentation()
+        )
+        fit, deviation = pool.ridge(np.arange(one.n_pool), data.groups)
+        error = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
+        if best is None or error < best[0]:
+            power = np.square(fit.weights).sum(axis=1) * np.square(deviation)
+            size = np.sqrt(power.reshape(one.n_pool, -1).sum(axis=1))
+            kept = np.sort(np.argsort(-size, kind="stable")[: plan.n_kernels])
+            best = error, pool, fit, kept
+    assert best is not None
+    loss, pool, whole, kept = best
+    kept, stages = pool.reduced(kept)
+    fit, _ = pool.ridge(kept, data.groups, whole.fitted(pool.inputs))
+    stored = round_fit(fit, pool.inputs[:, pool.columns(kept)], plan.linear.bits)
+    model = counting_model(stages, pool.stages.largest_count, data.meaning, stored)
+    model = replace(model, hop=plan.hop)
+    progress.report("choosing kernels", len(averages), len(averages))
+    history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
+    return LocalResult(model, pool.plan, history)
+
+
+def pooled_signals(
+    rows: NDArray[Any], raw_dtype: str, options: TrainerOptions, shape: tuple[int, ...]
+) -> tuple[Grid, tuple[Stage, ...]]:
+    """Draw kernels for windows of (samples, channels) without any label, and scale their counts.
+
+    Returns what the stages take, and the stages.
+    """
+    plan = signal_plan(options, shape, len(rows), 4)
+    plan = replace(plan, linear=replace(plan.linear, n_threads=thread_count(options.n_jobs)))
+    scaler = _signal_scaler(rows.reshape(-1, shape[1]), raw_dtype)
+    check_channels(scaler)
+    plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
+    nothing = np.zeros((len(rows), 1), dtype=np.float32)
+    pool = SignalPool(
+        rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan, Augmentation()
+    )
+    drawn = np.random.default_rng([plan.linear.seed, 8]).permutation(plan.n_pool)
+    _, stages = pool.reduced(np.sort(drawn[: plan.n_kernels]))
+    return stages.taken, stages.then_scaled(pool.stages.largest_count)
+
+
+def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> Scale:
+    """Scale each channel by the range of nearly all its samples, and a tenth more."""
+    bits = 8 if raw_dtype in ("uint8", "int8") else 16
+    low, high = np.quantile(samples.astype(np.float64), [0.001, 0.999], axis=0)
+    least, most = samples.min(axis=0).astype(np.float64), samples.max(axis=0).astype(np.float64)
+    still = high <= low
+    low, high = np.where(still, least, low), np.where(still, most, high)
+    margin = 0.1 * (high - low)
+    low, high = low - margin, high + margin
+    varies = high > low
+    scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
+    lowest, highest = np.full(low.size, -1.0), np.full(low.size, 1 - 2.0 ** (1 - bits))
+    scaling = InputScaling((low + high) / 2, scale, lowest, highest)
+    return quantize_scaler(scaling, raw_dtype, bits).scaler
