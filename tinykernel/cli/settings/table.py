@@ -11,7 +11,8 @@ from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from tinykernel.cli.settings import parsing
-from tinykernel.training.options.fields import LARGEST_SEED, TrainerOptions
+from tinykernel.training.options.fields import TrainerOptions
+from tinykernel.training.options.ranges import LARGEST_SEED
 from tinykernel.training.options.regression import RegressorOptions
 
 CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")

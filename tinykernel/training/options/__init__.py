@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from tinykernel.training.options.fields import (
-    AUGMENTATIONS,
-    EFFORTS,
-    IMAGE_AUGMENTATIONS,
-    MOST_COMPONENTS,
-    SIGNAL_AUGMENTATIONS,
     TrainerOptions,
     declared,
 )
 from tinykernel.training.options.forms import LINEAR_BITS, form_of, parts_of
+from tinykernel.training.options.ranges import MOST_COMPONENTS
 
 __all__ = [
-    "AUGMENTATIONS",
-    "EFFORTS",
-    "IMAGE_AUGMENTATIONS",
     "LINEAR_BITS",
     "MOST_COMPONENTS",
-    "SIGNAL_AUGMENTATIONS",
     "TrainerOptions",
     "declared",
     "form_of",

@@ -10,167 +10,48 @@ heavy.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
-from numbers import Real
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
+from tinykernel.training.options import ranges
 from tinykernel.training.options.forms import (
     DEFAULT_LAYOUT,
     LAYOUT_NAMES,
     LINEAR_BITS,
     form_of,
-    is_form,
     parts_of,
 )
+from tinykernel.training.options.ranges import (
+    MOST_CELLS,
+    MOST_COMPONENTS,
+    Check,
+    at_least,
+    between,
+    one_of,
+    sides,
+    unless_none,
+)
 
-#: Of scikit-learn and NumPy.
-LARGEST_SEED = 2**32 - 1
-#: Training would take days, and no target has the flash.
-MOST_COMPONENTS = 65536
 _DEFAULT_COMPONENTS = 2048
-SIGNAL_AUGMENTATIONS = ("shift", "scale", "noise", "rotate")
-IMAGE_AUGMENTATIONS = ("shift", "affine")
-AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
+# How inputs are varied, by the sides of a shape, and what these are.
+_VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
+    None: ((), "rows without a shape; give image_shape or window_shape"),
+    2: (("shift", "scale", "noise", "rotate"), "signals"),
+    3: (("shift", "affine"), "images"),
+}
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
-MOST_CELLS = 255
-EFFORTS = ("quick", "normal", "thorough")
 
 if TYPE_CHECKING:
     import numpy as np
 
 _ClassT = TypeVar("_ClassT", bound=type)
-
-
-@dataclass(frozen=True)
-class _Check:
-    """A function of name and value that refuses, and the range in words where it has one."""
-
-    test: Callable[[str, Any], object]
-    range: str = ""
-
-    def __call__(self, name: str, value: Any) -> object:
-        return self.test(name, value)
-
-
-# -- checks: each takes the name of the option and its value ---------------------------------------
-
-
-def _one_of(*choices: object) -> _Check:
-    return _Check(lambda name, value: check_choice(name, value, choices))
-
-
-def _at_least(low: int) -> _Check:
-    return _Check(lambda name, value: check_count(name, value, low), f"{low} or more")
-
-
-def _unless_none(check: _Check) -> _Check:
-    return _Check(lambda name, value: None if value is None else check(name, value), check.range)
-
-
-def _between(low: float, high: float, words: str, *, open_ends: bool = False) -> _Check:
-    def check(name: str, value: Any) -> None:
-        number = isinstance(value, Real)
-        inside = number and not isinstance(value, bool)
-        inside = inside and (low < value < high if open_ends else low <= value <= high)
-        if not inside:
-            raise TinykernelError(f"{name} must be a number {words}; got {value!r}")
-
-    return _Check(check, words.removeprefix("from "))
-
-
-def _components(name: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
-        if check_count(name, value, 0) > MOST_COMPONENTS:
-            raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
-        return
-    unknown = [form for form in value if not is_form(form)]
-    if unknown or not value:
-        what = repr(unknown[0]) if unknown else "an empty mapping"
-        raise TinykernelError(
-            f"{name}: {what}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
-            "+linear4 or +linear8 for a linear part, or linear2, linear4, linear8 alone"
-        )
-    for form, number in value.items():
-        # Of a layout none would be another form.
-        check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
-        _components(f"{name}[{form!r}]", number)
-
-
-def _kernels(name: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
-        check_count(name, value, 1)
-        return
-    if not value or value.keys() - {"kernels", "convolutions"}:
-        raise TinykernelError(f'{name}: a mapping has numbers for "kernels" and "convolutions"')
-    for number in value.values():
-        check_count(name, number, 1)
-
-
-def _augmentation(name: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
-        raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
-    for key, amount in value.items():
-        if key == "shift":
-            check_count(f"{name}: shift", amount, 0)
-        elif key in AUGMENTATIONS:
-            _between(0, 10, "from 0 to 10")(f"{name}: {key}", amount)
-        else:
-            known = ", ".join(AUGMENTATIONS)
-            raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
-
-
-def _shape(what: str, *lengths: int) -> _Check:
-    def check(name: str, value: Any) -> None:
-        is_list = hasattr(value, "__len__") and not isinstance(value, str)
-        if not is_list or len(value) not in lengths:
-            raise TinykernelError(f"{name}: {value!r}; give {what}")
-        for side in value:
-            check_count(name, side)
-
-    return _Check(check)
-
-
-def _spectrum(name: str, value: Any) -> None:
-    if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
-        raise TinykernelError(
-            f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
-            f"{value!r}"
-        )
-
-
-def _cells(name: str, value: Any) -> None:
-    if value != "auto" and check_count(name, value) > MOST_CELLS:
-        raise TinykernelError(f"{name}: {value}; {MOST_CELLS} are the most")
-
-
-def _class_weight(name: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
-        check_choice(name, value, ("balanced",))
-
-
-def _threads(name: str, value: Any) -> None:
-    if value != -1:
-        check_count(name, value)
-
-
-def _seed(name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, int):
-        from sklearn.utils import check_random_state  # takes seconds
-
-        check_random_state(value)
-    elif value is not None and not 0 <= value <= LARGEST_SEED:
-        raise TinykernelError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
-
-
-# -- the options ----------------------------------------------------------------------------------
 
 
 def option(
@@ -242,7 +123,7 @@ class Parameters:
 
     n_components: int | Mapping[str, int] | None = option(
         None,
-        _unless_none(_Check(_components, f"0 to {MOST_COMPONENTS}")),
+        unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
         "int, mapping of str to int, or None",
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
@@ -252,7 +133,7 @@ class Parameters:
     )
     layout: str | None = option(
         None,
-        _one_of(None, *LAYOUT_NAMES),
+        one_of(None, *LAYOUT_NAMES),
         '{"compact", "phases", "pruned", "windows"} or None',
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
         'weights of +-1; "phases": G and starts in 8 bits; "pruned": as "phases", but only '
@@ -262,26 +143,26 @@ class Parameters:
     )
     sigma: float | None = option(
         None,
-        _unless_none(_Check(check_positive, "above 0")),
+        unless_none(Check(check_positive, "above 0")),
         "float or None",
         "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
     )
     noise: float | None = option(
         None,
-        _unless_none(_between(0, 10, "from 0 to 10")),
+        unless_none(between(0, 10, "from 0 to 10")),
         "float or None",
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
     )
     epochs: int | None = option(
         None,
-        _unless_none(_at_least(1)),
+        unless_none(at_least(1)),
         "int or None",
         "Passes over the training rows; None for 6 to 120, fewer for more rows.",
     )
     effort: str = option(
         "normal",
-        _one_of(*EFFORTS),
+        one_of("quick", "normal", "thorough"),
         '{"quick", "normal", "thorough"}',
         'How sigma, noise, slope and dropout are chosen. "normal": by a race of short trainings on '
         'part of the rows, which takes about as long as the training itself. "thorough": every one '
@@ -290,7 +171,7 @@ class Parameters:
     )
     linear: int | str = option(
         "auto",
-        _one_of("auto", "off", *LINEAR_BITS),
+        one_of("auto", "off", *LINEAR_BITS),
         '{"auto", "off", 2, 4, 8}',
         "Bits of the weights of a linear part on the quantized inputs, or on the counts of a local "
         'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
@@ -298,7 +179,7 @@ class Parameters:
     )
     model: str = option(
         "auto",
-        _one_of("auto", "kernels", "trees"),
+        one_of("auto", "kernels", "trees"),
         '{"auto", "kernels", "trees"}',
         'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
         "of the inputs, boosted. `train` compares both on rows left out; without its budget "
@@ -306,7 +187,7 @@ class Parameters:
     )
     n_kernels: int | Mapping[str, int] | None = option(
         None,
-        _unless_none(_Check(_kernels, "1 or more")),
+        unless_none(Check(ranges.kernels, "1 or more")),
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
         "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
@@ -315,7 +196,7 @@ class Parameters:
     )
     window_shape: tuple[int, int] | None = option(
         None,
-        _unless_none(_shape("(samples, channels)", 2)),
+        unless_none(sides("(samples, channels)", 2)),
         "(int, int) or None",
         "Samples and channels of the windows of a signal that rows are, the channels of a sample "
         "side by side. Needless for arrays (n, samples, channels).",
@@ -323,7 +204,7 @@ class Parameters:
     )
     image_shape: tuple[int, ...] | None = option(
         None,
-        _unless_none(_shape("(height, width) or (height, width, channels)", 2, 3)),
+        unless_none(sides("(height, width) or (height, width, channels)", 2, 3)),
         "(int, int) or (int, int, int) or None",
         "Height and width of the images that rows are, in row-major order, and channels. An array "
         "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
@@ -331,21 +212,21 @@ class Parameters:
     )
     hop: int = option(
         0,
-        _at_least(0),
+        at_least(0),
         "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
         local=True,
     )
     rate: float | None = option(
         None,
-        _unless_none(_Check(check_positive, "above 0")),
+        unless_none(Check(check_positive, "above 0")),
         "float or None",
         "Signals: samples a second, by which the frames and bands of a spectrum are chosen.",
         local=True,
     )
     augment: Mapping[str, float] | None = option(
         None,
-        _unless_none(_Check(_augmentation, "0 to 10")),
+        unless_none(Check(ranges.augmentation, "0 to 10")),
         "mapping or None",
         'How rows with a shape are varied in training. Images: "shift", by up to so many pixels '
         'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
@@ -354,13 +235,13 @@ class Parameters:
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
-        _seed,
+        ranges.seed,
         "int, RandomState or None",
         "Of every random choice.",
     )
     n_jobs: int | None = option(
         None,
-        _unless_none(_Check(_threads, "-1, or 1 or more")),
+        unless_none(Check(ranges.threads, "-1, or 1 or more")),
         "int or None",
         "Threads; None or -1 for all that numba uses. The result does not depend on it.",
     )
@@ -372,7 +253,7 @@ class ClassParameters(Parameters):
 
     class_weight: Mapping[Any, float] | str | None = option(
         None,
-        _unless_none(_Check(_class_weight)),
+        unless_none(Check(ranges.class_weight)),
         'dict, "balanced" or None',
         'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
         "classes the same total weight.",
@@ -401,14 +282,14 @@ class TrainerOptions(ClassParameters):
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
     permutation: str = option(
         "drawn",
-        _one_of("drawn", "aligned"),
+        one_of("drawn", "aligned"),
         '{"drawn", "aligned"}',
         "How P, and the G that each block begins with, are found: drawn at random, or the best of "
         "eight by the alignment of their kernel with the classes.",
     )
     scaler_scope: str = option(
         "auto",
-        _one_of("auto", "feature", "global"),
+        one_of("auto", "feature", "global"),
         '{"auto", "feature", "global"}',
         "A scaler for each input, or one for all: better for inputs in the same unit, such as "
         'pixels, and without a table in the firmware. "auto" takes one for all where most '
@@ -416,41 +297,41 @@ class TrainerOptions(ClassParameters):
     )
     input_bits: int | str = option(
         "auto",
-        _one_of(8, 16, "auto"),
+        one_of(8, 16, "auto"),
         '{8, 16, "auto"}',
         'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
         "serves all inputs or raw inputs have 8 bits, else 16.",
     )
     patience: int | None = option(
         None,
-        _unless_none(_at_least(1)),
+        unless_none(at_least(1)),
         "int or None",
         "With rows for validation: epochs without a better accuracy on these before training "
         "ends. None makes all epochs. The best epoch is kept either way.",
     )
     validation_fraction: float | None = option(
         None,
-        _unless_none(_between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
+        unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
     )
     tree_bytes: int | None = option(
         None,
-        _unless_none(_at_least(16)),
+        unless_none(at_least(16)),
         "int or None",
         "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
     )
     tree_steps: int | None = option(
         None,
-        _unless_none(_at_least(1)),
+        unless_none(at_least(1)),
         "int or None",
         "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
         "what a limit of time or instructions leaves for them.",
     )
     code: str = option(
         "auto",
-        _one_of("auto", "fast", "small"),
+        one_of("auto", "fast", "small"),
         '{"auto", "fast", "small"}',
         'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
@@ -458,7 +339,7 @@ class TrainerOptions(ClassParameters):
     )
     cells: int | str = option(
         "auto",
-        _Check(_cells, f"auto, or 1 to {MOST_CELLS}"),
+        Check(ranges.cells, f"auto, or 1 to {MOST_CELLS}"),
         'int or "auto"',
         "Signals: parts of a window, one after the other, each with its own counts: many where the "
         'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
@@ -467,7 +348,7 @@ class TrainerOptions(ClassParameters):
     )
     spectrum: str = option(
         "auto",
-        _Check(_spectrum),
+        Check(ranges.spectrum),
         '{"auto", "off", "on"} or str',
         "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
         'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
@@ -476,7 +357,7 @@ class TrainerOptions(ClassParameters):
     )
     convolutions: str = option(
         "auto",
-        _one_of("auto", "off", "on"),
+        one_of("auto", "off", "on"),
         '{"auto", "off", "on"}',
         "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts. "
         '`train` compares both on rows left out; without its budget "auto" is "off".',
@@ -531,20 +412,11 @@ class TrainerOptions(ClassParameters):
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that have no use for inputs of a shape, from `input_shape`."""
-        kinds: dict[int | None, tuple[str, ...]] = {
-            None: (),
-            2: SIGNAL_AUGMENTATIONS,
-            3: IMAGE_AUGMENTATIONS,
-        }
-        what = {
-            None: "rows without a shape; give image_shape or window_shape",
-            2: "signals",
-            3: "images",
-        }
         kind = None if shape is None else len(shape)
+        varied, of = _VARIED[kind]
         for key, amount in (self.augment or {}).items():
-            if amount and key not in kinds.get(kind or 0, ()):
-                raise TinykernelError(f"augment: {key} is not for {what[kind]}")
+            if amount and key not in varied:
+                raise TinykernelError(f"augment: {key} is not for {of}")
         if shape is None and self.n_kernels is not None:
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
         if shape is None and self.cells != "auto":

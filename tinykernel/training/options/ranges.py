@@ -1,0 +1,154 @@
+"""Checks of options: each takes the name of an option and its value, and refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from tinykernel.checks import check_choice, check_count
+from tinykernel.errors import TinykernelError
+from tinykernel.training.options.forms import LAYOUT_NAMES, is_form, parts_of
+
+#: Of scikit-learn and NumPy.
+LARGEST_SEED = 2**32 - 1
+#: Training would take days, and no target has the flash.
+MOST_COMPONENTS = 65536
+AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
+MOST_CELLS = 255
+
+
+@dataclass(frozen=True)
+class Check:
+    """A function of name and value that refuses, and the range in words where it has one."""
+
+    test: Callable[[str, Any], object]
+    range: str = ""
+
+    def __call__(self, name: str, value: Any) -> object:
+        """Refuse a value that is not allowed."""
+        return self.test(name, value)
+
+
+def one_of(*choices: object) -> Check:
+    """Take one of the choices."""
+    return Check(lambda name, value: check_choice(name, value, choices))
+
+
+def at_least(low: int) -> Check:
+    """Take whole numbers from `low`."""
+    return Check(lambda name, value: check_count(name, value, low), f"{low} or more")
+
+
+def unless_none(check: Check) -> Check:
+    """Take None, too."""
+    return Check(lambda name, value: None if value is None else check(name, value), check.range)
+
+
+def between(low: float, high: float, words: str, *, open_ends: bool = False) -> Check:
+    """Take numbers of a range."""
+
+    def check(name: str, value: Any) -> None:
+        number = isinstance(value, Real)
+        inside = number and not isinstance(value, bool)
+        inside = inside and (low < value < high if open_ends else low <= value <= high)
+        if not inside:
+            raise TinykernelError(f"{name} must be a number {words}; got {value!r}")
+
+    return Check(check, words.removeprefix("from "))
+
+
+def components(name: str, value: Any) -> None:
+    """Refuse numbers of components, or a mapping of forms to them."""
+    if not isinstance(value, Mapping):
+        if check_count(name, value, 0) > MOST_COMPONENTS:
+            raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
+        return
+    unknown = [form for form in value if not is_form(form)]
+    if unknown or not value:
+        what = repr(unknown[0]) if unknown else "an empty mapping"
+        raise TinykernelError(
+            f"{name}: {what}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
+            "+linear4 or +linear8 for a linear part, or linear2, linear4, linear8 alone"
+        )
+    for form, number in value.items():
+        # Of a layout none would be another form.
+        check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
+        components(f"{name}[{form!r}]", number)
+
+
+def kernels(name: str, value: Any) -> None:
+    """Refuse numbers of kernels, or a mapping to them."""
+    if not isinstance(value, Mapping):
+        check_count(name, value, 1)
+        return
+    if not value or value.keys() - {"kernels", "convolutions"}:
+        raise TinykernelError(f'{name}: a mapping has numbers for "kernels" and "convolutions"')
+    for number in value.values():
+        check_count(name, number, 1)
+
+
+def augmentation(name: str, value: Any) -> None:
+    """Refuse what is no variation."""
+    if not isinstance(value, Mapping):
+        raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
+    for key, amount in value.items():
+        if key == "shift":
+            check_count(f"{name}: shift", amount, 0)
+        elif key in AUGMENTATIONS:
+            between(0, 10, "from 0 to 10")(f"{name}: {key}", amount)
+        else:
+            known = ", ".join(AUGMENTATIONS)
+            raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
+
+
+def sides(what: str, *lengths: int) -> Check:
+    """Take so many sides."""
+
+    def check(name: str, value: Any) -> None:
+        is_list = hasattr(value, "__len__") and not isinstance(value, str)
+        if not is_list or len(value) not in lengths:
+            raise TinykernelError(f"{name}: {value!r}; give {what}")
+        for side in value:
+            check_count(name, side)
+
+    return Check(check)
+
+
+def spectrum(name: str, value: Any) -> None:
+    """Refuse what describes no frames."""
+    if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
+        raise TinykernelError(
+            f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
+            f"{value!r}"
+        )
+
+
+def cells(name: str, value: Any) -> None:
+    """Refuse too many cells."""
+    if value != "auto" and check_count(name, value) > MOST_CELLS:
+        raise TinykernelError(f"{name}: {value}; {MOST_CELLS} are the most")
+
+
+def class_weight(name: str, value: Any) -> None:
+    """Refuse what is neither a mapping nor balanced."""
+    if not isinstance(value, Mapping):
+        check_choice(name, value, ("balanced",))
+
+
+def threads(name: str, value: Any) -> None:
+    """Refuse numbers of threads."""
+    if value != -1:
+        check_count(name, value)
+
+
+def seed(name: str, value: Any) -> None:
+    """Refuse what seeds nothing."""
+    if value is not None and not isinstance(value, int):
+        from sklearn.utils import check_random_state  # takes seconds
+
+        check_random_state(value)
+    elif value is not None and not 0 <= value <= LARGEST_SEED:
+        raise TinykernelError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
