@@ -36,6 +36,7 @@ _LEFT_OUT = (
     "patience",
     "task",
     "like",
+    "teacher",
     "max_error",
     "calibration_size",
     "false_alarms",

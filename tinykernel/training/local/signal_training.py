@@ -241,7 +241,7 @@ def _fit_pool(
 
 def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
     """Say whether ridge regression fits: few windows of classes, and no option of its epochs."""
-    plain = data.quantity is None and data.teacher is None and augmentation == Augmentation()
+    plain = data.quantity is None and augmentation == Augmentation()
     return plain and len(data.X) <= _FEW_WINDOWS and options.epochs is None
 
 
