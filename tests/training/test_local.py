@@ -356,7 +356,7 @@ def test_dropout_and_interruption_keep_the_best():
 
 
 def test_variation_of_inputs():
-    """Protects that rotations keep lengths, and that an affine map of strength 0 is none."""
+    """Protects that rotations keep lengths, a map of strength 0 is none, and flips mirror."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5, 20, 6))
     turned = vary_windows(X, Augmentation(rotate=0.5), rng)
@@ -369,6 +369,8 @@ def test_variation_of_inputs():
     assert affine_moves(Augmentation(), 5, (8, 8), rng).size == 0
     moves = affine_moves(Augmentation(affine=1.0), 500, (28, 28), rng)
     assert np.abs(moves.mean(axis=0) - [1, 0, 0, 0, 1, 0]).max() < 0.3
+    mirrored = affine_moves(Augmentation(flip=1.0), 2, (3, 8), rng)
+    np.testing.assert_array_equal(mirrored, np.tile([1, 0, 0, 0, -1, 7], (2, 1)))
 
 
 @pytest.mark.parametrize(
@@ -380,6 +382,7 @@ def test_variation_of_inputs():
         ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
         ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
         ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
+        ({"augment": {"flip": 2}, "image_shape": (4, 4)}, (40, 16), "flip.*from 0 to 1"),
         ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
         ({"n_kernels": 4}, (40, 16), "give a shape"),
         ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),

@@ -10,7 +10,7 @@ from tinykernel.data.paths import find_data
 from tinykernel.errors import TinykernelError
 
 # What an augmentation without a number means.
-_USUAL = {"affine": 1.0, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
+_USUAL = {"affine": 1.0, "flip": 0.5, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Reader = Callable[[str], Any]

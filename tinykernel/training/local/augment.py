@@ -25,6 +25,8 @@ class Augmentation:
         Images: strength of small rotations, scales, shifts and shears; 1 is usual for digits.
     shift : int
         Pixels or samples each way.
+    flip : float
+        Images: share of those mirrored from left to right.
     rotate : float
         Signals: deviation, in radians, of the rotation of every three channels about a random axis.
     noise : float
@@ -38,6 +40,7 @@ class Augmentation:
     rotate: float = 0.0
     noise: float = 0.0
     scale: float = 0.0
+    flip: float = 0.0
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Augmentation:
@@ -55,7 +58,7 @@ def affine_moves(
     y' = m0 y + m1 x + m2 and x' = m3 y + m4 x + m5, shape (n, 6).
     """
     strength, most = augmentation.affine, augmentation.shift
-    if not strength and not most:
+    if not strength and not most and not augmentation.flip:
         return np.empty((0, 6), dtype=np.float32)
     u = rng.uniform(-1, 1, (6, n))
     angle, shear = strength * _ROTATION * u[0], strength * _SHEAR * u[1]
@@ -78,6 +81,10 @@ def affine_moves(
         ],
         axis=1,
     )
+    if augmentation.flip:
+        mirrored = rng.random(n) < augmentation.flip
+        moves[mirrored, 3:] *= -1
+        moves[mirrored, 5] += shape[1] - 1
     return moves.astype(np.float32)
 
 

@@ -46,6 +46,9 @@ from tinykernel.training.trainset import TrainSet
 _Floats = NDArray[np.float32]
 _SMALL_IMAGE = 10
 _LARGE_IMAGE = 40
+# Convolutions learn single images by heart: in 16 KB, 20,000 images of Fashion have 89.45 % of
+# held-out training rows with it, and 88.93 without.
+_USUALLY_VARIED = {"affine": 0.3}
 # Epochs of the training over those of a short one.
 _TRIAL_SHARE = 4
 # With more images short trainings see too few: of 60,000 of Fashion they chose kernels. Trained
@@ -141,12 +144,13 @@ def _image_learner(
 ) -> ImageLearner | ConvolutionLearner:
     """Begin with kernels or convolutions, on rows that are levels."""
     bits = bits_of(options, shape)
-    given, augmentation = (rows.rows, rows.targets, rows.weight), Augmentation.of(options.augment)
+    given = rows.rows, rows.targets, rows.weight
     if options.convolutions == "on":
         plan = convolution_plan(options, shape, len(rows.rows), bits, losses)
-        return ConvolutionLearner(*given, plan, augmentation)
+        augment = _USUALLY_VARIED if options.augment is None else options.augment
+        return ConvolutionLearner(*given, plan, Augmentation.of(augment))
     counting = image_plan(options, shape, len(rows.rows), bits, losses)
-    return ImageLearner(*given, counting, augmentation)
+    return ImageLearner(*given, counting, Augmentation.of(options.augment))
 
 
 def _better(

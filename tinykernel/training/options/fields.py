@@ -43,7 +43,7 @@ _DEFAULT_COMPONENTS = 2048
 _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     None: ((), "rows without a shape; give image_shape or window_shape"),
     2: (("shift", "scale", "noise", "rotate"), "signals"),
-    3: (("shift", "affine"), "images"),
+    3: (("shift", "affine", "flip"), "images"),
 }
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
@@ -230,8 +230,9 @@ class Parameters:
         "mapping or None",
         'How rows with a shape are varied in training. Images: "shift", by up to so many pixels '
         'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
-        'much. Signals: "shift" in samples, "scale" and "noise" as relative '
-        'deviations, "rotate" in radians, of every three channels about a random axis.',
+        'much; "flip", the share that is mirrored. Signals: "shift" in samples, "scale" and '
+        '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
+        "random axis.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,

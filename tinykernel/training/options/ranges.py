@@ -16,7 +16,7 @@ from tinykernel.training.options.forms import LAYOUT_NAMES, is_form, parts_of
 LARGEST_SEED = 2**32 - 1
 #: Training would take days, and no target has the flash.
 MOST_COMPONENTS = 65536
-AUGMENTATIONS = ("shift", "affine", "scale", "noise", "rotate")
+AUGMENTATIONS = ("shift", "affine", "flip", "scale", "noise", "rotate")
 MOST_CELLS = 255
 
 
@@ -98,7 +98,8 @@ def augmentation(name: str, value: Any) -> None:
         if key == "shift":
             check_count(f"{name}: shift", amount, 0)
         elif key in AUGMENTATIONS:
-            between(0, 10, "from 0 to 10")(f"{name}: {key}", amount)
+            most = 1 if key == "flip" else 10
+            between(0, most, f"from 0 to {most}")(f"{name}: {key}", amount)
         else:
             known = ", ".join(AUGMENTATIONS)
             raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
