@@ -83,7 +83,9 @@ IMAGE_VARIANTS: dict[str, dict[str, Any]] = {
 SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
     "recipe: kernels chosen from a pool, 4-bit weights, augmented": {},
     "no augmentation": {"augment": None},
-    "kernels not chosen: a pool of the number that is kept": {"plan": {"n_pool": None}},
+    "kernels not chosen: a pool of the number that is kept": {
+        "plan": {"n_pool": lambda plan: plan.n_kernels}
+    },
     "MiniRocket's kernels only, none of the level": {"plan": {"level_share": 0.0}},
     "weights on counts of 2 bits": {"linear": 2},
     "weights on counts of 8 bits": {"linear": 8},
@@ -91,7 +93,24 @@ SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
     "no local stage, components only": {**_NO_LOCAL, "linear": "off"},
     "linear part alone, 8 bits": {**_NO_LOCAL, "n_components": 0, "linear": 8},
 }
+CONVOLUTION_VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe: three layers, two of them pooled, a hidden layer, augmented": {},
+    "no augmentation": {"augment": {"affine": 0}},
+    "two layers, both pooled": {"plan": {"pools": (2, 2)}},
+    "four layers, the last one pooled": {"plan": {"pools": (1, 1, 1, 2)}},
+    "three layers, the second one pooled": {"plan": {"pools": (1, 2, 1)}},
+    "three layers, none pooled": {"plan": {"pools": (1, 1, 1)}},
+    "half the hidden units": {"plan": {"n_hidden": lambda plan: plan.n_hidden // 2}},
+    "twice the hidden units": {"plan": {"n_hidden": lambda plan: 2 * plan.n_hidden}},
+    "kernels and counts instead": {"convolutions": "off"},
+}
 LOCAL_SETS: dict[str, dict[str, Any]] = {
+    "mnist": {"image_shape": (28, 28), "augment": {"affine": 1.0}, "convolutions": "on"},
+    "fashion_mnist": {
+        "image_shape": (28, 28),
+        "augment": {"affine": 0.3, "flip": 0.5},
+        "convolutions": "on",
+    },
     "usps": {"image_shape": (16, 16), "augment": {"affine": 1.0}},
     "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}},
     "digits": {"image_shape": (8, 8), "augment": {"affine": 1.0}},
@@ -164,20 +183,22 @@ def load(folder: Path, name: str) -> tuple[tuple[Any, Any, Any, Any], str]:
 
 @contextlib.contextmanager
 def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
-    """Change what the trainer plans for a local stage; a pool of None has no kernel to spare."""
+    """Change what the trainer plans for a local stage: to values, or what a function returns."""
 
     def changed(usual: Any) -> Any:
         def plan(*arguments: Any) -> Any:
             found = usual(*arguments)
-            own = {
-                key: found.n_kernels if value is None else value for key, value in changes.items()
-            }
+            own = {k: v(found) if callable(v) else v for k, v in changes.items()}
             return replace(found, **own)
 
         return plan
 
     with contextlib.ExitStack() as stack:
-        plans = (image_training, "image_plan"), (signal_training, "signal_plan")
+        plans = (
+            (image_training, "image_plan"),
+            (image_training, "convolution_plan"),
+            (signal_training, "signal_plan"),
+        )
         for module, name in plans if changes else ():
             stack.enter_context(mock.patch.object(module, name, changed(getattr(module, name))))
         yield
@@ -206,6 +227,7 @@ def measure_local(
                 groups=groups,
                 random_state=seed,
                 n_jobs=arguments.threads,
+                epochs=arguments.epochs,
                 **options,
             )
         scores.append(100 * np.mean(found.model.predict(X_out) == y_out))
@@ -227,14 +249,18 @@ def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
     for name in arguments.names.split(","):
         part = load_parts(arguments.data, name)[0]
         out = held_out(len(part.y), part.groups)
-        data = (part.X[~out], part.y[~out], part.X[out], part.y[out])
-        groups = None if part.groups is None else part.groups[~out]
+        kept_rows = np.flatnonzero(~out)[: arguments.rows]
+        data = (part.X[kept_rows], part.y[kept_rows], part.X[out], part.y[out])
+        groups = None if part.groups is None else part.groups[kept_rows]
         how = "random" if groups is None else "whole groups"
         kept.setdefault(name, {"rows": {}})["how"] = (
-            f"{arguments.budget} of linked flash on cortex-m4, {arguments.seeds} seeds, "
-            f"{out.sum()} training rows held out ({how}); {describe_machine()}."
+            f"{arguments.budget} of linked flash on cortex-m4, {len(kept_rows)} rows, "
+            f"{arguments.epochs or 'the usual'} epochs, {arguments.seeds} seeds, {out.sum()} "
+            f"training rows held out ({how}); {describe_machine()}."
         )
         variants = SIGNAL_VARIANTS if "window_shape" in LOCAL_SETS[name] else IMAGE_VARIANTS
+        if "convolutions" in LOCAL_SETS[name]:
+            variants = CONVOLUTION_VARIANTS
         for title, changes in variants.items():
             if title in kept[name]["rows"] or not any(text in title for text in chosen):
                 continue
@@ -286,6 +312,7 @@ def main() -> None:
     parser.add_argument("--budget", default="8KB", help="of flash, with --local")
     parser.add_argument("--bytes", type=int, default=6000, help="of tables")
     parser.add_argument("--epochs", type=int, help="10, or 40 for fewer than 20000 rows")
+    parser.add_argument("--rows", type=int, help="at most so many to learn from, with --local")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--sigma", type=float, default=1.0, help="as a multiple, see Recipe")
