@@ -232,6 +232,19 @@ def test_kernels_use_the_budget(digits):
         assert found.classifier.linear == bits
 
 
+def test_few_windows_left_two_thirds_of_the_budget_empty():
+    """Weights of 1024 kernels had 4 bits at any budget; with room for as many they have 8."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    X = rng.normal(0, 50, (24, 48)).cumsum(axis=1) + 9 * np.arange(48) * y[:, None]
+    for budget, most in (("16KB", 127), ("4KB", 7)):
+        found = train(
+            X.astype(np.int16), y, budget=budget, window_shape=(48, 1), random_state=0, link=False
+        )
+        kernels, part = found.model.find(Kernels), found.model.find(Linear)
+        assert (kernels.n_kernels == 1024) == (most == 127)
+        assert np.abs(part.weights).max() == most
+
+
 def test_a_spectrum_that_leaves_no_room_is_left_out():
     """Vibrations at 2 KB were refused, though kernels on samples fit."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.standins import FOUND_ONLY, Asked
-from tinykernel.training.local.signal_training import CELLS, cells_ahead
+from tinykernel.training.local.signal_training import CELLS, FEW_WINDOWS, cells_ahead
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import prepare
 
-# Cells take the room of kernels, of which a small budget has too few; and few windows are too few.
-_LEAST_FLASH, _LEAST_WINDOWS = 4096, 1000
+# Cells take the room of kernels, of which a small budget has too few.
+_LEAST_FLASH = 4096
 
 
 def cells_of(
@@ -25,7 +25,7 @@ def cells_of(
 ) -> dict[str, int]:
     """Return the option that is ahead; none where nothing is to be chosen."""
     rows, labels, shape, given = np.asarray(X), np.asarray(y), asked.shape, asked.options
-    if shape is None or len(shape) != 2 or len(rows) <= _LEAST_WINDOWS:
+    if shape is None or len(shape) != 2 or len(rows) <= FEW_WINDOWS:
         return {}
     if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
         return {}

@@ -35,6 +35,7 @@ from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.local.convolutions import no_convolutions, responses_of
+from tinykernel.training.local.signal_training import FEW_WINDOWS
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
@@ -60,6 +61,8 @@ _BESIDE, _LINEAR_CODE = 4, 260
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
+# With eight bits, few windows are told better only where as many kernels fit.
+_MOST_BITS = 8
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position,
 # or of a channel a response.
 _A_BYTE, _A_POSITION, _A_RESPONSE = 84.0, 11.5, 30.0
@@ -286,7 +289,11 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     least, found = [], {"n_kernels": 0}
     linear = asked.get("linear")
     unknown: TinykernelError | None = None
-    for bits in _COUNT_BITS if linear == "auto" else (linear,):
+    widths = _COUNT_BITS if linear == "auto" else (linear,)
+    few = len(shape) == 2 and asked.n_rows <= FEW_WINDOWS and "loss" not in asked.options
+    if linear == "auto" and few:
+        widths = (_MOST_BITS, *widths)
+    for bits in widths:
 
         def make(n: int, bits: int = bits) -> IntegerModel:
             return asked.integers(n_kernels=n, linear=bits)
@@ -297,6 +304,8 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             unknown = error
             continue
         least.append(size)
+        if bits == _MOST_BITS and bits != linear and n < most:
+            continue
         if n > found["n_kernels"]:
             found = {"n_kernels": n, "linear": bits}
         if n >= _FEW_KERNELS:

@@ -46,7 +46,8 @@ class Asked:
     """What `train` was asked for, with few rows: by these the size of a model is told.
 
     `rows` and `labels` are some of every class, or of every stratum of values; `options` are those
-    of the estimator that were given; `shape` is that of an input of a local stage.
+    of the estimator that were given; `shape` is that of an input of a local stage; `n_rows` is the
+    number of all rows.
     """
 
     rows: NDArray[Any]
@@ -56,13 +57,15 @@ class Asked:
     target: str = "cortex-m4"
     shape: tuple[int, ...] | None = None
     method: Any = LEARNED
+    n_rows: int = 0
 
     @staticmethod
     def few(X: ArrayLike, y: ArrayLike, options: Mapping[str, Any], **more: Any) -> Asked:
         """Take few of the rows."""
         inputs, labels = np.asarray(X), np.asarray(y)
         codes = strata(labels.astype(np.float64)) if "loss" in options else None
-        return Asked(*some_rows(inputs.reshape(len(inputs), -1), labels, codes), options, **more)
+        few = some_rows(inputs.reshape(len(inputs), -1), labels, codes)
+        return Asked(*few, options, **more, n_rows=len(inputs))
 
     def but(self, **options: Any) -> Asked:
         """Return the same with other options."""

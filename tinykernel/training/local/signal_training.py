@@ -36,13 +36,13 @@ from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import History
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.closed_form import Fit, round_fit
+from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
 from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
-# More windows are learned by gradients: ridge regression takes time with their cube.
-_FEW_WINDOWS = 1000
+#: More windows are learned by gradients: ridge regression takes time with their cube.
+FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
 #: Cells that compete with none.
 CELLS = 16
@@ -211,7 +211,7 @@ def _fit_pool(
     rows = split_rows(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
     if not held and rows.held is None and _in_closed_form(data, options, augmentation):
-        return _fit_few(data, plan, shape, scaler, rows)
+        return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
     # Varied copies are made of all rows.
     most = len(rows.rows) if augmentation != Augmentation() else _CHOOSING
     kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)
@@ -242,53 +242,58 @@ def _fit_pool(
 def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
     """Say whether ridge regression fits: few windows of classes, and no option of its epochs."""
     plain = data.quantity is None and augmentation == Augmentation()
-    return plain and len(data.X) <= _FEW_WINDOWS and options.epochs is None
+    return plain and len(data.X) <= FEW_WINDOWS and options.epochs is None
 
 
 def _fit_few(
-    data: TrainSet, plan: SignalPlan, shape: tuple[int, ...], scaler: Scale, rows: Rows
+    data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: Rows
 ) -> LocalResult:
     """Choose kernels and weights for few windows, by the error of windows or groups left out.
 
     Kernels that were chosen by the labels fit these too well: their error left out is too small,
-    and so is the penalty that it chooses. They learn what the fit to the whole pool says instead,
-    which gives 1 point more (``benchmarks/series.py``, 512 kernels).
+    and so is the penalty that it chooses. They learn what one fit to all pools says instead, which
+    gives 1 point more (``benchmarks/series.py``, 512 kernels).
     """
     started = time.perf_counter()
-    best: tuple[float, SignalPool, Fit, NDArray[np.int64]] | None = None
+    wanted = 2.0 * rows.targets - 1.0
+    pools: list[SignalPool] = []
+    losses: list[float] = []
     averages = (1, 2) if plan.average == 2 else (1,)
     for number, average in enumerate(averages):
         progress.report("choosing kernels", number, len(averages))
-        n_mixes = min(plan.n_mixes, shape[1] ** 2)
-        one = replace(
-            plan,
-            average=average,
-            n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
-            dilations=reach(shape[0] // average, n_mixes),
-            level_share=_FEW_LEVEL_SHARE,
+        one = _few_plan(replace(plan, average=average), shape)
+        pools.append(
+            SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, one, Augmentation())
         )
-        if plan.cells > _FEW_CELLS:
-            one = replace(plan, average=average)
-        pool = SignalPool(
-            rows.rows, (shape[0], shape[1]), scaler, rows.targets, rows.weight, one, Augmentation()
-        )
-        fit, deviation = pool.ridge(np.arange(one.n_pool), data.groups)
-        error = float(np.square(fit.left_out - (2.0 * rows.targets - 1.0)).mean())
-        if best is None or error < best[0]:
-            power = np.square(fit.weights).sum(axis=1) * np.square(deviation)
-            size = np.sqrt(power.reshape(one.n_pool, -1).sum(axis=1))
-            kept = np.sort(np.argsort(-size, kind="stable")[: plan.n_kernels])
-            best = error, pool, fit, kept
-    assert best is not None
-    loss, pool, whole, kept = best
-    kept, stages = pool.reduced(kept)
-    fit, _ = pool.ridge(kept, data.groups, whole.fitted(pool.inputs))
+        whole, deviation = fit_standardised(pools[-1].inputs, wanted, rows.weight, data.groups)
+        losses.append(float(np.square(whole.left_out - wanted).mean()))
+    chosen = int(np.argmin(losses))
+    pool, inputs = pools[chosen], np.concatenate([each.inputs for each in pools], axis=1)
+    if len(pools) > 1:
+        whole, deviation = fit_standardised(inputs, wanted, rows.weight, data.groups)
+    power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
+    own = power.reshape(len(pools), pool.plan.n_pool, -1)[chosen]
+    kept = np.argsort(-own.sum(axis=1), kind="stable")[: plan.n_kernels]
+    kept, stages = pool.reduced(np.sort(kept))
+    fit, _ = pool.ridge(kept, data.groups, whole.fitted(inputs))
     stored = round_fit(fit, pool.inputs[:, pool.columns(kept)], plan.linear.bits)
     model = counting_model(stages, pool.stages.largest_count, data.meaning, stored)
     model = replace(model, hop=plan.hop)
     progress.report("choosing kernels", len(averages), len(averages))
-    history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
-    return LocalResult(model, pool.plan, history)
+    history = [{"loss": losses[chosen], "seconds": time.perf_counter() - started}]
+    return LocalResult(model, pool.plan, History(history, False))
+
+
+def _few_plan(plan: SignalPlan, shape: tuple[int, int]) -> SignalPlan:
+    """Return the plan of a pool for few windows, whose kernels reach farther."""
+    if plan.cells > _FEW_CELLS:
+        return plan
+    return replace(
+        plan,
+        n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
+        dilations=reach(shape[0] // plan.average, min(plan.n_mixes, shape[1] ** 2)),
+        level_share=_FEW_LEVEL_SHARE,
+    )
 
 
 def pooled_signals(
