@@ -8,7 +8,8 @@ the same bytes of tables. ``--write FOLDER`` leaves ``ablation.md`` there.
 
 With ``--local`` it is about the parts of models for images and signals: local stage, linear part,
 what of them is learned, augmentation. Each is trained by `tinykernel.train` for ``--budget`` of
-linked flash; the page is ``ablation-local.md``, and finished rows are kept in
+linked flash, and of the series of ``ucr`` 512 kernels, on three folds of the training part of ten
+sets; the page is ``ablation-local.md``, and finished rows are kept in
 ``numbers/ablation-local.json``.
 """
 
@@ -18,7 +19,7 @@ import argparse
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ from unittest import mock
 import numpy as np
 from _data import load as load_parts
 from _environment import describe_machine
+from sklearn.model_selection import StratifiedKFold
 
 import tinykernel
+from tinykernel import TernaryKernelClassifier
 from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
@@ -36,7 +39,7 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import quantize
 from tinykernel.training.layouts import LAYOUTS, components_within
-from tinykernel.training.local import image_training, signal_training
+from tinykernel.training.local import image_training, signal_training, signals
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
@@ -87,6 +90,15 @@ SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
         "plan": {"n_pool": lambda plan: plan.n_kernels}
     },
     "MiniRocket's kernels only, none of the level": {"plan": {"level_share": 0.0}},
+    "dilations 1 and 2: a reach of 17 rows": {"plan": {"dilations": (1, 2)}},
+    "dilations 1 to 6: a reach of 49 rows": {"plan": {"dilations": (1, 2, 3, 4, 6)}},
+    "samples not averaged": {"plan": {"average": 1}},
+    "a pool of 4032": {"plan": {"n_pool": 4032}},
+    "thresholds by one window in place of 64": {"constants": {"_QUANTILE_WINDOWS": 1}},
+    "4 cells": {"cells": 4},
+    "128 kernels": {"n_kernels": 128},
+    "256 kernels": {"n_kernels": 256},
+    "512 kernels": {"n_kernels": 512},
     "weights on counts of 2 bits": {"linear": 2},
     "weights on counts of 8 bits": {"linear": 8},
     "no local stage: components, linear part or both, by search": _NO_LOCAL,
@@ -104,6 +116,41 @@ CONVOLUTION_VARIANTS: dict[str, dict[str, Any]] = {
     "twice the hidden units": {"plan": {"n_hidden": lambda plan: 2 * plan.n_hidden}},
     "kernels and counts instead": {"convolutions": "off"},
 }
+#: Changes of the classifier of few windows; "few" has those of the plan of a pool.
+SERIES_VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe: 512 kernels of 4032, 4-bit weights, ridge regression": {},
+    "dilations 1, 2, 4: a reach of 33 rows": {"few": {"dilations": (1, 2, 4)}},
+    "kernels not chosen: a pool of the number that is kept": {
+        "few": {"n_pool": lambda plan: plan.n_kernels}
+    },
+    "a pool of 1344": {"few": {"n_pool": 1344}},
+    "MiniRocket's kernels only, none of the level": {"few": {"level_share": 0.0}},
+    "thresholds by one window in place of 64": {"constants": {"_QUANTILE_WINDOWS": 1}},
+    "samples not averaged": {"plan": {"average": 1}},
+    "256 kernels in 2 cells": {"n_kernels": 256, "cells": 2},
+    "128 kernels in 4 cells": {"n_kernels": 128, "cells": 4},
+    "128 kernels": {"n_kernels": 128},
+    "256 kernels": {"n_kernels": 256},
+    "1024 kernels": {"n_kernels": 1024},
+    "weights on counts of 2 bits": {"linear": 2},
+    "weights on counts of 8 bits": {"linear": 8},
+    "gradients in place of ridge regression": {
+        "epochs": 60,
+        "plan": {"n_pool": 4032, "level_share": 0.2, "dilations": (1, 2, 3, 4, 6, 8, 11, 16, 22)},
+    },
+}
+SERIES = (
+    "ArrowHead",
+    "Beef",
+    "Fish",
+    "Herring",
+    "Lightning7",
+    "Meat",
+    "OSULeaf",
+    "PowerCons",
+    "SonyAIBORobotSurface2",
+    "ToeSegmentation1",
+)
 LOCAL_SETS: dict[str, dict[str, Any]] = {
     "mnist": {"image_shape": (28, 28), "augment": {"affine": 1.0}, "convolutions": "on"},
     "fashion_mnist": {
@@ -182,10 +229,14 @@ def load(folder: Path, name: str) -> tuple[tuple[Any, Any, Any, Any], str]:
 
 
 @contextlib.contextmanager
-def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
-    """Change what the trainer plans for a local stage: to values, or what a function returns."""
+def _plans_with(options: dict[str, Any]) -> Iterator[None]:
+    """Change what the trainer plans for a local stage: to values, or what a function returns.
 
-    def changed(usual: Any) -> Any:
+    The changes are taken out of the options: of plans, of those of few windows, of constants.
+    """
+    changes, few = options.pop("plan", {}), options.pop("few", {})
+
+    def changed(usual: Any, changes: Mapping[str, Any]) -> Any:
         def plan(*arguments: Any) -> Any:
             found = usual(*arguments)
             own = {k: v(found) if callable(v) else v for k, v in changes.items()}
@@ -194,13 +245,16 @@ def _plans_with(changes: Mapping[str, Any]) -> Iterator[None]:
         return plan
 
     with contextlib.ExitStack() as stack:
-        plans = (
-            (image_training, "image_plan"),
-            (image_training, "convolution_plan"),
-            (signal_training, "signal_plan"),
-        )
-        for module, name in plans if changes else ():
-            stack.enter_context(mock.patch.object(module, name, changed(getattr(module, name))))
+        for module, name, own in (
+            (image_training, "image_plan", changes),
+            (image_training, "convolution_plan", changes),
+            (signal_training, "signal_plan", changes),
+            (signal_training, "_few_plan", few),
+        ):
+            plan = changed(getattr(module, name), own)
+            stack.enter_context(mock.patch.object(module, name, plan))
+        for name, value in options.pop("constants", {}).items():
+            stack.enter_context(mock.patch.object(signals, name, value))
         yield
 
 
@@ -213,13 +267,12 @@ def measure_local(
 ) -> str:
     """Train one variant for the budget with every seed; return the cells of its row."""
     X, y, X_out, y_out = data
-    options = {**LOCAL_SETS[name], **changes}
-    plan = options.pop("plan", {})
     # A linear part alone takes what it needs; the limit is for linking it.
-    budget = "1MB" if "n_components" in options else arguments.budget
+    budget = "1MB" if "n_components" in changes else arguments.budget
     scores, sizes, words = [], [], ""
     for seed in range(arguments.seeds):
-        with _plans_with(plan):
+        options = {**LOCAL_SETS[name], **changes}
+        with _plans_with(options):
             found = tinykernel.train(
                 X,
                 y,
@@ -239,6 +292,31 @@ def measure_local(
     )
 
 
+def measure_series(folder: Path, changes: Mapping[str, Any], arguments: argparse.Namespace) -> str:
+    """Train one variant on folds of the training part of each series; return its cells."""
+    options = {"linear": 4, **changes}
+    known, means = {"n_kernels": 512} | options, []
+    with np.load(folder / "ucr.npz") as data, _plans_with(options):
+        for name in SERIES:
+            X, y = data[f"{name}/X_train"], data[f"{name}/y_train"]
+            right = []
+            for inside, outside in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
+                model = TernaryKernelClassifier(
+                    n_kernels=known["n_kernels"],
+                    window_shape=(X.shape[1], 1),
+                    linear=options["linear"],
+                    epochs=options.get("epochs"),
+                    random_state=0,
+                    n_jobs=arguments.threads,
+                    options={key: options[key] for key in ("cells",) if key in options},
+                ).fit(X[inside], y[inside])
+                right.extend(model.quantize().predict(X[outside]) == y[outside])
+            means.append(100 * np.mean(right))
+    n = known["n_kernels"] * known.get("cells", 1)
+    words = f"{known['n_kernels']} kernels, {n} counts, linear part of {options['linear']} bits"
+    return f"{words} | | {np.mean(means):.2f} % | {min(means):.2f} to {max(means):.2f}"
+
+
 def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
     """Measure the variants of models with a shape; rows that are there are kept."""
     folder = arguments.write
@@ -247,25 +325,14 @@ def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
     if store is not None and store.exists():
         kept = json.loads(store.read_text())
     for name in arguments.names.split(","):
-        part = load_parts(arguments.data, name)[0]
-        out = held_out(len(part.y), part.groups)
-        kept_rows = np.flatnonzero(~out)[: arguments.rows]
-        data = (part.X[kept_rows], part.y[kept_rows], part.X[out], part.y[out])
-        groups = None if part.groups is None else part.groups[kept_rows]
-        how = "random" if groups is None else "whole groups"
-        kept.setdefault(name, {"rows": {}})["how"] = (
-            f"{arguments.budget} of linked flash on cortex-m4, {len(kept_rows)} rows, "
-            f"{arguments.epochs or 'the usual'} epochs, {arguments.seeds} seeds, {out.sum()} "
-            f"training rows held out ({how}); {describe_machine()}."
-        )
-        variants = SIGNAL_VARIANTS if "window_shape" in LOCAL_SETS[name] else IMAGE_VARIANTS
-        if "convolutions" in LOCAL_SETS[name]:
-            variants = CONVOLUTION_VARIANTS
+        kept.setdefault(name, {"rows": {}})
+        how, variants, measured = _asked_of(name, arguments)
+        kept[name]["how"] = f"{how}; {describe_machine()}."
         for title, changes in variants.items():
             if title in kept[name]["rows"] or not any(text in title for text in chosen):
                 continue
             try:
-                cells = measure_local(data, groups, name, changes, arguments)
+                cells = measured(changes)
             except TinykernelError as error:
                 if "no model for this data fits" not in str(error):
                     raise
@@ -277,6 +344,34 @@ def run_local(arguments: argparse.Namespace, chosen: list[str]) -> None:
                 write_bytes_atomically(store, json.dumps(kept, indent=1).encode())
     if folder is not None:
         write_bytes_atomically(folder / "ablation-local.md", local_page(kept).encode())
+
+
+def _asked_of(
+    name: str, arguments: argparse.Namespace
+) -> tuple[str, dict[str, dict[str, Any]], Callable[[Mapping[str, Any]], str]]:
+    """Say how a data set is measured; also its variants, and what measures one."""
+    if name == "ucr":
+        how = f"Mean of {len(SERIES)} sets ({', '.join(SERIES)}), three folds of the training part"
+        return (
+            how,
+            SERIES_VARIANTS,
+            lambda changes: measure_series(arguments.data, changes, arguments),
+        )
+    part = load_parts(arguments.data, name)[0]
+    out = held_out(len(part.y), part.groups)
+    kept = np.flatnonzero(~out)[: arguments.rows]
+    data = (part.X[kept], part.y[kept], part.X[out], part.y[out])
+    groups = None if part.groups is None else part.groups[kept]
+    kind = "random" if groups is None else "whole groups"
+    how = (
+        f"{arguments.budget} of linked flash on cortex-m4, {len(kept)} rows, "
+        f"{arguments.epochs or 'the usual'} epochs, {arguments.seeds} seeds, {out.sum()} "
+        f"training rows held out ({kind})"
+    )
+    variants = SIGNAL_VARIANTS if "window_shape" in LOCAL_SETS[name] else IMAGE_VARIANTS
+    if "convolutions" in LOCAL_SETS[name]:
+        variants = CONVOLUTION_VARIANTS
+    return how, variants, lambda changes: measure_local(data, groups, name, changes, arguments)
 
 
 def local_page(kept: Mapping[str, Mapping[str, Any]]) -> str:
