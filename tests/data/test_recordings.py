@@ -275,6 +275,14 @@ def test_bad_sounds(tmp_path):
     assert "b.wav: holds NaN or infinite samples" in refused(b, 1)
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_wav_without_samples_was_a_traceback(tmp_path, channels):
+    """A recorder that is stopped at once leaves a header and no samples: one line says so."""
+    sound(tmp_path / "w" / "a.wav", channels=channels)
+    b = sound(tmp_path / "w" / "b.wav", 0, channels=channels)
+    assert refused(tmp_path / "w", 10) == f"{b}: holds no samples"
+
+
 def test_sounds_of_another_rate_are_resampled_where_a_rate_is_asked_for(tmp_path):
     """A tone stays the tone that it is, at the asked-for rate, and a line counts such sounds."""
     t = {rate: np.arange(2 * rate) / rate for rate in (8000, 11025)}

@@ -43,6 +43,7 @@ _COUNTS = (
     "forged models",
     "mutated files",
     "data files",
+    "files by coverage",
     "models",
     *_FINDINGS,
 )

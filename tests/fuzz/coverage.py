@@ -1,14 +1,15 @@
 """Coverage-guided fuzzing of the readers with atheris, where that is installed.
 
-It needs CPython 3.11 to 3.13 on Linux. Each batch takes one reader, begins with the seeds of the
-other parts, and lets atheris choose what to change. Without atheris the batch does nothing: the
-other parts damage the same files by rules of their own.
+It needs CPython 3.11 to 3.13 on Linux. A batch begins with the seeds of the other parts, and lets
+atheris choose what to change; the last line of a run counts these files. Without atheris it does
+nothing: the other parts damage the same files by rules of their own.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,14 @@ READERS = ("tkm", "pkl", "npz", "csv", "parquet", "wav", "track", "content")
 
 
 def run(batch: Batch, size: int) -> None:
+    """Give `size` files to the readers, to each of them as many."""
+    if importlib.util.find_spec("atheris") is not None:
+        for reader in READERS:
+            _fuzz(batch, reader, -(-size // len(READERS)))
+
+
+def _fuzz(batch: Batch, reader: str, size: int) -> None:
     """Run one reader `size` times, in a process of its own: atheris ends with it."""
-    if importlib.util.find_spec("atheris") is None:
-        return
-    reader = READERS[batch.seed % len(READERS)]
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder, "corpus")
         corpus.mkdir()
@@ -50,15 +55,16 @@ def run(batch: Batch, size: int) -> None:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
+            errors="replace",
         )
-        kind = "mutated files" if reader in ("tkm", "pkl", "content") else "data files"
-        batch.counts[kind] += size
+        # What atheris says it read; an input that ends it is the last one.
+        read = [int(number) for number in re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)]
+        batch.counts["files by coverage"] += max(read, default=0)
         if done.returncode:
             found = sorted(Path(folder).glob("crash-*"))
             data = found[0].read_bytes() if found else None
-            batch.find(
-                "uncaught exceptions", f"{reader}: {done.stderr[-1500:]}", data, f"-{reader}"
-            )
+            note = f"{reader}: {done.stdout[-1500:]}{done.stderr[-1500:]}"
+            batch.find("uncaught exceptions", note, data, f"-{reader}")
 
 
 def _seeds(reader: str) -> list[bytes]:

@@ -45,7 +45,8 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
         raise TinykernelError(f"{path}: is no .wav of PCM or floats ({reason})") from None
     if rate <= 0 or samples.ndim > 2:
         raise TinykernelError(f"{path}: is damaged or cut short")
-    return as_int16(path, samples).reshape(len(samples), -1), float(rate)
+    # Not reshape: a .wav may hold no samples.
+    return as_int16(path, samples if samples.ndim == 2 else samples[:, None]), float(rate)
 
 
 def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
