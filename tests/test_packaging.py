@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tinykernel import __version__
 
@@ -103,14 +105,35 @@ def test_a_file_needed_a_newer_python(checkout: Path) -> None:
         ast.parse(path.read_text(), path.name, feature_version=(3, 10))
 
 
+def empty_environment(folder: Path) -> tuple[Path, Path]:
+    """Make a virtual environment without a package; return its Python and where packages go."""
+    run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
+    python = folder / "bin" / "python"
+    ask = "import site; print(site.getsitepackages()[0])"
+    return python, Path(run([python, "-c", ask], folder.parent).strip())
+
+
+def link_requirements(package: Distribution, site: Path, seen: set[str]) -> None:
+    """Link what a package says it needs, and what that needs, from the packages of the tests."""
+    for line in package.requires or ():
+        needed = Requirement(line)
+        if needed.name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        seen.add(needed.name)
+        found = Distribution.from_name(needed.name)
+        assert found.version in needed.specifier
+        for name in {path.parts[0] for path in found.files or ()} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(Path(str(found.locate_file(name))))
+        link_requirements(found, site, seen)
+
+
 def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
     """mypy of a user's project takes the types of the installed package, and finds a wrong one."""
-    run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    ask = "import site; print(site.getsitepackages()[0])"
-    packages = Path(run([python, "-c", ask], tmp_path).strip())
+    python, packages = empty_environment(tmp_path / "venv")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
+    ask = "import site; print(site.getsitepackages()[0])"
     (packages / "more.pth").write_text(run([sys.executable, "-c", ask], tmp_path))
     (tmp_path / "project.py").write_text(
         "import numpy as np\n"
@@ -137,10 +160,12 @@ def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_wheel_works_in_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    """The wheel alone, outside the repository, trains, exports and verifies."""
-    run([sys.executable, "-m", "venv", tmp_path / "venv"], tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    run([python, "-m", "pip", "install", "--quiet", wheel], tmp_path)
+    """The wheel and what it says it needs, outside the repository, train, export and verify."""
+    python, packages = empty_environment(tmp_path / "venv")
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)
+    (installed,) = packages.glob("tinykernel-*.dist-info")
+    link_requirements(Distribution.at(installed), packages, set())
     rows = [f"{i % 7},{i % 5},{'left' if i % 7 > i % 5 else 'right'}" for i in range(70)]
     (tmp_path / "data.csv").write_text("\n".join(["first,second,side", *rows]), encoding="utf-8")
     program = tmp_path / "venv" / "bin" / "tinykernel"

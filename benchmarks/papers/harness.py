@@ -145,7 +145,7 @@ class Bench:
     def load(self, name: str, train_share: float | int = 0.8) -> Data:
         """Load a data set with its official split, or a random one by seed 0.
 
-        In quick mode 2000 rows to train and 1000 to test are kept.
+        In quick mode 800 rows to train and 400 to test are kept.
         """
         file = self.arrays(name)
         rng = np.random.default_rng(0)
@@ -160,7 +160,7 @@ class Bench:
             )
             split = "random, stratified, seed 0"
         if self.quick:
-            train, test = stratified(y, 2000, rng), stratified(y_test, 1000, rng)
+            train, test = stratified(y, 800, rng), stratified(y_test, 400, rng)
             X, y, X_test, y_test = X[train], y[train], X_test[test], y_test[test]
             split += ", cut"
         order = rng.permutation(y.size)

@@ -223,7 +223,7 @@ def _scale_step(  # type: ignore[no-untyped-def]
             _search(loss, new, d_alpha, d_beta, rate, power, counts, low, high)
     after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** power * r
     if after < before:
-        scale[:] = new
+        scale[0], scale[1] = new[0], new[1]
     return min(before, after)
 
 

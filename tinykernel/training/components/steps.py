@@ -169,7 +169,9 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
                     place = m * d + i
                     hash_keep(flat, i * LANES, seeds, place, noise.threshold_q, noise.inverse_q)
             linear_forward(q, linear, dots)
-            sums[:n_real] += dots
+            for o in range(n_real):
+                for k in range(LANES):
+                    sums[o, k] += dots[o, k]
         loss, d_scale = loss_group(
             sums,
             outputs.scale,

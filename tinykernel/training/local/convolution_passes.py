@@ -100,7 +100,8 @@ def _largest(a, first, pitch, k):  # type: ignore[no-untyped-def]
 def _pool(a, rows, columns, pool, out):  # type: ignore[no-untyped-def]
     """Write a map (rows // pool, columns // pool)."""
     if pool == 1:
-        out[:] = a
+        for k in range(out.size):
+            out[k] = a[k]
         return
     place, pitch = 0, columns * LANES
     for y in range(rows // 2):
@@ -213,8 +214,8 @@ def _back(x, shapes, taps, maps, df, scratch, d):  # type: ignore[no-untyped-def
             padded[:] = 0
             for y in range(height):
                 place = ((y + 2) * wide + 2) * LANES
-                row = g[y * width * LANES : (y + 1) * width * LANES]
-                padded[place : place + width * LANES] = row
+                for k in range(width * LANES):
+                    padded[place + k] = g[y * width * LANES + k]
             for i in range(9):
                 turned[i] = taps[layer, c, 8 - i]
             out = _cut(scratch[0], 0, rows, columns)

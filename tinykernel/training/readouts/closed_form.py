@@ -272,10 +272,14 @@ def _solve(gram, targets, root, penalty, blocks):  # type: ignore[no-untyped-def
     error = np.empty_like(dual)
     for b in range(blocks.shape[0] - 1):
         first, last = blocks[b], blocks[b + 1]
-        if last - first == 1:
-            error[first] = dual[first] / inverse[first, first]
-        else:
-            block = inverse[first:last, first:last].copy()
+        block = inverse[first:last, first:last].copy()
+        if last - first > 1:
             _invert(block)
-            error[first:last] = _combined(block, dual[first:last])
+            left = _combined(block, dual[first:last])
+        else:
+            left = dual[first:last] / block[0, 0]
+        # One by one: the compiler takes three seconds for an array that is put into another.
+        for i in range(first, last):
+            for o in range(dual.shape[1]):
+                error[i, o] = left[i - first, o]
     return dual, error
