@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from sklearn.datasets import load_iris
 
-from tests.sessions import ROOT, Block, blocks, environment
+from tests.sessions import ROOT, Block, blocks
 from tests.test_readme import compile_c
 from tinykernel import IntegerModel, TernaryKernelClassifier, export
 
@@ -75,16 +73,10 @@ def doc_blocks(language: str) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", doc_blocks("python"))
-def test_python_blocks(block: Block, tmp_path: Path) -> None:
+def test_python_blocks(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples in the documentation run; X and y may be taken as given."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PYTHON_SETUP + block.text],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{block}: {done.stderr}"
+    monkeypatch.chdir(tmp_path)
+    exec(compile(_PYTHON_SETUP + block.text, str(block), "exec"), {"__name__": "__main__"})
 
 
 @pytest.fixture(scope="module")

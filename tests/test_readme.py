@@ -54,15 +54,17 @@ def with_examples(folder: Path, data: Path | None) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def session(
-    tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None
-) -> tuple[Path, list[str]]:
-    """Run all console blocks, one after the other in one folder; return it and what differs.
+@pytest.mark.slow
+def test_console_blocks(
+    tmp_path: Path, data_if_any: Path | None, require_tool: Callable[[str], Any]
+) -> None:
+    """A user who types what the README shows, one after the other, sees what the README shows.
 
     Without the recordings of words nothing of these is run.
     """
-    folder = with_examples(tmp_path_factory.mktemp("readme"), data_if_any)
+    for tool in ("arm-none-eabi-gcc", "gcc", "qemu-system-arm"):
+        require_tool(tool)
+    folder = with_examples(tmp_path, data_if_any)
     wrong = []
     for block in blocks(README, "console"):
         for shown in commands(block):
@@ -72,35 +74,18 @@ def session(
             found = difference(list(shown.output), got)
             if found:
                 wrong.append(f"{block}: $ {shown.command}\n  {found}")
-    return folder, wrong
-
-
-@pytest.mark.slow
-def test_console_blocks(
-    session: tuple[Path, list[str]], require_tool: Callable[[str], Any]
-) -> None:
-    """A user who types what the README shows sees what the README shows."""
-    require_tool("arm-none-eabi-gcc")
-    require_tool("gcc")
-    require_tool("qemu-system-arm")
-    folder, wrong = session
     assert not wrong, "\n".join(wrong)
     assert (folder / "digits.tkm").is_file()
     assert (folder / "act.tkm").is_file()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc"])
-def test_c_blocks(
-    session: tuple[Path, list[str]], require_tool: Callable[[str], Any], compiler: str
-) -> None:
+def test_c_blocks(tmp_path: Path, require_tool: Callable[[str], Any], compiler: str) -> None:
     """The C of the README compiles against a project like the one that the README exports."""
-    program, (folder, _) = require_tool(compiler), session
     stage = random_signal_stage(1, height=128, channels=6, hop=64)
-    sensor = local_model(stage, 1, n_classes=6)
-    export(sensor, None, folder / f"act-{compiler}", name="act", format="library")
+    export(local_model(stage, 1, n_classes=6), None, tmp_path, name="act", format="library")
     (block,) = blocks(README, "c")
-    compile_c(program, block, folder / f"act-{compiler}", folder / "block.c")
+    compile_c(require_tool(compiler), block, tmp_path, tmp_path / "block.c")
 
 
 def compile_c(program: str, block: Block, project: Path, source: Path) -> None:

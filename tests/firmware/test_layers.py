@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.firmware.test_local import PHASES, SANITISERS, TOOLS
+from tests.firmware.test_host import SANITISERS
+from tests.firmware.test_local import PHASES, TOOLS
 from tests.random_fronts import random_stage, random_taps
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows

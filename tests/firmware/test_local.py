@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.firmware.local_models import ALL, IMAGES, SIGNALS
 from tests.firmware.test_compilers import COMPILERS, WARNINGS
+from tests.firmware.test_host import SANITISERS
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
@@ -26,7 +27,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.parity import compare, entry_rows, expected_values, verify
 
-SANITISERS = ("-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 # A build for each example: shrinking would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 TOOLS = {

@@ -107,7 +107,7 @@ def program(model: IntegerModel, folder: Path, flags: list[str], compiler: str) 
     (folder / "main.c").write_text(text)
     sources = [folder / "main.c", folder / "src" / "m.c"]
     chain = host_toolchain([compiler])
-    options = ["-std=c99", "-O1", "-g", *flags]
+    options = ["-std=c99", "-O0", "-g", "-DTK_FORCE_RADIX=8", *flags]
     return build(Platform(chain), sources, folder, include=include, flags=options).path
 
 
