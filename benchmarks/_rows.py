@@ -25,8 +25,12 @@ class FinishedRows(dict[str, dict[str, Any]]):
         if key in self:
             return False
         self[key] = function(*arguments)
+        self.save(key)
+        return True
+
+    def save(self, key: str) -> None:
+        """Show a row and keep all."""
         print(key, json.dumps(self[key]), flush=True)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes_atomically(self.path, (json.dumps(self, indent=1) + "\n").encode())
-        return True
