@@ -5,11 +5,14 @@ python benchmarks/sounds.py --sets speech:8KB,motors:4KB --write docs/results/so
 The number of kernels that the budget allows is found on the first fold and kept for the others; the
 bytes are those of the largest linked model. ``speech:16KB:1`` takes the first fold alone, which
 keeps the time short; the page shows it. Beats count by class, without those that are fusions.
+Rows of the page that are not asked for stay. ``--work FOLDER`` keeps folds, so that a row goes on
+where it ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ from _page import page_arguments, print_page
 from sklearn.model_selection import GroupKFold
 
 from tinykernel import train
+from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.report import report
 from tinykernel.model.stages.kernels import Kernels
 
@@ -62,28 +66,45 @@ def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, F
     return X, y, group, [(np.setdiff1d(np.arange(len(y)), out), out) for out in people]
 
 
-def row(name: str, budget: str, n_folds: int, folder: Path) -> str:
-    """Train on the first folds; return a line of the table."""
-    X, y, group, folds = load(name, folder)
-    own = name.split()[0]
+def trained(
+    name: str, budget: str, found: dict[str, int], data: tuple[np.ndarray, ...], outside: np.ndarray
+) -> dict[str, Any]:
+    """Train for a budget, or with the kernels `found` for it; return answers, kernels, bytes."""
+    X, y, group = data
+    own, inside = name.split()[0], np.setdiff1d(np.arange(len(y)), outside)
     options: dict[str, Any] = {"rate": RATE[own], "hop": WINDOW[own] // 2, "random_state": 0}
     if own == "ecg_beats":
         options |= {"hop": 0, "class_weight": "balanced"}
-    found, right, sizes, answers = None, [], [], []
-    for inside, outside in folds[:n_folds]:
-        if found is None:
-            kept = train(X[inside], y[inside], budget=budget, groups=group[inside], **options)
-            model = kept.model
-            kernels = model.find(Kernels)
-            found = {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]}
+    options |= {"link": False} | found if found else {"budget": budget, "groups": group[inside]}
+    model = train(X[inside], y[inside], **options).model
+    kernels = model.find(Kernels)
+    return {
+        "answers": model.predict(X[outside]).tolist(),
+        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]},
+        "flash": report(model, "cortex-m4").flash,
+    }
+
+
+def row(name: str, budget: str, n_folds: int, folder: Path, work: Path | None) -> str:
+    """Train on the first folds; return a line of the table."""
+    *data, folds = load(name, folder)
+    y, own = data[1], name.split()[0]
+    found: dict[str, int] = {}
+    right, sizes, answers = [], [], []
+    for fold, (_, outside) in enumerate(folds[:n_folds]):
+        kept = None if work is None else work / f"{name} {budget} {fold}.json"
+        if kept is not None and kept.exists():
+            one = json.loads(kept.read_text())
         else:
-            model = train(X[inside], y[inside], link=False, **options | found).model
-        answers.append((y[outside], model.predict(X[outside])))
+            one = trained(name, budget, found, tuple(data), outside)
+            if kept is not None:
+                write_bytes_atomically(kept, json.dumps(one).encode())
+        found = found or one["found"]
+        answers.append((y[outside], np.array(one["answers"])))
         right.append(_share_right([answers[-1]], own == "ecg_beats")[0])
-        sizes.append(report(model, "cortex-m4").flash)
+        sizes.append(one["flash"])
         print(f"{name} {budget}: {100 * right[-1]:.2f} % in {sizes[-1]} B", file=sys.stderr)
     each = ", ".join(f"{100 * share:.1f}" for share in right)
-    assert found is not None
     protocol = PROTOCOLS[name] + (f", first {n_folds}" if n_folds < len(folds) else "")
     share = float(np.mean(right))
     if own == "ecg_beats":
@@ -119,13 +140,28 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield "| data | held out | budget | accuracy | each fold | kernels | bytes |"
     yield "|---|---|---|---|---|---|---|"
+    rows = {}
+    if arguments.write and arguments.write.exists():
+        lines = arguments.write.read_text().split("|---|\n")[-1].splitlines()
+        rows = {_key(line): line for line in lines}
     for one in arguments.sets.split(","):
         name, budget, *first = one.split(":")
-        yield row(name, budget, int(first[0]) if first else 99, Path(arguments.data))
+        folds = int(first[0]) if first else 99
+        line = row(name, budget, folds, Path(arguments.data), arguments.work)
+        rows[_key(line)] = line
+    yield from rows.values()
+
+
+def _key(line: str) -> tuple[str, ...]:
+    """Return data and budget of a row."""
+    cells = line.split(" | ")
+    return cells[0], cells[2]
 
 
 if __name__ == "__main__":
     chosen = "speech:8KB,speech:16KB:1,spoken_digits:8KB,spoken_digits:16KB,"
     chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB:2"
-    given = page_arguments(__doc__, chosen).parse_args()
+    parser = page_arguments(__doc__, chosen)
+    parser.add_argument("--work", type=Path, help="folder that keeps folds")
+    given = parser.parse_args()
     print_page(page(given), given.write)
