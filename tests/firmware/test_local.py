@@ -162,10 +162,11 @@ def test_random_signals(require_tool: Callable[[str], str], data: st.DataObject)
     assert verify(model, random_raw(model, 2, 5), flags=["-O1"]).first_difference is None
 
 
-def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["signal, averaged", "spectrum, int16"])
+def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The program of an export streams its vectors, and prints PASS and the decisions."""
     gcc = require_tool("gcc")
-    model = ALL["signal, averaged"]()
+    model = ALL[kind]()
     export(model, "host", tmp_path / "project", name="gesture")
     folders = {path.parent for path in (tmp_path / "project").rglob("*.h")}
     project = tmp_path / "project"

@@ -29,10 +29,12 @@ int main(void)
     static tk_sample_t ring[2 * {length}];
     static int32_t words[TK_SPECTRUM_WORDS({length})];
     static uint8_t levels[{bands}];
-    uint32_t start;
+    uint32_t start, step;
     while (fread(&start, 4, 1, stdin) == 1) {{
         (void)!fread(ring, sizeof ring, 1, stdin);
-        tk_spectrum_frame(&spectrum, ring + 1, start, 2u, words, levels);
+        for (step = 0; step < TK_SPECTRUM_STEPS({length}); step++) {{
+            tk_spectrum_step(&spectrum, ring + 1, start, 2u, words, levels, step);
+        }}
         fwrite(levels, 1, sizeof levels, stdout);
     }}
     return 0;

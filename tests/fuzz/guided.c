@@ -61,7 +61,7 @@ static void run_row(const uint8_t *data, size_t size)
 /* A window that ends in a stream has the scores that it has by itself. */
 static void run_stream(const uint8_t *data, size_t size)
 {
-    enum { SAMPLES = FAST_WINDOW + 3 * FAST_HOP };
+    enum { SAMPLES = FAST_WINDOW + 3 * FAST_HOP + FAST_DELAY };
     static fast_input_t samples[SAMPLES][FAST_CHANNELS];
     static fast_state_t state;
     static plain_state_t other;
@@ -76,11 +76,12 @@ static void run_stream(const uint8_t *data, size_t size)
         const int ends = fast_push(&state, samples[i]);
         must(ends == plain_push(&other, samples[i]));
         if (ends != 0) {
-            must(i + 1 >= FAST_WINDOW);
+            const int end = i + 1 - FAST_DELAY;
+            must(end >= FAST_WINDOW);
             fast_stream_scores(&state, stream, fast);
             plain_stream_scores(&other, stream, plain);
             same_scores();
-            fast_scores(samples[i + 1 - FAST_WINDOW], scratch, window);
+            fast_scores(samples[end - FAST_WINDOW], scratch, window);
             must(memcmp(window, fast, sizeof fast) == 0);
         }
     }

@@ -163,7 +163,7 @@ def test_a_stream_is_counted_call_by_call(require_tool: Callable[[str], Any]) ->
 def test_a_stream_of_sound_tells_its_share_of_the_processor(
     require_tool: Callable[[str], Any],
 ) -> None:
-    """The spectrum has a stage of its own, and the share counts samples, decisions and cycles."""
+    """A spectrum has a stage of its own, no sample takes its work at once, and cycles count all."""
     require_tool("arm-none-eabi-gcc")
     require_tool("qemu-system-arm")
     found = bench(spectral_model(1), "cortex-m4", clock="10MHz", rate=8000)
@@ -174,5 +174,6 @@ def test_a_stream_of_sound_tells_its_share_of_the_processor(
     assert found.load is not None
     mean, worst = found.stream.mean, found.stream.push_worst
     assert worst > found.stream.push_mean > found.stages["spectrum"] / 500
+    assert worst < (found.stages["spectrum"] + found.stages["local"]) / 20 / 2  # of 20 frames
     assert found.load[0] == pytest.approx(8000 * mean * found.cycles_per_instruction[0] / 10e6)
     assert bench(spectral_model(1), "cortex-m4", clock="10MHz").load is None

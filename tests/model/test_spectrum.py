@@ -179,3 +179,14 @@ def test_inputs_that_are_no_signal_are_refused() -> None:
     for grid in (Grid.raw("float32", 64, 1), Grid.raw("int16", 64, 2), Grid.raw("int16", 63, 1)):
         with pytest.raises(TinykernelError, match="spectrum: "):
             stage.gives(grid)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), channels=st.integers(1, 64))
+def test_the_work_on_a_frame_ends_before_the_next(seed: int, channels: int) -> None:
+    """A stream that spreads its work has done it within a hop, whatever the hop."""
+    stage, grid = random_spectrum(seed), Grid.raw("int16", 1024, 1, channels)
+    calls, at_once = stage.calls(grid), stage.at_once(grid)
+    assert at_once * stage.hop >= stage.steps * channels
+    assert 0 <= stage.delay(grid) < stage.hop
+    assert calls == 1 or at_once == 1

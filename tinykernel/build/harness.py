@@ -58,7 +58,7 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
     data = (program.path.parent / "out.bin").read_bytes()
     sections = [
         (entry, _output_kind(model, entry), _output_rows(model, entry, len(part)))
-        for entry, part in _sections(rows)
+        for entry, part in _sections(model, rows)
     ]
     size = sum(count * kind.itemsize + 4 for _, kind, count in sections)
     if len(data) != size:
@@ -76,17 +76,21 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
     }
 
 
-def _sections(rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
+def _sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
     """List what the program is given, one section after the other."""
     for entry, given in rows.items():
         for part in [given] if isinstance(given, np.ndarray) else given:
+            if (
+                entry == "stream" and model.delay
+            ):  # samples behind the last window, until its decision is there
+                part = np.pad(part, ((0, model.delay), (0, 0)))
             yield entry, part
 
 
 def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
     """Write the file of inputs that the program reads."""
     with (program.path.parent / "in.bin").open("wb") as file:
-        for entry, given in _sections(rows):
+        for entry, given in _sections(model, rows):
             dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
             width = model.n_inputs
             if entry == "stream":
@@ -115,4 +119,4 @@ def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:
     """Return how many rows the harness writes for these: of a stream those of whole windows."""
     if entry != "stream":
         return n_rows
-    return max(0, (n_rows - model.input.rows) // model.hop + 1)
+    return max(0, (n_rows - model.delay - model.input.rows) // model.hop + 1)

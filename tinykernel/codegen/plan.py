@@ -161,16 +161,16 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     if kinds not in _CHAINS:
         words = ", ".join(kind.KIND for kind in kinds)
         raise TinykernelError(f"no C for a chain of {words} before the scale")
-    found, hop, step = [], model.hop, 1
+    found, hop, calls = [], model.hop, model.stages[0].calls(model.input)
     for index, (kind, stage, given) in enumerate(
         zip(kinds, model.stages, model.grids(), strict=False)
     ):
         # The levels have number 0, and so has what stands before them.
         number = max(index - kinds.index(Levels), 0)
-        place = Place(number, given, hop or given.rows, step, model.stages[index + 1])
+        place = Place(number, given, hop or given.rows, calls, model.stages[index + 1])
         file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
         found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
-        hop, step = hop // stage.step, stage.step
+        hop //= stage.step
     return found
 
 

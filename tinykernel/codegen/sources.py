@@ -315,6 +315,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "n_inputs": model.n_inputs,
         "input": model.input,
         "hop": model.hop,
+        "delay": model.delay,
         "stages": {stage.KIND: stage for stage in model.stages},
         "sizes": [grid.size for grid in model.grids()],
         "kind": "" if not packed.structs else "signal" if model.input.is_signal else "image",

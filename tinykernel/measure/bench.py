@@ -291,7 +291,7 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     pushes, decisions = (
         [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
     )
-    if len(pushes) != n_samples or len(decisions) != 2:
+    if len(pushes) != n_samples + model.delay or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
     steady = pushes[-model.hop :]
     return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions), model.hop)

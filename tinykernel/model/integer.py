@@ -198,6 +198,13 @@ class IntegerModel(Predictions, Record):
         return self._grids
 
     @property
+    def delay(self) -> int:
+        """Samples of a stream from the last one of a window to its decision."""
+        return sum(
+            stage.delay(given) for stage, given in zip(self.stages, self.grids(), strict=False)
+        )
+
+    @property
     def _entry(self) -> int:
         """Place of the grid of quantized inputs."""
         return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))

@@ -44,6 +44,16 @@ class Stage(Record, ABC):
     def gives(self, given: Grid) -> Grid:
         """Return what it makes of a grid; TinykernelError where it cannot take that."""
 
+    def calls(self, given: Grid) -> int:
+        """Return over how many samples a stream can spread what follows on a row of it."""
+        del given
+        return 1
+
+    def delay(self, given: Grid) -> int:
+        """Return how many samples after the last one of a window a stream gives its last row."""
+        del given
+        return 0
+
     @abstractmethod
     def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
         """Compute rows of values, shape (n, rows * columns * channels), in the same form."""

@@ -22,7 +22,7 @@ struct tk_signal {
     uint32_t windows;        /* windows that are under way at a time */
     uint32_t kept;           /* rows in the ring, those that the longest kernel looks at */
     uint32_t distances;      /* different dilations */
-    uint32_t split;          /* of these, those that are counted before the next call */
+    uint32_t split;          /* of these, those that one call counts */
     uint32_t kinds;          /* 1: there are kernels of nine 1, or of a 1 for the newest value */
     uint32_t ring;           /* words of the state before the ring */
     uint32_t running;        /* before the running counts */
@@ -48,7 +48,7 @@ enum {
     TK_STATE_NEXT,     /* where that one will be */
     TK_STATE_FINISHED, /* window that is done */
     TK_STATE_PENDING,  /* whether its last cells are still to be ended */
-    TK_STATE_LATER,    /* whether the later dilations of the newest row are still to be counted */
+    TK_STATE_LATER,    /* last dilations of the newest row that are still to be counted */
     TK_STATE_AGES      /* of the windows: rows so far */
 };
 
@@ -212,11 +212,12 @@ typedef const TK_FLASH uint32_t *tk_signal_respond_t(TK_GIVEN const TK_FLASH uin
                                                      uint32_t d);
 
 /* Count the newest row in all windows: the responses that end with it, and the cells that begin or
- * end. Where two samples make a row, the second one counts the first dilations and the first one of
- * the next row, or the decision, the `later` ones: no call takes twice as long as another. */
+ * end. A call does `split` of the last `left` dilations; those of the next samples, or the
+ * decision, do the others: no call takes much longer than another. */
 TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
-                               tk_signal_respond_t *respond, uint32_t *state, uint32_t later)
+                               tk_signal_respond_t *respond, uint32_t *state, uint32_t left)
 {
+    const uint32_t begin = k->distances - left;
     tk_count_t *running = (tk_count_t *)(state + k->running);
     const TK_FLASH uint32_t *kernel = k->codes;
     uint32_t d;
@@ -224,7 +225,7 @@ TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
         const TK_FLASH uint32_t *const first = kernel;
         tk_count_t *const end = running;
         uint32_t window = 0u;
-        if ((uint32_t)(d >= k->split) != later) {
+        if (d - begin >= k->split) {
             kernel += tk_signal_dilation(k, d, 1u);
             running += kernel - first;
             continue;
@@ -238,7 +239,7 @@ TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
                                 (uint32_t)(first - k->codes) * k->cells);
         }
     }
-    state[TK_STATE_LATER] = later ^ 1u;
+    state[TK_STATE_LATER] = left > k->split ? left - k->split : 0u;
 }
 
 /* Whether dilations are still to be counted. */

@@ -65,12 +65,18 @@ TK_INLINE void tk_spectrum_butterfly(int32_t *a, int32_t *b, int32_t real, int32
     b[1] = y - imaginary;
 }
 
+/* Samples of each channel in the ring: where channels take turns, those of the later ones wait. */
+TK_INLINE uint32_t tk_spectrum_ring(const TK_FLASH struct tk_spectrum *given)
+{
+    return given->channels == 1u ? given->length : 2u * given->length;
+}
+
 /* Sum and difference of two samples half a frame apart, shifted; the first is at any place of the
  * ring. */
 TK_INLINE void tk_spectrum_pair(const TK_FLASH struct tk_spectrum *given, const tk_kept_t *samples,
                                 uint32_t place, uint32_t stride, int32_t *sum, int32_t *difference)
 {
-    const uint32_t wrapped = given->length - 1u;
+    const uint32_t wrapped = tk_spectrum_ring(given) - 1u;
     const int32_t x = (int32_t)(samples[(place & wrapped) * stride] >> given->right);
     const int32_t y =
         (int32_t)(samples[((place + given->length / 2u) & wrapped) * stride] >> given->right);
@@ -78,17 +84,20 @@ TK_INLINE void tk_spectrum_pair(const TK_FLASH struct tk_spectrum *given, const 
     *difference = (int32_t)((uint32_t)(x - y) << given->left);
 }
 
-/* Pairs of samples in bit-reversed order, and the first two stages of their transform. Sample i of
- * the frame is samples[((start + i) % length) * stride]. */
-TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_t *z,
-                                const tk_kept_t *samples, uint32_t start, uint32_t stride)
+/* Half of the pairs of samples, 0 or 1, into bit-reversed order, and the first two stages of their
+ * transform. Sample i of the frame is samples[(start + i) * stride], around the ring. The oldest
+ * ones go first, so that new ones can overwrite them. */
+TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_t *frame,
+                                const tk_kept_t *samples, uint32_t start, uint32_t stride,
+                                uint32_t half)
 {
     const uint32_t quarter = given->length / 4u;
-    const int32_t *const end = z + given->length;
-    uint32_t reversed = 0u;
-    while (z != end) {
+    uint32_t at = start + half * (quarter / 2u);
+    const uint32_t end = at + quarter / 2u;
+    uint32_t reversed = half;
+    do {
         /* The four pairs of a butterfly are a quarter of a frame apart. */
-        const uint32_t at = start + 2u * reversed;
+        int32_t *const z = frame + 8u * reversed;
         uint32_t bit = quarter / 4u;
         int32_t sums[4];
         int32_t differences[4];
@@ -104,66 +113,65 @@ TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *given, int32_
         z[5] = sums[1] - sums[3];
         z[6] = differences[0] - differences[3];
         z[7] = differences[1] + differences[2];
-        z += 8;
+        at += 2u;
         while ((reversed & bit) != 0u) {
             reversed ^= bit;
             bit >>= 1;
         }
         reversed |= bit;
-    }
+    } while (at != end);
 }
 
-/* The other stages. Values that meet are four quarters apart; a and b go through them. */
-TK_INLINE void tk_spectrum_transform(const TK_FLASH struct tk_spectrum *given, int32_t *z)
+/* Stage `number` of the others, from 0. Values that meet are four quarters apart; a and b go
+ * through them. */
+TK_INLINE void tk_spectrum_stage(const TK_FLASH struct tk_spectrum *given, int32_t *z,
+                                 uint32_t number)
 {
     const int32_t *const end = z + given->length;
-    uint32_t quarter; /* of the values that a stage brings together, in words: two a value */
-    uint32_t step = given->length / 8u;
-    for (quarter = 4u; quarter < given->length / 2u; quarter <<= 1) {
-        const TK_FLASH uint16_t *cosine = given->cosines;
-        const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
-        int32_t *first = z;
-        int32_t *a = z;
+    const uint32_t quarter = 4u << number; /* of the values that meet, in words: two a value */
+    const uint32_t step = given->length / 8u >> number;
+    const TK_FLASH uint16_t *cosine = given->cosines;
+    const TK_FLASH uint16_t *sine = given->cosines + given->length / 4u;
+    int32_t *first = z;
+    int32_t *a = z;
+    do {
+        int32_t *b = a + 2u * quarter;
+        TK_HIDE(b); /* or compilers keep a pointer for each part of a value */
+        tk_spectrum_butterfly(a, b, b[0] >> 1, b[1] >> 1);
+        a += quarter;
+        b += quarter;
+        TK_HIDE(a);
+        TK_HIDE(b);
+        tk_spectrum_butterfly(a, b, b[1] >> 1, -(b[0] >> 1));
+        a = b + quarter;
+    } while (a < end);
+    for (first += 2; first != z + quarter; first += 2) {
+        uint32_t c;
+        uint32_t s;
+        cosine += step;
+        sine -= step;
+        c = *cosine;
+        s = *sine;
+        a = first;
         do {
             int32_t *b = a + 2u * quarter;
-            TK_HIDE(b); /* or compilers keep a pointer for each part of a value */
-            tk_spectrum_butterfly(a, b, b[0] >> 1, b[1] >> 1);
+            int32_t x;
+            int32_t y;
+            TK_HIDE(b);
+            x = b[0];
+            y = b[1];
+            tk_spectrum_butterfly(a, b, tk_spectrum_sum(x, c, y, s),
+                                  tk_spectrum_product(y, c) - tk_spectrum_product(x, s));
             a += quarter;
             b += quarter;
             TK_HIDE(a);
             TK_HIDE(b);
-            tk_spectrum_butterfly(a, b, b[1] >> 1, -(b[0] >> 1));
+            x = b[0];
+            y = b[1];
+            tk_spectrum_butterfly(a, b, tk_spectrum_product(y, c) - tk_spectrum_product(x, s),
+                                  -tk_spectrum_sum(y, s, x, c));
             a = b + quarter;
         } while (a < end);
-        for (first += 2; first != z + quarter; first += 2) {
-            uint32_t c;
-            uint32_t s;
-            cosine += step;
-            sine -= step;
-            c = *cosine;
-            s = *sine;
-            a = first;
-            do {
-                int32_t *b = a + 2u * quarter;
-                int32_t x;
-                int32_t y;
-                TK_HIDE(b);
-                x = b[0];
-                y = b[1];
-                tk_spectrum_butterfly(a, b, tk_spectrum_sum(x, c, y, s),
-                                      tk_spectrum_product(y, c) - tk_spectrum_product(x, s));
-                a += quarter;
-                b += quarter;
-                TK_HIDE(a);
-                TK_HIDE(b);
-                x = b[0];
-                y = b[1];
-                tk_spectrum_butterfly(a, b, tk_spectrum_product(y, c) - tk_spectrum_product(x, s),
-                                      -tk_spectrum_sum(y, s, x, c));
-                a = b + quarter;
-            } while (a < end);
-        }
-        step >>= 1;
     }
 }
 
@@ -271,14 +279,40 @@ TK_INLINE void tk_spectrum_bands(const TK_FLASH struct tk_spectrum *given, const
     }
 }
 
-/* State of a stream, words: samples before the next frame is done, where the next one goes, then
- * the ring of samples, memory for a frame, and the newest row of levels. */
-enum { TK_SPECTRUM_WAIT, TK_SPECTRUM_AT, TK_SPECTRUM_RING };
+/* Steps of the work on a frame of one channel. */
+#define TK_SPECTRUM_STEPS(length) \
+    ((length) == 64u ? 8u : (length) == 128u ? 9u : (length) == 256u ? 10u : 11u)
+
+/* A step of it, from 0: each half of the samples, each stage, then bins, window and levels. Sample
+ * i of the frame is samples[((start + i) % tk_spectrum_ring()) * stride]; z has
+ * TK_SPECTRUM_WORDS(length) words, and keeps what is done from step to step. */
+TK_INLINE void tk_spectrum_step(const TK_FLASH struct tk_spectrum *given, const tk_kept_t *samples,
+                                uint32_t start, uint32_t stride, int32_t *z, uint8_t *levels,
+                                uint32_t step)
+{
+    const uint32_t split = TK_SPECTRUM_STEPS(given->length) - 3u;
+    if (step < 2u) {
+        tk_spectrum_load(given, z, samples, start, stride, step);
+    } else if (step < split) {
+        tk_spectrum_stage(given, z, step - 2u);
+    } else if (step == split) {
+        tk_spectrum_split(given, z);
+    } else if (step == split + 1u) {
+        z[0] = (int32_t)tk_spectrum_window(given, z); /* no band has bin 0 */
+    } else {
+        tk_spectrum_bands(given, z, (uint32_t)z[0], levels);
+    }
+}
+
+/* State of a stream, words: samples before the next frame is there, where the next one goes, steps
+ * of the work on the last frame that are left, whether a window ends with it, then the ring of
+ * samples, memory for a frame, and the newest row of levels. */
+enum { TK_SPECTRUM_WAIT, TK_SPECTRUM_AT, TK_SPECTRUM_LEFT, TK_SPECTRUM_ENDS, TK_SPECTRUM_RING };
 
 /* Words of the ring. */
 TK_INLINE uint32_t tk_spectrum_ring_words(const TK_FLASH struct tk_spectrum *given)
 {
-    return (given->length * given->channels * (uint32_t)sizeof(tk_sample_t) + 3u) / 4u;
+    return (tk_spectrum_ring(given) * given->channels * (uint32_t)sizeof(tk_sample_t) + 3u) / 4u;
 }
 
 /* Memory for a frame. */
@@ -298,11 +332,12 @@ TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *state)
 {
     state[TK_SPECTRUM_WAIT] = samples;
     state[TK_SPECTRUM_AT] = 0u;
+    state[TK_SPECTRUM_LEFT] = 0u;
 }
 
-/* Keep a sample of each channel; 1: a frame ends with it, and begins at TK_SPECTRUM_AT. */
-TK_INLINE int tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_t *state,
-                               const tk_sample_t *sample)
+/* Keep a sample of each channel. Where a frame ends with it, its work of so many steps begins. */
+TK_INLINE void tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_t *state,
+                                const tk_sample_t *sample, uint32_t steps)
 {
     tk_kept_t *const place =
         (tk_kept_t *)(state + TK_SPECTRUM_RING) + state[TK_SPECTRUM_AT] * given->channels;
@@ -310,23 +345,18 @@ TK_INLINE int tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_
     for (i = 0u; i < given->channels; ++i) {
         place[i] = sample[i];
     }
-    state[TK_SPECTRUM_AT] = (state[TK_SPECTRUM_AT] + 1u) & (given->length - 1u);
-    if (--state[TK_SPECTRUM_WAIT] != 0u) {
-        return 0;
+    state[TK_SPECTRUM_AT] = (state[TK_SPECTRUM_AT] + 1u) & (tk_spectrum_ring(given) - 1u);
+    if (--state[TK_SPECTRUM_WAIT] == 0u) {
+        state[TK_SPECTRUM_WAIT] = given->hop;
+        state[TK_SPECTRUM_LEFT] = steps;
     }
-    state[TK_SPECTRUM_WAIT] = given->hop;
-    return 1;
 }
 
-/* Levels of a frame of one channel, whose sample i is samples[((start + i) % length) * stride];
- * z has TK_SPECTRUM_WORDS(length) words. */
-TK_INLINE void tk_spectrum_frame(const TK_FLASH struct tk_spectrum *given, const tk_kept_t *samples,
-                                 uint32_t start, uint32_t stride, int32_t *z, uint8_t *levels)
+/* Where the frame begins whose work is under way. */
+TK_INLINE uint32_t tk_spectrum_start(const TK_FLASH struct tk_spectrum *given,
+                                     const uint32_t *state)
 {
-    tk_spectrum_load(given, z, samples, start, stride);
-    tk_spectrum_transform(given, z);
-    tk_spectrum_split(given, z);
-    tk_spectrum_bands(given, z, tk_spectrum_window(given, z), levels);
+    return state[TK_SPECTRUM_AT] + state[TK_SPECTRUM_WAIT] - given->hop - given->length;
 }
 
 #endif

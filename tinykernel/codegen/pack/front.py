@@ -21,8 +21,8 @@ class Place:
         What it takes.
     hop : int
         Rows of these from window to window of a stream.
-    step : int
-        Rows of the stage before that make one of these.
+    calls : int
+        Samples of a stream over which a row can be counted.
     following : Stage, optional
         The next stage.
     """
@@ -30,7 +30,7 @@ class Place:
     number: int
     given: Grid
     hop: int
-    step: int
+    calls: int
     following: Stage | None = None
 
 

@@ -238,7 +238,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
                 windows=windows,
                 kept=kept,
                 distances=dilations.size,
-                split=-(-dilations.size // min(place.step, 2)),
+                split=-(-dilations.size // place.calls),
                 kinds=int(kinds),
                 ring=ring,
                 running=running,

@@ -13,7 +13,9 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
     """Store what makes levels of samples; the formats are those of ``tk_spectrum.h``."""
     name, given = f"tk_spectrum_{place.number}", place.given
     shift, turn = stage.shift(given), "A quarter of a cosine, 1 as 32768."
-    ring = -(-stage.length * given.channels * np.dtype(given.dtype).itemsize // 4)
+    # Where channels take turns, the samples of the later ones wait.
+    kept = stage.length * min(given.channels, 2)
+    ring = -(-kept * given.channels * np.dtype(given.dtype).itemsize // 4)
     edges = "First bins of the bands, and the end."
     return Packed(
         [
@@ -35,8 +37,8 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
                 edges=f"{name}_edges",
             ),
         ],
-        # Two numbers, the ring, memory for a frame, a row of levels.
-        state_words=2 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
+        # Four numbers, the ring, memory for a frame, a row of levels.
+        state_words=4 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
         limits=_limits(stage, place),
     )
 

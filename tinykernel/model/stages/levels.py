@@ -89,6 +89,10 @@ class Levels(Stage):
         """Rows of a level; see `Stage`."""
         return self.average
 
+    def calls(self, given: Grid) -> int:
+        """Return the samples of a level, over which its kernels are counted; see `Stage`."""
+        return min(self.average, 2)
+
     @property
     def top(self) -> int:
         """Largest level."""

@@ -18,6 +18,8 @@ from tinykernel.model.stages.frames import spectra
 LENGTHS = (64, 128, 256, 512)
 #: Samples are shifted to so many bits before the transform.
 _LOADED_BITS = 26
+# Samples of a stream over which kernels are counted, where there is time.
+_CALLS = 6
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
@@ -69,6 +71,11 @@ class Spectrum(Stage):
 
     It gives a signal of uint8: a row a frame, ``(rows - length) // hop + 1`` of them, and for each
     channel of the input a channel a band.
+
+    **A stream** spreads the work on a frame over the samples of the next hop. A channel takes
+    ``log2(N) + 2`` steps: each half of the pairs with two stages, each other stage, split, window,
+    levels. Each sample, from the last one of the frame on, does ``ceil(steps channels / hop)``.
+    Where that is one, and time is left, six samples count the kernels.
 
     Parameters
     ----------
@@ -140,6 +147,24 @@ class Spectrum(Stage):
     def code(self) -> tuple[str, ...]:
         """The loops of a transform are unrolled by its length; see `Stage`."""
         return (f"frames of {self.length}",)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the work on a frame of one channel."""
+        return int(np.log2(self.length)) + 2
+
+    def at_once(self, given: Grid) -> int:
+        """Return how many steps a sample of a stream does."""
+        return -(-self.steps * given.channels // self.hop)
+
+    def calls(self, given: Grid) -> int:
+        """Return over how many samples the kernels are counted; see `Stage`."""
+        return _CALLS if self.steps * given.channels + _CALLS <= self.hop else 1
+
+    def delay(self, given: Grid) -> int:
+        """Return the samples from the end of a frame to its last kernel; see `Stage`."""
+        steps, calls = self.steps * given.channels, self.calls(given)
+        return steps + calls - 1 if calls > 1 else -(-steps // self.at_once(given)) - 1
 
     @property
     def n_bands(self) -> int:
