@@ -412,5 +412,6 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
 def test_the_hint_of_more_kernels_came_where_they_were_given() -> None:
     """The hint that n_kernels takes more than 512 was printed beside n_kernels=1500."""
     found = {"kernels": 1500, "components": 0, "local": "signal", "hop": 0, "size_given": True}
+    found["model_kind"] = "1500 kernels"
     assert _why_left(found) == ""
     assert "--set n_kernels=N takes more" in _why_left(found | {"size_given": False})

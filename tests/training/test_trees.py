@@ -238,3 +238,12 @@ def test_trees_of_a_loss_that_they_have_not():
     X, y = corners(60)
     with pytest.raises(TinykernelError, match="only for loss"):
         TernaryKernelRegressor(model="trees", loss="absolute").fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["tree_bytes", "tree_steps"])
+def test_what_only_trees_read_was_ignored(name):
+    """Limits of trees beside model="kernels", or for signals, changed nothing and told nothing."""
+    for given, X in (({"model": "kernels"}, np.zeros((20, 3))), ({}, np.zeros((20, 64, 1)))):
+        classifier = TernaryKernelClassifier(options={name: 300}, **given)
+        with pytest.raises(TinykernelError, match=f"{name}: a model of kernels has no trees"):
+            classifier.fit(X, np.arange(20) % 2)

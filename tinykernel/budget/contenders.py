@@ -157,7 +157,8 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     room = allowed_bytes(asked.flash) - needed + tree_bytes(trees)
     enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
     if enough and room >= _LEAST_TREE_BYTES:
-        return {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
+        found = {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
+        return {name: min(most, asked.get(name, None) or most) for name, most in found.items()}
     if alone and room < _LEAST_TREE_BYTES:
         raise _too_small(asked, needed + _LEAST_TREE_BYTES, "one of few trees")
     if alone:
@@ -235,19 +236,17 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """
     if len(shape) == 3:
         return _of_images(asked, shape)
-    free = asked.get("spectrum") == "auto" and asked.get("rate", None)
-    if not free:
+    spectrum, why = asked.spectrum()
+    if asked.get("spectrum") != "auto" or (spectrum is None and not why):
         return _kernels_as_asked(asked, shape)
-    without = asked.but(spectrum="off")
-    why = asked.no_spectrum()
-    if why:
-        warnings.warn(why, stacklevel=2)
-        return _kernels_as_asked(without, shape) | {"spectrum": "off"}
-    with suppress(TinykernelError):  # it may be too large
-        found = _kernels_as_asked(asked, shape)
-        if found["n_kernels"] >= _FEW_KERNELS:
-            return found
-    return _kernels_as_asked(without, shape) | {"spectrum": "off"}
+    if spectrum is not None:
+        with suppress(TinykernelError):  # it may be too large
+            found = _kernels_as_asked(asked, shape)
+            if found["n_kernels"] >= _FEW_KERNELS:
+                return found
+        why = f"no spectrum: the budget has room for fewer than {_FEW_KERNELS} kernels beside it"
+    warnings.warn(why, stacklevel=2)
+    return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
 
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -281,8 +280,10 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
-    signal = "stream" if asked.get("hop", None) else "signal"
-    most = MOST_KERNELS[signal if len(shape) == 2 else "image"]
+    kind = "image" if len(shape) == 3 else "stream" if asked.get("hop", None) else "signal"
+    if len(shape) == 2 and asked.spectrum()[0] is not None:
+        kind = "spectrum"
+    most = MOST_KERNELS[kind]
     if len(shape) == 3:
         # Or a small model of large images would take long: 700,000 instructions at 8 KB.
         most = int(np.clip(asked.flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))

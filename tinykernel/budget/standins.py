@@ -16,6 +16,7 @@ from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.regressor import TernaryKernelRegressor
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
@@ -81,12 +82,12 @@ class Asked:
         assert self.limits.flash is not None
         return self.limits.flash
 
-    def no_spectrum(self) -> str:
-        """Say why windows of sound go through no spectrum; empty where they do, or are no sound."""
+    def spectrum(self) -> tuple[Spectrum | None, str]:
+        """Return the spectrum of windows, and why sounds have none; see `spectrum_of`."""
         assert self.shape is not None
         names = {one.name for one in fields(TrainerOptions)}
         known = {name: given for name, given in self.options.items() if name in names}
-        return spectrum_of(TrainerOptions(**known), self.shape, self.rows.dtype.name)[1]
+        return spectrum_of(TrainerOptions(**known), self.shape, self.rows.dtype.name)
 
     def size(self, model: IntegerModel) -> int:
         """Return the bytes of flash that a model needs."""

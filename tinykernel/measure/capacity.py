@@ -27,8 +27,9 @@ from tinykernel.training.layouts import Layout, components_within
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768
 #: The same for kernels of signals and images. On sets of the UCR archive 768 are 0.2 points better
-#: than 384. A stream keeps to 4 KB of RAM with 512, and pays every kernel with every sample.
-MOST_KERNELS = {"signal": 1024, "stream": 512, "image": 192}
+#: than 384. A stream keeps to 4 KB of RAM with 512, and pays every kernel with every sample, or
+#: behind a spectrum with every frame.
+MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048, "image": 192}
 MOST_CHANNELS = 192
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4

@@ -225,6 +225,7 @@ def _why_left(result: Mapping[str, Any]) -> str:
 
     if result["kernels"] is not None:
         local = "stream" if result["hop"] else result["local"]
+        local = "spectrum" if "spectrum" in result["model_kind"] else local
         most, what, option = MOST_KERNELS[local], "kernels", "n_kernels"
     else:
         most, what, option = MOST_CHOSEN, "components", "n_components"

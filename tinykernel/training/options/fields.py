@@ -436,6 +436,9 @@ class TrainerOptions(ClassParameters):
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
         self._check_read(shape)
+        trees = [name for name in ("tree_bytes", "tree_steps") if getattr(self, name) is not None]
+        if trees and (self.model == "kernels" or shape is not None):
+            raise TinykernelError(f"{trees[0]}: a model of kernels has no trees; leave it out")
         channels = 0 if shape is None else shape[-1]
         if kind == 2 and (self.augment or {}).get("rotate") and channels % 3:
             raise TinykernelError(
