@@ -27,7 +27,7 @@ from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model import IntegerModel, as_integer_model, quantize
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.record import Field
+from tinykernel.model.record import PLAIN, Field
 from tinykernel.modelfile import load, old, save, schema
 from tinykernel.modelfile.container import VERSION, read_container, write_container
 from tinykernel.modelfile.records import version_of
@@ -147,10 +147,12 @@ def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
 
 
 def test_schema_names_every_field() -> None:
-    """A field that is added to a part of a model must be listed in its FIELDS, too."""
+    """A field of a part of a model is one of files, whatever its annotation looks like."""
     for name, cls in schema.CLASSES.items():
         fields = {field.name for field in dataclasses.fields(cls)} - {"constant"}
         assert {field.name for field in cls.FIELDS} == fields, name
+        known = {"Stage", "Part", "Labels|Values", *schema.CLASSES, *PLAIN, "label"}
+        assert all(field.dimensions or field.dtype in known for field in cls.FIELDS), name
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

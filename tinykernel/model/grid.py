@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import raw_values
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Record
 
 #: Most values of a grid.
 LARGEST = 1 << 20
@@ -45,22 +45,13 @@ class Grid(Record):
     784
     """
 
-    FIELDS = (
-        Field("rows", "int"),
-        Field("columns", "int"),
-        Field("channels", "int"),
-        Field("dtype", "str"),
-        Field("low", "int"),
-        Field("high", "int"),
-    )
-
     rows: int
     columns: int
     channels: int
     dtype: str
     low: int
     high: int
-    constant: frozenset[int] = frozenset()
+    constant: frozenset[int] = field(default=frozenset(), metadata={"stored": False})
 
     def check(self) -> None:
         """Check the numbers."""

@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.record import Field, Record, contents
+from tinykernel.model.record import Record, contents
 from tinykernel.model.stage import Part, Stage, proved
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -99,17 +99,6 @@ class IntegerModel(Predictions, Record):
     ([[-6, 6]], ['on'])
     """
 
-    FIELDS = (
-        Field("input", "Grid"),
-        Field("stages", "Stage", many=True),
-        Field("readout", "Readout"),
-        Field("answers", "Labels|Values"),
-        Field("decision", "Decision", optional=True),
-        Field("hop", "int"),
-        Field("decision_scale", "float"),
-        Field("feature_names", "str", many=True, optional=True, compared=False),
-    )
-
     input: Grid
     stages: tuple[Stage, ...]
     readout: Readout
@@ -117,7 +106,7 @@ class IntegerModel(Predictions, Record):
     decision: Decision | None = None
     hop: int = 0
     decision_scale: float = 1.0
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = field(default=None, compare=False)
 
     def check(self) -> None:
         """Check how the fields fit together, and prove that nothing overflows."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Record
 
 _LARGEST = 65535
 
@@ -36,13 +36,6 @@ class Permutation(Record):
     >>> Permutation("orbit", multiplier=5, increment=3).indices(8)
     array([0, 3, 2, 5, 4, 7, 6, 1], dtype=uint16)
     """
-
-    FIELDS = (
-        Field("kind", "str"),
-        Field("multiplier", "int"),
-        Field("increment", "int"),
-        Field("table", "uint16", 1, optional=True),
-    )
 
     kind: str = "identity"
     multiplier: int = 1

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+#: An array of two dimensions, where NDArray stands for one.
+Matrix = NDArray[_ScalarT]
 #: Python types of fields that are neither arrays nor records.
 PLAIN: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
@@ -89,11 +96,44 @@ def _label(owner: str, value: object, plain: Any) -> Any:
     return plain
 
 
-class Record:
+def _listed(name: str, annotation: str, default: Any) -> Field:
+    """Read a field from its annotation: ``NDArray[np.int8]``, ``tuple[int, ...]``, ``A | None``."""
+    text = annotation.removesuffix(" | None")
+    array = re.fullmatch(r"(NDArray|Matrix)\[(?:np\.)?(\w+?)_?\]", text)
+    many = re.fullmatch(r"tuple\[(\w+), .+\]", text)
+    dtype = array[2] if array else (many[1] if many else text).replace(" ", "")
+    told: dict[str, Any] = {"dtype": "label" if dtype in ("object", "Any") else dtype}
+    if array:
+        told["dimensions"] = 2 if array[1] == "Matrix" else 1
+    if isinstance(default, dataclasses.Field):
+        told |= {"compared": default.compare is not False, **default.metadata}
+    return Field(name, optional=text != annotation, many=many is not None, **told)
+
+
+class Listed:
+    """A dataclass whose `FIELDS` are read from its annotations.
+
+    The metadata of a field may say more: ``dimensions``, ``since``, ``dtype`` of several, or
+    ``stored``, False of what no file has; ``compare=False`` has no part in fingerprints.
+    """
+
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """List the fields."""
+        known = vars(cls)
+        cls.FIELDS += tuple(
+            _listed(name, annotation, known.get(name))
+            for name, annotation in inspect.get_annotations(cls).items()
+            if not annotation.startswith("ClassVar")
+            and getattr(known.get(name), "metadata", {}).get("stored", True)
+        )
+
+
+class Record(Listed):
     """A frozen dataclass that lists its fields once; arrays become read-only copies."""
 
     OWNER: ClassVar[str] = "integer model"
-    FIELDS: ClassVar[tuple[Field, ...]] = ()
 
     def __post_init__(self) -> None:
         """Check every field by its type, then how they fit together."""

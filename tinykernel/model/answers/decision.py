@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Matrix, Record
 
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
@@ -137,18 +137,6 @@ class Decision(Record):
     """
 
     OWNER = "decision"
-    FIELDS = (
-        Field("thresholds", "uint32", 1),
-        Field("table", "uint8", 1),
-        Field("shift", "int"),
-        Field("temperature", "float"),
-        Field("set_deficits", "uint32", 1),
-        Field("set_levels", "float64", 1),
-        Field("statement", "str", compared=False),
-        Field("novelty_threshold", "int", optional=True),
-        Field("prototypes", "int8", 2, optional=True),
-        Field("margin_line", "int", many=True, optional=True),
-    )
 
     thresholds: NDArray[np.uint32]
     table: NDArray[np.uint8]
@@ -156,9 +144,9 @@ class Decision(Record):
     temperature: float
     set_deficits: NDArray[np.uint32]
     set_levels: NDArray[np.float64]
-    statement: str = ""
+    statement: str = field(default="", compare=False)
     novelty_threshold: int | None = None
-    prototypes: NDArray[np.int8] | None = None
+    prototypes: Matrix[np.int8] | None = None
     margin_line: tuple[int, int, int] | None = None
 
     def check(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Record
 from tinykernel.text import listed
 
 
@@ -35,8 +35,6 @@ class Labels(Record):
     >>> Labels(("off", "on")).scores(np.array([[-3]], dtype=np.int32)).tolist()
     [[3, -3]]
     """
-
-    FIELDS = (Field("classes", "label", many=True),)
 
     classes: tuple[Any, ...]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Record
 
 LARGEST_SHIFT = 200
 
@@ -34,8 +34,6 @@ class Values(Record):
     >>> Values(("hours",), 8).unit
     0.00390625
     """
-
-    FIELDS = (Field("names", "str", many=True), Field("shift", "int"))
 
     names: tuple[str, ...]
     shift: int

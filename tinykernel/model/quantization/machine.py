@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +12,14 @@ from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.quantization.units import ValueUnits
-from tinykernel.model.record import Field
+from tinykernel.model.record import Listed, Matrix
 
 _TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class KernelMachine:
+class KernelMachine(Listed):
     """A trained kernel machine with binary components and ternary weights, in floats.
 
     With ``x' = clip((x - input_offset) * input_scale, input_low, input_high)`` padded by zeros to
@@ -80,34 +79,6 @@ class KernelMachine:
         The same of the phase shift.
     """
 
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("classes", "label", many=True),
-        Field("raw_dtype", "str"),
-        Field("input_offset", "float64", 1),
-        Field("input_scale", "float64", 1),
-        Field("input_low", "float64", 1),
-        Field("input_high", "float64", 1),
-        Field("sign", "int8", 1),
-        Field("permutation", "Permutation"),
-        Field("diagonal", "float64", 2),
-        Field("diagonal_kind", "str"),
-        Field("row_scale", "float64", 2),
-        Field("start", "float64", 2),
-        Field("width", "float64", 2),
-        Field("weights", "int8", 2),
-        Field("output_scale", "float64", 1),
-        Field("output_offset", "float64", 1),
-        Field("input_bits", "int"),
-        Field("trained_in_integers", "bool"),
-        Field("linear", "int8", 2, optional=True),
-        Field("linear_scale", "float"),
-        Field("units", "ValueUnits", optional=True),
-        Field("small_code", "bool"),
-        Field("held_first", "bool", many=True, optional=True),
-        Field("held_second", "bool", many=True, optional=True),
-        Field("held_shift", "int", optional=True),
-    )
-
     classes: tuple[object, ...]
     raw_dtype: str
     input_offset: NDArray[np.float64]
@@ -116,17 +87,17 @@ class KernelMachine:
     input_high: NDArray[np.float64]
     sign: NDArray[np.int8]
     permutation: Permutation
-    diagonal: NDArray[np.float64]
+    diagonal: Matrix[np.float64]
     diagonal_kind: str
-    row_scale: NDArray[np.float64]
-    start: NDArray[np.float64]
-    width: NDArray[np.float64]
-    weights: NDArray[np.int8]
+    row_scale: Matrix[np.float64]
+    start: Matrix[np.float64]
+    width: Matrix[np.float64]
+    weights: Matrix[np.int8]
     output_scale: NDArray[np.float64]
     output_offset: NDArray[np.float64]
     input_bits: int = 8
     trained_in_integers: bool = False
-    linear: NDArray[np.int8] | None = None
+    linear: Matrix[np.int8] | None = None
     linear_scale: float = 1.0
     units: ValueUnits | None = None
     small_code: bool = False

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values
-from tinykernel.model.record import Field
+from tinykernel.model.record import Listed
 
 _INT32_MAX = 2**31 - 1
 # The smallest factor need not be finer: that changes no value by more than its last bits.
@@ -20,7 +20,7 @@ _LARGEST_ERROR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class ValueUnits:
+class ValueUnits(Listed):
     """How the outputs of a float machine become values: ``offset + scale * f``.
 
     Parameters
@@ -30,12 +30,6 @@ class ValueUnits:
     offset, scale : ndarray of float64, shape (n_outputs,)
         Scale is 0 for a value that never varies, else positive.
     """
-
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("names", "str", many=True),
-        Field("offset", "float64", 1),
-        Field("scale", "float64", 1),
-    )
 
     names: tuple[str, ...]
     offset: NDArray[np.float64]

@@ -12,7 +12,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Part
 
 #: No number of a margin line is larger.
@@ -95,9 +95,8 @@ class Prototypes(Part):
 
     KIND = "prototypes"
     READS = "scale"
-    FIELDS = (Field("levels", "int8", 2),)
 
-    levels: NDArray[np.int8]
+    levels: Matrix[np.int8]
 
     def check(self) -> None:
         """Check the levels and the largest distance."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Field, Record
+from tinykernel.model.record import Record
 from tinykernel.model.stage import Part
 
 
@@ -30,8 +30,6 @@ class Readout(Record):
     TinykernelError
         If there is no part, or two are of one kind.
     """
-
-    FIELDS = (Field("parts", "Part", many=True), Field("offset", "int32", 1))
 
     parts: tuple[Part, ...]
     offset: NDArray[np.int32]

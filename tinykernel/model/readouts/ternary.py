@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.model import reference
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Part
 
 
@@ -38,9 +38,8 @@ class Ternary(Part):
 
     KIND = "ternary"
     READS = "components"
-    FIELDS = (Field("weights", "int8", 2), Field("multiplier", "int32", 1))
 
-    weights: NDArray[np.int8]
+    weights: Matrix[np.int8]
     multiplier: NDArray[np.int32]
 
     def check(self) -> None:

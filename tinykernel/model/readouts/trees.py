@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Field
 from tinykernel.model.stage import Part
 
 #: Most thresholds of a model: the number of one fits a byte.
@@ -74,17 +73,6 @@ class Trees(Part):
 
     KIND = "trees"
     READS = "scale"
-    FIELDS = (
-        Field("feature", "uint16", 1),
-        Field("threshold", "int16", 1),
-        Field("size", "uint8", 1),
-        Field("output", "uint8", 1),
-        Field("shift", "uint8", 1),
-        Field("test", "uint8", 1),
-        Field("left", "uint8", 1),
-        Field("leaves", "int8", 1),
-        Field("multiplier", "int32", 1),
-    )
 
     feature: NDArray[np.uint16]
     threshold: NDArray[np.int16]

@@ -14,7 +14,7 @@ from tinykernel.model.diagonals import LARGEST
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, component_ranges
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Stage, proved
 
 # Of all blocks together: the proof needs about 1 KB a row.
@@ -106,28 +106,14 @@ class Components(Stage):
     """
 
     KIND = "components"
-    FIELDS = (
-        Field("sign", "int8", 1),
-        Field("permutation", "Permutation"),
-        Field("diagonal", "int8", 2),
-        Field("diagonal_kind", "str"),
-        Field("halve_first", "bool", many=True),
-        Field("halve_second", "bool", many=True),
-        Field("row_kept", "bool", 2),
-        Field("scale", "uint8", 1),
-        Field("start", "uint8", 1),
-        Field("width", "uint8", 1),
-        Field("phase_shift", "int"),
-        Field("small_code", "bool"),
-    )
 
     sign: NDArray[np.int8]
     permutation: Permutation
-    diagonal: NDArray[np.int8]
+    diagonal: Matrix[np.int8]
     diagonal_kind: str
     halve_first: tuple[bool, ...]
     halve_second: tuple[bool, ...]
-    row_kept: NDArray[np.bool_]
+    row_kept: Matrix[np.bool_]
     scale: NDArray[np.uint8]
     start: NDArray[np.uint8]
     width: NDArray[np.uint8]

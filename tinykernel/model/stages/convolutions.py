@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Stage
 
 _VALUES_AT_ONCE = 1 << 22
@@ -63,16 +63,9 @@ class Convolutions(Stage):
 
     KIND = "convolutions"
     OWNER = "convolutions"
-    FIELDS = (
-        Field("weights", "int8", 4),
-        Field("biases", "int32", 2),
-        Field("shifts", "uint8", 1),
-        Field("pools", "bool", 1),
-        Field("padding", "int"),
-    )
 
-    weights: NDArray[np.int8]
-    biases: NDArray[np.int32]
+    weights: NDArray[np.int8] = field(metadata={"dimensions": 4})
+    biases: Matrix[np.int32]
     shifts: NDArray[np.uint8]
     pools: NDArray[np.bool_]
     padding: int = 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.model import reference
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Stage, proved
 
 
@@ -49,13 +49,8 @@ class Dense(Stage):
 
     KIND = "dense"
     OWNER = "dense"
-    FIELDS = (
-        Field("weights", "int8", 2),
-        Field("biases", "int32", 1),
-        Field("shift", "int"),
-    )
 
-    weights: NDArray[np.int8]
+    weights: Matrix[np.int8]
     biases: NDArray[np.int32]
     shift: int
 

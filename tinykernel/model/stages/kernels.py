@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Field
 from tinykernel.model.stage import Stage, proved
 from tinykernel.model.stages.counting import count_images, count_signals
 
@@ -93,29 +92,17 @@ class Kernels(Stage):
 
     KIND = "kernels"
     OWNER = "kernels"
-    FIELDS = (
-        Field("taps", "int8", 3),
-        Field("dilation", "uint8", 1),
-        Field("channel", "uint8", 1),
-        Field("threshold", "int32", 1),
-        Field("cells", "int", many=True),
-        Field("padding", "int"),
-        Field("output", "str"),
-        Field("shift", "int", since=4),
-        Field("level_bits", "int", since=4),
-        Field("pool", "int", since=4),
-    )
 
-    taps: NDArray[np.int8]
+    taps: NDArray[np.int8] = field(metadata={"dimensions": 3})
     dilation: NDArray[np.uint8]
     channel: NDArray[np.uint8]
     threshold: NDArray[np.int32]
     cells: tuple[int, int]
     padding: int = 0
     output: str = "counts"
-    shift: int = 0
-    level_bits: int = 1
-    pool: int = 1
+    shift: int = field(default=0, metadata={"since": 4})
+    level_bits: int = field(default=1, metadata={"since": 4})
+    pool: int = field(default=1, metadata={"since": 4})
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""

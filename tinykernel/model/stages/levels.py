@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Field
+from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 
@@ -57,17 +57,11 @@ class Levels(Stage):
 
     KIND = "levels"
     OWNER = "levels"
-    FIELDS = (
-        Field("scaler", "Scale"),
-        Field("level_shift", "int"),
-        Field("average", "int"),
-        Field("mix", "int8", 2),
-    )
 
     scaler: Scale
     level_shift: int
     average: int
-    mix: NDArray[np.int8]
+    mix: Matrix[np.int8]
 
     def check(self) -> None:
         """Check the scaler and the mixed channels."""

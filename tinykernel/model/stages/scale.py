@@ -12,7 +12,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array, raw_values
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Field
 from tinykernel.model.stage import Stage
 
 #: Types of raw input that the firmware can take.
@@ -68,19 +67,11 @@ class Scale(Stage):
     """
 
     KIND = "scale"
-    FIELDS = (
-        Field("raw_dtype", "str"),
-        Field("bits", "int"),
-        Field("offset", "float32|int32", 1),
-        Field("multiplier", "float32|uint32", 1),
-        Field("span", "uint32", 1, optional=True),
-        Field("pre_shift", "uint8", 1),
-    )
 
     raw_dtype: str
     bits: int
-    offset: NDArray[Any]
-    multiplier: NDArray[Any]
+    offset: NDArray[Any] = field(metadata={"dtype": "float32|int32"})
+    multiplier: NDArray[Any] = field(metadata={"dtype": "float32|uint32"})
     span: NDArray[np.uint32] | None = None
     pre_shift: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
 

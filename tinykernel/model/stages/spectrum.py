@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Field
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.frames import spectra
 
@@ -106,13 +105,6 @@ class Spectrum(Stage):
 
     KIND = "spectrum"
     OWNER = "spectrum"
-    FIELDS = (
-        Field("length", "int"),
-        Field("hop", "int"),
-        Field("edges", "uint16", 1),
-        Field("log_bits", "int"),
-        Field("floor", "int"),
-    )
 
     length: int
     hop: int
