@@ -206,7 +206,7 @@ def measure(
         model = quantize(result.machine)
         scores.append(100 * np.mean(model.predict(X_out) == y_out))
         sizes.append(sum(pack(model).table_bytes().values()))
-        losses.append(result.history[-1]["loss"])
+        losses.append(result.history.epochs[-1]["loss"])
     return (
         f"{p} | {max(sizes)} | {np.mean(scores):.2f} % | {min(scores):.2f} to "
         f"{max(scores):.2f} | {np.mean(losses):.3f}"

@@ -111,7 +111,7 @@ def mnist(add: Add, folder: Path, threads: int) -> None:
     for p in (1024, 4096, 16384):
         told = TrainerOptions(n_components=p, epochs=4, effort="quick", n_jobs=threads)
         result = fit(prepare(X, y)[1], told)
-        epoch = float(np.mean([entry["seconds"] for entry in result.history]))
+        epoch = float(np.mean([entry["seconds"] for entry in result.history.epochs]))
         limited = p == 4096
         limit = f"{EPOCH_LIMIT:g} s" if limited else ""
         held = not limited or epoch <= EPOCH_LIMIT

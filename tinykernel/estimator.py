@@ -186,16 +186,17 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         chosen = result.recipe if isinstance(result.recipe, Recipe) else None
         self.layout_ = None if chosen is None else chosen.layout
         self.n_components_ = 0 if chosen is None else chosen.n_components
-        self.sigma_ = None if chosen is None else result.sigma
+        self.sigma_ = result.sigma
         self.noise_ = None if chosen is None else chosen.noise
-        self.n_iter_, self.interrupted_ = len(result.history), result.interrupted
+        epochs = result.history.epochs
+        self.n_iter_, self.interrupted_ = len(epochs), result.history.interrupted
         self.in_passes_ = result.in_passes
         self.history_ = {
-            name: np.array([epoch[name] for epoch in result.history])
+            name: np.array([epoch[name] for epoch in epochs])
             for name in ("loss", "accuracy")
-            if name in result.history[0]
+            if name in epochs[0]
         }
-        if result.interrupted:
+        if self.interrupted_:
             warnings.warn(
                 f"training was interrupted after {self.n_iter_} epochs; the best model until then "
                 "is kept",

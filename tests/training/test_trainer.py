@@ -159,7 +159,7 @@ def test_best_epoch_by_validation_and_patience(digits):
     """With validation rows the best epoch is kept, and training ends when nothing improves."""
     X, y = digits
     result = fit(X[:900], y[:900], validation=(X[900:], y[900:]), patience=1, epochs=60)
-    scores = [entry["accuracy"] for entry in result.history]
+    scores = [entry["accuracy"] for entry in result.history.epochs]
     assert scores[-1] < max(scores)
     assert np.mean(quantize(result.machine).predict(X[900:]) == y[900:]) == max(scores)
     assert len(scores) < 60
@@ -180,8 +180,8 @@ def test_interrupt_during_the_search_ends_it(digits, effort):
         result = fit(X[:400], y[:400], epochs=2, effort=effort)
     assert len(result.trials) == 4
     assert result.outcome.interrupted
-    assert not result.interrupted
-    assert len(result.history) == 2
+    assert not result.history.interrupted
+    assert len(result.history.epochs) == 2
     assert result.recipe.sigma_multiple in {trial.sigma_multiple for trial in result.trials}
     assert seen[0].done == 0
     assert all(message.total >= message.done for message in seen[1:5])

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -203,17 +203,9 @@ class _Search:
             self.judged[(*what, id(fold))] = found
         judged = np.array([self.judged[(*what, id(fold))] for fold in folds])
         log_loss, accuracy = judged.mean(axis=0).tolist()
-        return Trial(
-            layout=recipe.layout,
-            n_components=recipe.n_components,
-            linear_bits=recipe.linear_bits,
-            sigma_multiple=recipe.sigma_multiple,
-            noise=recipe.noise,
-            slope=recipe.slope,
-            dropout=recipe.dropout,
-            log_loss=log_loss,
-            accuracy=accuracy,
-        )
+        names = (one.name for one in fields(Trial))
+        own: dict[str, Any] = {k: getattr(recipe, k) for k in names if hasattr(recipe, k)}
+        return Trial(**own, log_loss=log_loss, accuracy=accuracy)
 
     def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""

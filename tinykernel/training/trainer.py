@@ -21,7 +21,7 @@ chosen on rows held out of the training rows (`search`), then all rows are train
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,21 +40,18 @@ from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.local.convolutions import ConvolutionPlan
 from tinykernel.training.local.image_training import fit_images
-from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.linear_training import fit_linear
 from tinykernel.training.local.signal_training import fit_windows
-from tinykernel.training.local.signals import SignalPlan
+from tinykernel.training.loop import History
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for
-from tinykernel.training.readouts.contest import Contest, found_trees, trees_ahead, trees_compete
-from tinykernel.training.readouts.linear import LinearRecipe
-from tinykernel.training.readouts.trees import Found, TreeRecipe
+from tinykernel.training.readouts.contest import found_trees, trees_ahead, trees_compete
+from tinykernel.training.readouts.trees import Found
+from tinykernel.training.result import TrainingResult
 from tinykernel.training.search import (
     STAGE,
     Outcome,
-    Trial,
     TrialData,
     choose_recipe,
     train_linear,
@@ -64,44 +61,6 @@ from tinykernel.training.values.smooth import Smooth, smoothed
 
 _SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
 _Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingResult:
-    """A trained machine and how it came about.
-
-    Parameters
-    ----------
-    machine : KernelMachine, or IntegerModel
-        The latter without components.
-    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan, ConvolutionPlan or
-        SignalPlan
-        Given and chosen.
-    sigma : float
-        Kernel width at the start of training, in scaled inputs.
-    trials : list of Trial
-        The short trainings by which the recipe was chosen.
-    outcome : Outcome or None
-        Of the search, where there was one.
-    contest : Contest or None
-        Of trees with the rest, or convolutions with kernels, where there was one.
-    history : list of dict
-        Loss, seconds and, with validation rows, accuracy of each epoch.
-    interrupted : bool
-        Whether Ctrl-C ended the training; the machine is the best until then.
-    in_passes : bool
-        Whether it was trained on more rows than those it was chosen by.
-    """
-
-    machine: KernelMachine | IntegerModel
-    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | ConvolutionPlan | SignalPlan
-    sigma: float
-    trials: list[Trial]
-    history: list[dict[str, float]]
-    interrupted: bool
-    outcome: Outcome | None = None
-    contest: Contest | None = None
-    in_passes: bool = False
 
 
 def fit(
@@ -154,8 +113,7 @@ def fit(
     # The rows of a smooth fit come without noise, and need none on their inputs.
     fixed = frozenset(given) | ({"noise"} if first.noise != usual.noise else set())
     transform = _transform(data, options, first)
-    weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = data.targets()
+    weight, targets = data.weight, data.targets()
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
     folds = trial_folds(data.codes, data.groups, first.seed)
     trial_data = TrialData(mixed, targets, weight, data.truth, folds, inputs)
@@ -195,15 +153,7 @@ def fit(
     machine = _machine(learner, transform, data)
     machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(
-        machine,
-        recipe,
-        learner.sigma,
-        trials,
-        history.epochs,
-        history.interrupted,
-        outcome,
-        contest,
-        data.passes is not None,
+        machine, recipe, history, learner.sigma, trials, outcome, contest, data.passes is not None
     )
 
 
@@ -231,10 +181,8 @@ def _linear_or_trees(
             data.X, data.raw_dtype, options.width(), options.scaler_scope
         )
         inputs = quantize_scaler(scaling, data.raw_dtype, bits).scaler.quantize(data.X)
-        weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-        targets = data.targets()
         none = np.empty((len(inputs), 0), np.float32)
-        rows = TrialData(none, targets, weight, data.truth, folds, inputs)
+        rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
         judged = np.mean([train_linear(rows, fold, recipe) for fold in folds], axis=0)
         contest, trees = trees_ahead(data, options, folds, (recipe.form, *judged.tolist()))
         if trees is not None:
@@ -264,8 +212,8 @@ def _judged(
 
 
 def _of_trees(model: IntegerModel, found: Found) -> TrainingResult:
-    history = [{"loss": found.log_loss}]  # on rows left out
-    return TrainingResult(model, found.recipe, 0.0, [], history, False)
+    # On rows left out.
+    return TrainingResult(model, found.recipe, History([{"loss": found.log_loss}], False))
 
 
 def _without_components(
@@ -282,17 +230,7 @@ def _without_components(
         result = fit_windows(data, options, shape, held)
     else:
         result = fit_images(data, options, shape)
-    history = result.history
-    return TrainingResult(
-        result.model,
-        result.recipe,
-        0.0,
-        [],
-        history.epochs,
-        history.interrupted,
-        contest=result.contest,
-        in_passes=data.passes is not None,
-    )
+    return replace(result, in_passes=data.passes is not None)
 
 
 # -- preparation ----------------------------------------------------------------------------------

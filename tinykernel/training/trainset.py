@@ -94,6 +94,11 @@ class TrainSet:
         """What each output of a regressor minimises; empty for classes."""
         return () if self.quantity is None else self.quantity.losses
 
+    @property
+    def weight(self) -> NDArray[np.float32]:
+        """Weights of the rows, in the mean 1."""
+        return np.asarray(self.sample_weight / self.sample_weight.mean(), dtype=np.float32)
+
     def usual(self) -> dict[str, Any]:
         """Return the fields of the recipe in which a quantity differs from classes."""
         if self.quantity is None:

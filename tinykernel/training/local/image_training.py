@@ -27,7 +27,6 @@ from tinykernel.training.local.convolutions import (
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.linear_training import (
-    LocalResult,
     Rows,
     bits_of,
     chained_model,
@@ -41,6 +40,7 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.contest import Contest
+from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
@@ -104,7 +104,7 @@ def convolution_plan(
     )
 
 
-def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> LocalResult:
+def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
     """Learn kernels or convolutions for images of (height, width, channels)."""
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     rows = split_rows(data, options, seed)
@@ -127,7 +127,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     history = run_training(learner, learner.seen, rows, options)
     if isinstance(learner, ConvolutionLearner):
         made = chained_model(learner.stages(scaler), taken, data.meaning, learner.stored())
-        return LocalResult(made, learner.plan, history, contest)
+        return TrainingResult(made, learner.plan, history, contest=contest)
     kept = learner.used()
     if kept.size == 0:
         kept = np.arange(1)
@@ -136,7 +136,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     columns = (kept[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()
     stages, stored = learner.stages(scaler, kept), (weights[:, columns], worth, offset)
     model = counting_model(stages, learner.largest_count, data.meaning, stored)
-    return LocalResult(model, learner.plan, history, contest)
+    return TrainingResult(model, learner.plan, history, contest=contest)
 
 
 def _image_learner(

@@ -19,42 +19,20 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.convolutions import ConvolutionPlan
 from tinykernel.training.local.counts import CountingStages
-from tinykernel.training.local.images import ImagePlan
-from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.contest import Contest
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
     linear_dropout,
     linear_model,
 )
+from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class LocalResult:
-    """A trained model without components and how it came about.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    recipe : LinearRecipe, ImagePlan, ConvolutionPlan or SignalPlan
-    history : History
-    contest : Contest or None
-        Of convolutions with kernels, where there was one.
-    """
-
-    model: IntegerModel
-    recipe: LinearRecipe | ImagePlan | ConvolutionPlan | SignalPlan
-    history: History
-    contest: Contest | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +47,7 @@ class Rows:
 
 def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
     """Bring targets and weights into the form of the learners, and keep rows aside."""
-    weight = (data.sample_weight / data.sample_weight.mean()).astype(np.float32)
-    targets = data.targets()
+    weight, targets = data.weight, data.targets()
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
         held = (data.X[out], data.truth[out], weight[out])
@@ -144,7 +121,7 @@ def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
     return bits
 
 
-def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResult:
+def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingResult:
     """Train a linear part on the quantized inputs of plain rows."""
     recipe = replace(
         linear_recipe(options, len(data.X), bits, 25, data.losses),
@@ -168,4 +145,4 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> LocalResul
             f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
             "bits may pass 32 bits; give linear=4 or 2, or input_bits=8"
         ) from error
-    return LocalResult(model, recipe, history)
+    return TrainingResult(model, recipe, history)

@@ -15,6 +15,7 @@ from tinykernel import progress
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
@@ -22,7 +23,6 @@ from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.linear_training import (
-    LocalResult,
     Rows,
     bits_of,
     check_channels,
@@ -38,6 +38,7 @@ from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
 from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
@@ -120,7 +121,7 @@ def signal_plan(
 
 def fit_windows(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...] = ()
-) -> LocalResult:
+) -> TrainingResult:
     """Choose kernels for windows of (samples, channels), or take the stages of another model."""
     first = held[0] if held and isinstance(held[0], FIRST) else None
     if not held:
@@ -140,8 +141,10 @@ def fit_windows(
     augment = _moved_frames(options.augment, shape[0] / made.rows)
     plain = replace(options, hop=0, cells=cells, augment=augment)
     found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
-    model = replace(found.model, input=grid, stages=(first, *found.model.stages), hop=options.hop)
-    return replace(found, model=model)
+    model = found.machine
+    assert isinstance(model, IntegerModel)
+    stages = (first, *model.stages)
+    return replace(found, machine=replace(model, input=grid, stages=stages, hop=options.hop))
 
 
 def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> bool:
@@ -179,7 +182,7 @@ def _moved_frames(augment: Mapping[str, float] | None, samples: float) -> dict[s
 
 def _fit_samples(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
-) -> LocalResult:
+) -> TrainingResult:
     """Choose kernels for windows of samples."""
     plan = signal_plan(options, shape, len(data.X), bits_of(options, shape), data.losses)
     scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
@@ -190,7 +193,7 @@ def _fit_samples(
 
 def _fit_levels(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
-) -> LocalResult:
+) -> TrainingResult:
     """Choose kernels for frames of levels, which they look at as they are."""
     bits = bits_of(options, shape)
     plan = signal_plan(options, shape, len(data.X), bits, data.losses, unit="frames")
@@ -206,7 +209,7 @@ def _fit_pool(
     plan: SignalPlan,
     scaler: Scale,
     held: tuple[Stage, ...],
-) -> LocalResult:
+) -> TrainingResult:
     """Draw kernels, choose among them, and train the linear part on their counts."""
     rows = split_rows(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
@@ -236,7 +239,7 @@ def _fit_pool(
         rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
     history = run_training(learner, lambda counts: counts, rows, options)
     model = counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
-    return LocalResult(replace(model, hop=plan.hop), plan, history)
+    return TrainingResult(replace(model, hop=plan.hop), plan, history)
 
 
 def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
@@ -247,7 +250,7 @@ def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augme
 
 def _fit_few(
     data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: Rows
-) -> LocalResult:
+) -> TrainingResult:
     """Choose kernels and weights for few windows, by the error of windows or groups left out.
 
     Kernels that were chosen by the labels fit these too well: their error left out is too small,
@@ -281,7 +284,7 @@ def _fit_few(
     model = replace(model, hop=plan.hop)
     progress.report("choosing kernels", len(averages), len(averages))
     history = [{"loss": losses[chosen], "seconds": time.perf_counter() - started}]
-    return LocalResult(model, pool.plan, History(history, False))
+    return TrainingResult(model, pool.plan, History(history, False))
 
 
 def _few_plan(plan: SignalPlan, shape: tuple[int, int]) -> SignalPlan:

@@ -63,7 +63,7 @@ class Smooth:
         Directions, width and penalty are those of all rows, so both are rather too good.
         """
         assert data.quantity is not None
-        weight, found = (data.sample_weight / data.sample_weight.mean()).astype(np.float32), []
+        weight, found = data.weight, []
         for fold in folds:
             with threadpool_limits(1):
                 fit = Ridge(self.rows.of(fold.inside), like=self.like)

@@ -1,0 +1,52 @@
+"""What every training ends in: the model and how it came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.training.local.convolutions import ConvolutionPlan
+from tinykernel.training.local.images import ImagePlan
+from tinykernel.training.local.signals import SignalPlan
+from tinykernel.training.loop import History
+from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.readouts.contest import Contest
+from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.trees import TreeRecipe
+from tinykernel.training.search import Outcome, Trial
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A trained machine and how it came about.
+
+    Parameters
+    ----------
+    machine : KernelMachine, or IntegerModel
+        The latter without components.
+    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan, ConvolutionPlan or SignalPlan
+        Given and chosen.
+    history : History
+        Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
+        training, the machine is the best until then.
+    sigma : float or None
+        Kernel width at the start of training, in scaled inputs; None without components.
+    trials : list of Trial
+        The short trainings by which the recipe was chosen.
+    outcome : Outcome or None
+        Of the search, where there was one.
+    contest : Contest or None
+        Of trees with the rest, or convolutions with kernels, where there was one.
+    in_passes : bool
+        Whether it was trained on more rows than those it was chosen by.
+    """
+
+    machine: KernelMachine | IntegerModel
+    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | ConvolutionPlan | SignalPlan
+    history: History
+    sigma: float | None = None
+    trials: list[Trial] = field(default_factory=list)
+    outcome: Outcome | None = None
+    contest: Contest | None = None
+    in_passes: bool = False
