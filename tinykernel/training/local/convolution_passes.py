@@ -11,15 +11,17 @@ to the first of the largest.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
 from tinykernel.training.eights import inlined, lane_dot, lane_sum
 from tinykernel.training.local.image_passes import warp
-from tinykernel.training.loss import loss_group
-from tinykernel.training.readouts.linear_passes import linear_backward, linear_forward
+from tinykernel.training.readouts.linear_passes import learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
 
@@ -270,43 +272,28 @@ def hidden_values(  # type: ignore[no-untyped-def]
                 out[first + k, i] = given[i, k]
 
 
+class ConvolutionGradients(NamedTuple):
+    """Where a slot adds up gradients; those of taps have that of the bias behind them."""
+
+    taps: NDArray[np.float32]
+    hidden: NDArray[np.float32]
+    hidden_bias: NDArray[np.float32]
+
+
 @njit(nogil=True, error_model="numpy")
 def learn_convolutions(  # type: ignore[no-untyped-def]
-    slot,
-    n_slots,
-    images,
-    moves,
-    rows,
-    frame,
-    shapes,
-    target,
-    weight,
-    losses,
-    taps,
-    biases,
-    hidden,
-    hidden_biases,
-    centre,
-    linear,
-    scale,
-    offset,
-    mean,
-    unit,
-    d_linear,
-    d_offset,
-    d_taps,
-    d_hidden,
-    d_hidden_bias,
-    totals,
+    slot, n_slots, images, moves, frame, shapes, numbers, centre, batch, own, gradients
 ):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
     frame: average, padding, positions of the maps of a channel, of the largest one with two zeros
-    around, and values that the hidden units take. hidden (values, units) has the shift in it; its
-    gradient is that of values less `centre`, which the biases make up for.
+    around, and values that the hidden units take. `numbers` are taps, biases, weights of the hidden
+    layer (values, units) with the shift in them, and its biases; the gradient of these weights is
+    that of values less `centre`, which the biases make up for. `batch` is a `LinearBatch`.
     """
     average, padding, positions, largest, n_values = frame
-    n_units, n_outputs = linear.shape
+    taps, biases, hidden, hidden_biases = numbers
+    n_units, n_outputs = batch.linear.shape
     x = np.zeros(shapes[0, 0] * shapes[0, 1] * LANES, dtype=np.float32)
     maps = np.empty((biases.shape[1], positions * LANES), dtype=np.float32)
     scratch = np.empty((3, largest * LANES), dtype=np.float32)
@@ -318,37 +305,30 @@ def learn_convolutions(  # type: ignore[no-untyped-def]
     du = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    for d in (d_linear, d_hidden):
-        d[:] = 0
-    d_offset[:] = 0
-    d_hidden_bias[:] = 0
-    d_taps[:] = 0
-    totals[:] = 0
-    for group in range(slot, rows.shape[0] // LANES, n_slots):
-        first = group * LANES
-        part = rows[first : first + LANES]
+    gradients.linear[:] = 0
+    gradients.offset[:] = 0
+    gradients.totals[:] = 0
+    own.taps[:] = 0
+    own.hidden[:] = 0
+    own.hidden_bias[:] = 0
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        rows, first = batch.rows, group * LANES
         _fill(images, moves, rows, first, average, padding, shapes[0, 1], moved, x)
         convolve(x, shapes, taps, biases, maps, f)
         _hide(f, hidden, hidden_biases, h)
         for i in range(n_units):
             for k in range(LANES):
-                u[i, k] = (h[i, k] - mean[i]) * unit
-        linear_forward(u, linear, sums)
-        loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, losses, part, n_outputs, dsums, d_offset
-        )
-        totals[0] += loss
-        totals[1] += d_scale
-        linear_backward(u, dsums, d_linear)
-        _passed_back(linear, dsums, unit, du)
+                u[i, k] = (h[i, k] - batch.mean[i]) * batch.unit
+        learn_group(u, group, batch, gradients, sums, dsums)
+        _passed_back(batch.linear, dsums, batch.unit, du)
         for i in range(n_units):
             for k in range(LANES):
                 du[i, k] = du[i, k] if (h[i, k] > _ZERO) & (h[i, k] < _TOP) else _ZERO
-            d_hidden_bias[i] += lane_sum(du[i])
+            own.hidden_bias[i] += lane_sum(du[i])
         for i in range(n_values):
             for k in range(LANES):
                 f[i, k] -= centre[i]
             for o in range(n_units):
-                d_hidden[i, o] += lane_dot(f[i], du[o])
+                own.hidden[i, o] += lane_dot(f[i], du[o])
         _passed_back(hidden, du, np.float32(1), df)
-        _back(x, shapes, taps, maps, df, scratch, d_taps)
+        _back(x, shapes, taps, maps, df, scratch, own.taps)

@@ -21,9 +21,13 @@ from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation, affine_moves
-from tinykernel.training.local.convolution_passes import hidden_values, learn_convolutions
+from tinykernel.training.local.convolution_passes import (
+    ConvolutionGradients,
+    hidden_values,
+    learn_convolutions,
+)
 from tinykernel.training.local.counts import count_scaler
-from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _SHIFT, _TOP = 6, 255
 # Images of so many rows are averaged.
@@ -227,38 +231,15 @@ class ConvolutionLearner(LinearLearner):
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
-        levels, step = round_linear(self.linear, self.recipe.bits)
-        numbers, linear = self._numbers(), levels * step
+        batch = self.batch(rows, np.empty((0, 0), dtype=np.uint32))
+        numbers, g = self._numbers(), self.gradients
         moves = affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
-        g = self.gradients
         d_taps = np.zeros((SLOTS, *self.bias.shape, 10), dtype=np.float32)
+        given = self.inputs, moves, self._frame, self.shapes, numbers, self.centre, batch
 
         def part(slot: int) -> None:
-            learn_convolutions(
-                slot,
-                SLOTS,
-                self.inputs,
-                moves,
-                rows,
-                self._frame,
-                self.shapes,
-                self.targets,
-                self.weight,
-                self.losses,
-                *numbers,
-                self.centre,
-                linear,
-                self.scale(),
-                self.offset,
-                self.mean,
-                self.unit,
-                g[0][slot],
-                g[1][slot],
-                d_taps[slot],
-                g[5][slot],
-                g[6][slot],
-                self.totals[slot],
-            )
+            own = ConvolutionGradients(d_taps[slot], g[5][slot], g[6][slot])
+            learn_convolutions(slot, SLOTS, *given, own, self.room(slot))
 
         list(run(part, range(SLOTS)))
         g[3][...], g[4][...] = d_taps[..., :9], d_taps[..., 9]

@@ -11,14 +11,16 @@ s)^2 / 2)^2``, with s the distance to the threshold over the spread of the respo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
 from tinykernel.training.eights import inlined, lane_sum
-from tinykernel.training.loss import loss_group
-from tinykernel.training.readouts.linear_passes import leave_out, linear_backward, linear_forward
+from tinykernel.training.readouts.linear_passes import learn_group
 
 _CHUNK = 2048
 _WIDE = 4096
@@ -174,24 +176,22 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
 
 
 @inlined
-def _backward(  # type: ignore[no-untyped-def]
-    x, base, places, responses, cell, thresholds, inverse, slope, d_counts, g, d_taps, d_threshold
-):
+def _backward(x, kernels, responses, d_counts, g, d_taps, d_threshold):  # type: ignore[no-untyped-def]
     """Add the gradients of taps and thresholds; four kernels and three taps at a time.
 
     x holds the planes in float32, base where the channel of each kernel begins, places the offset
     of every tap, g (4, positions * LANES) is scratch. Kernels are in the order of their channels.
     """
+    base, places, cell = kernels.base, kernels.places, kernels.cell
     n_kernels, n_taps, n = responses.shape[0], places.shape[0], cell.shape[0] * LANES
     k0 = 0
     while k0 < n_kernels:
         kn = 0
         while kn < 4 and k0 + kn < n_kernels and base[k0 + kn] == base[k0]:
             k = k0 + kn
-            above = np.float32(thresholds[k]) + np.float32(0.5)
-            d_threshold[k] -= _bells(
-                responses[k], cell, above, inverse[k], slope, d_counts[k], g[kn]
-            )
+            above = np.float32(kernels.thresholds[k]) + np.float32(0.5)
+            bell = kernels.inverse[k], kernels.slope
+            d_threshold[k] -= _bells(responses[k], cell, above, *bell, d_counts[k], g[kn])
             kn += 1
         for k in range(kn, 4):
             g[k] = 0
@@ -262,116 +262,97 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
     )
 
 
+class KernelBatch(NamedTuple):
+    """Kernels as a mini-batch has them: the offsets, signs and base of `respond` and `_backward`.
+
+    Parameters
+    ----------
+    geometry : ndarray of int64
+        See `_fill`.
+    offsets, signs : ndarray of int64, int16, shape (n_kernels, a multiple of 4)
+    base, places : ndarray of int64, shape (n_kernels,), (n_taps,)
+    thresholds : ndarray of int16, shape (n_kernels,)
+    inverse : ndarray of float32, shape (n_kernels,)
+        One over the spread of the responses.
+    slope : float32
+    cell : ndarray of int64
+        Of each position.
+    n_cells : int
+    multiplier : int
+        Of counts, in units of 2**-16.
+    """
+
+    geometry: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    signs: NDArray[np.int16]
+    base: NDArray[np.int64]
+    places: NDArray[np.int64]
+    thresholds: NDArray[np.int16]
+    inverse: NDArray[np.float32]
+    slope: np.float32
+    cell: NDArray[np.int64]
+    n_cells: int
+    multiplier: int
+
+
+@inlined
+def _scaled(counts, kernels, batch, f):  # type: ignore[no-untyped-def]
+    """Scale counts as the firmware does, and write what the linear part takes to f."""
+    for k in range(counts.shape[0]):
+        for j in range(kernels.n_cells):
+            i = k * kernels.n_cells + j
+            for lane in range(LANES):
+                level = (np.int64(counts[k, j, lane]) * kernels.multiplier) >> 16
+                f[i, lane] = (np.float32(level) - batch.mean[i]) * batch.unit
+
+
+@inlined
+def _to_counts(dsums, group, kernels, batch, d_counts):  # type: ignore[no-untyped-def]
+    """Write the gradients of counts from those of the sums of the linear part."""
+    step = batch.unit * np.float32(kernels.multiplier / 65536)
+    for k in range(d_counts.shape[0]):
+        for j in range(kernels.n_cells):
+            i = k * kernels.n_cells + j
+            d = d_counts[k, j]
+            d[:] = 0
+            for o in range(dsums.shape[0]):
+                v = batch.linear[i, o] * step
+                for lane in range(LANES):
+                    d[lane] += v * dsums[o, lane]
+            if batch.keep.shape[0] > 0:
+                for lane in range(LANES):
+                    bit = (batch.keep[group, i] >> np.uint32(lane)) & np.uint32(1)
+                    d[lane] *= batch.inverse * np.float32(bit)
+
+
 @njit(nogil=True, error_model="numpy")
-def learn_images(  # type: ignore[no-untyped-def]
-    slot,
-    n_slots,
-    images,
-    moves,
-    rows,
-    geometry,
-    target,
-    weight,
-    losses,
-    n_real,
-    offsets,
-    signs,
-    base,
-    places,
-    thresholds,
-    inverse,
-    slope,
-    cell,
-    n_cells,
-    linear,
-    scale,
-    offset,
-    mean,
-    unit,
-    multiplier,
-    keep,
-    inverse_share,
-    d_taps,
-    d_threshold,
-    d_linear,
-    d_offset,
-    totals,
-):
+def learn_images(slot, n_slots, images, moves, kernels, batch, d_taps, d_threshold, gradients):  # type: ignore[no-untyped-def]
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
-    images (n, channels, h, w) uint8; rows (batch,) numbers of images and of targets; linear
-    (inputs, outputs); keep (batch / LANES, inputs) uint32: bit k is whether image k has the input.
+    images (n, channels, h, w) uint8; `kernels` is a `KernelBatch`, `batch` a `LinearBatch`.
     """
-    n_kernels, n = offsets.shape[0], cell.shape[0] * LANES
-    n_inputs, n_outputs = linear.shape
+    geometry, cell = kernels.geometry, kernels.cell
+    n_kernels, n = kernels.offsets.shape[0], cell.shape[0] * LANES
+    n_inputs, n_outputs = batch.linear.shape
     scratch = np.empty(images.shape[2:], dtype=np.uint8)
     x = np.empty(images.shape[1] * geometry[7] * LANES, dtype=np.int16)
     responses = np.empty((n_kernels, n), dtype=np.int16)
-    counts = np.empty((n_kernels, n_cells + 1, LANES), dtype=np.int16)
-    d_counts = np.zeros((n_kernels, n_cells + 1, LANES), dtype=np.float32)
+    counts = np.empty((n_kernels, kernels.n_cells + 1, LANES), dtype=np.int16)
+    d_counts = np.zeros((n_kernels, kernels.n_cells + 1, LANES), dtype=np.float32)
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
     g = np.empty((4, n), dtype=np.float32)
     d_taps[:] = 0
     d_threshold[:] = 0
-    d_linear[:] = 0
-    d_offset[:] = 0
-    totals[:] = 0
-    for group in range(slot, rows.shape[0] // LANES, n_slots):
-        first = group * LANES
-        _fill(images, moves, rows, first, geometry, scratch, x)
-        respond(x, offsets, signs, n, responses)
-        _count(responses, cell, thresholds, counts)
-        for k in range(n_kernels):
-            for j in range(n_cells):
-                i = k * n_cells + j
-                for lane in range(LANES):
-                    level = (np.int64(counts[k, j, lane]) * multiplier) >> 16
-                    f[i, lane] = (np.float32(level) - mean[i]) * unit
-        if keep.shape[0] > 0:
-            leave_out(f, keep[group], inverse_share)
-        linear_forward(f, linear, sums)
-        loss, d_scale = loss_group(
-            sums,
-            scale,
-            offset,
-            target,
-            weight,
-            losses,
-            rows[first : first + LANES],
-            n_real,
-            dsums,
-            d_offset,
-        )
-        totals[0] += loss
-        totals[1] += d_scale
-        linear_backward(f, dsums, d_linear)
-        step = unit * np.float32(multiplier / 65536)
-        for k in range(n_kernels):
-            for j in range(n_cells):
-                i = k * n_cells + j
-                d = d_counts[k, j]
-                d[:] = 0
-                for o in range(n_outputs):
-                    v = linear[i, o] * step
-                    for lane in range(LANES):
-                        d[lane] += v * dsums[o, lane]
-                if keep.shape[0] > 0:
-                    for lane in range(LANES):
-                        bit = (keep[group, i] >> np.uint32(lane)) & np.uint32(1)
-                        d[lane] *= inverse_share * np.float32(bit)
-        _backward(
-            x.astype(np.float32),
-            base,
-            places,
-            responses,
-            cell,
-            thresholds,
-            inverse,
-            slope,
-            d_counts,
-            g,
-            d_taps,
-            d_threshold,
-        )
+    gradients.linear[:] = 0
+    gradients.offset[:] = 0
+    gradients.totals[:] = 0
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        _fill(images, moves, batch.rows, group * LANES, geometry, scratch, x)
+        respond(x, kernels.offsets, kernels.signs, n, responses)
+        _count(responses, cell, kernels.thresholds, counts)
+        _scaled(counts, kernels, batch, f)
+        learn_group(f, group, batch, gradients, sums, dsums)
+        _to_counts(dsums, group, kernels, batch, d_counts)
+        _backward(x.astype(np.float32), kernels, responses, d_counts, g, d_taps, d_threshold)

@@ -21,8 +21,8 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation, affine_moves
 from tinykernel.training.local.counts import CountingStages, count_multiplier, scaled_counts
-from tinykernel.training.local.image_passes import count_images, learn_images
-from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.local.image_passes import KernelBatch, count_images, learn_images
+from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _CUT = 0.7
 _START_ROWS = 256
@@ -221,48 +221,26 @@ class ImageLearner(LinearLearner):
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
-        levels, step = round_linear(self.linear, self.recipe.bits)
         offsets, signs = self._tables()
-        keep, linear, threshold = self.kept(rows.size), levels * step, self.integer_threshold()
-        height, width = self.inputs.shape[2:]
-        moves = affine_moves(self.augmentation, rows.size, (height, width), self.rng)
-        layout, g = self._layout, self.gradients
+        batch, layout, g = self.batch(rows, self.kept(rows.size)), self._layout, self.gradients
+        kernels = KernelBatch(
+            layout.numbers,
+            offsets,
+            signs,
+            layout.base,
+            layout.places,
+            self.integer_threshold(),
+            self.inverse,
+            np.float32(self.plan.slope),
+            layout.cell,
+            layout.n_cells,
+            self.multiplier,
+        )
+        moves = affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
 
         def part(slot: int) -> None:
-            learn_images(
-                slot,
-                SLOTS,
-                self.inputs,
-                moves,
-                rows,
-                layout.numbers,
-                self.targets,
-                self.weight,
-                self.losses,
-                self.n_outputs,
-                offsets,
-                signs,
-                layout.base,
-                layout.places,
-                threshold,
-                self.inverse,
-                np.float32(self.plan.slope),
-                layout.cell,
-                layout.n_cells,
-                linear,
-                self.scale(),
-                self.offset,
-                self.mean,
-                self.unit,
-                self.multiplier,
-                keep,
-                self.inverse_share,
-                g[3][slot],
-                g[4][slot],
-                g[0][slot],
-                g[1][slot],
-                self.totals[slot],
-            )
+            own = g[3][slot], g[4][slot], self.room(slot)
+            learn_images(slot, SLOTS, self.inputs, moves, kernels, batch, *own)
 
         list(run(part, range(SLOTS)))
 

@@ -30,13 +30,13 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.components.steps import adam
 from tinykernel.training.loop import batches, one_cycle
-from tinykernel.training.loss import loss_group, prior
+from tinykernel.training.loss import prior
 from tinykernel.training.passes import Blocks
 from tinykernel.training.readouts.linear_passes import (
+    LinearBatch,
+    LinearGradients,
     gather_inputs,
-    leave_out,
-    linear_backward,
-    linear_forward,
+    learn_group,
 )
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
@@ -220,32 +220,23 @@ class LinearLearner:
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some rows."""
-        levels, step = round_linear(self.linear, self.recipe.bits)
-        keep, linear = self.kept(rows.size), levels * step
+        batch = self.batch(rows, self.kept(rows.size))
 
         def part(slot: int) -> None:
-            learn_rows(
-                slot,
-                SLOTS,
-                self.inputs,
-                rows,
-                self.targets,
-                self.weight,
-                self.losses,
-                self.n_outputs,
-                linear,
-                self.scale(),
-                self.offset,
-                self.mean,
-                self.unit,
-                keep,
-                self.inverse_share,
-                self.gradients[0][slot],
-                self.gradients[1][slot],
-                self.totals[slot],
-            )
+            learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
 
         list(run(part, range(SLOTS)))
+
+    def batch(self, rows: NDArray[np.int64], keep: NDArray[np.uint32]) -> LinearBatch:
+        """Say what some rows are learned by."""
+        levels, step = round_linear(self.linear, self.recipe.bits)
+        known = rows, self.targets, self.weight, self.losses, levels * step
+        seen = self.scale(), self.offset, self.mean, self.unit
+        return LinearBatch(*known, *seen, keep, self.inverse_share)
+
+    def room(self, slot: int) -> LinearGradients:
+        """Return where a slot adds up the gradients of the linear part."""
+        return LinearGradients(self.gradients[0][slot], self.gradients[1][slot], self.totals[slot])
 
     def steps(self) -> dict[str, float]:
         """Return the largest step of each parameter."""
@@ -306,46 +297,19 @@ class LinearLearner:
 
 
 @njit(nogil=True, error_model="numpy")
-def learn_rows(  # type: ignore[no-untyped-def]
-    slot,
-    n_slots,
-    inputs,
-    rows,
-    target,
-    weight,
-    losses,
-    n_real,
-    linear,
-    scale,
-    offset,
-    mean,
-    unit,
-    keep,
-    inverse,
-    d_linear,
-    d_offset,
-    totals,
-):
+def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
-    n_inputs, n_outputs = linear.shape
+    n_inputs, n_outputs = batch.linear.shape
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    d_linear[:] = 0
-    d_offset[:] = 0
-    totals[:] = 0
-    for group in range(slot, rows.shape[0] // LANES, n_slots):
-        part = rows[group * LANES : (group + 1) * LANES]
-        gather_inputs(inputs, part, LANES, mean, unit, f)
-        if keep.shape[0] > 0:
-            leave_out(f, keep[group], inverse)
-        linear_forward(f, linear, sums)
-        loss, d_scale = loss_group(
-            sums, scale, offset, target, weight, losses, part, n_real, dsums, d_offset
-        )
-        totals[0] += loss
-        totals[1] += d_scale
-        linear_backward(f, dsums, d_linear)
+    gradients.linear[:] = 0
+    gradients.offset[:] = 0
+    gradients.totals[:] = 0
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        part = batch.rows[group * LANES : (group + 1) * LANES]
+        gather_inputs(inputs, part, LANES, batch.mean, batch.unit, f)
+        learn_group(f, group, batch, gradients, sums, dsums)
 
 
 @njit(nogil=True, error_model="numpy")

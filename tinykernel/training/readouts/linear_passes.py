@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.hadamard import LANES
 from tinykernel.training.eights import inlined, lane_dot
+from tinykernel.training.loss import loss_group
+
+
+class LinearBatch(NamedTuple):
+    """Rows of a mini-batch, and the linear part: ``scale * (V (q - mean) unit) + offset``.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (k,)
+        The rows that are in the batch.
+    target : ndarray of float32, shape (n, n_outputs)
+    weight : ndarray of float32, shape (n,)
+    losses : ndarray of float32, shape (n_outputs,) or (0,)
+    linear : ndarray of float32, shape (n_inputs, n_outputs)
+        V.
+    scale : float32
+    offset : ndarray of float32, shape (n_outputs,)
+    mean : ndarray of float32, shape (n_inputs,)
+    unit : float32
+    keep : ndarray of uint32, shape (k / LANES, n_inputs) or (0, 0)
+        Bit i is whether row i of a group has the input.
+    inverse : float32
+        One over the share of inputs that are kept.
+    """
+
+    rows: NDArray[np.int64]
+    target: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    losses: NDArray[np.float32]
+    linear: NDArray[np.float32]
+    scale: np.float32
+    offset: NDArray[np.float32]
+    mean: NDArray[np.float32]
+    unit: np.float32
+    keep: NDArray[np.uint32]
+    inverse: np.float32
+
+
+class LinearGradients(NamedTuple):
+    """Where a slot adds up the gradients of a linear part; totals (2,) float64."""
+
+    linear: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    totals: NDArray[np.float64]
 
 
 @inlined
@@ -42,3 +89,17 @@ def leave_out(f, keep, inverse):  # type: ignore[no-untyped-def]
     for i in range(f.shape[0]):
         for lane in range(LANES):
             f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
+
+
+@inlined
+def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-untyped-def]
+    """Add the gradients of one group, whose inputs are f (inputs, LANES); fills sums and dsums."""
+    if batch.keep.shape[0] > 0:
+        leave_out(f, batch.keep[group], batch.inverse)
+    linear_forward(f, batch.linear, sums)
+    rows, n_real = batch.rows[group * LANES : (group + 1) * LANES], batch.target.shape[1]
+    known = batch.target, batch.weight, batch.losses, rows, n_real
+    loss, d_scale = loss_group(sums, batch.scale, batch.offset, *known, dsums, gradients.offset)
+    gradients.totals[0] += loss
+    gradients.totals[1] += d_scale
+    linear_backward(f, dsums, gradients.linear)
