@@ -168,42 +168,8 @@ def range_of(stage: str, low: Any, high: Any, limit: int = INT32_LIMIT) -> Range
     return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)
 
 
-def component_ranges(
-    bits: int,
-    sign: NDArray[Any],
-    permutation: Permutation,
-    diagonal: NDArray[Any],
-    diagonal_kind: str,
-    halve_first: Sequence[bool],
-    halve_second: Sequence[bool],
-    row_kept: NDArray[np.bool_],
-    scale: NDArray[Any],
-) -> list[Range]:
-    """Bound everything of the stage components, whose fields these are, over every input."""
-    first = bound_first(sign, bits, halve_first)
-    second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
-    ranges = [
-        range_of("input of the first transform", first.inputs.low, first.inputs.high, INT16_LIMIT)
-    ]
-    ranges += _stage_ranges("first transform", first.stages, first.halve)
-    if diagonal_kind != "sign":
-        largest = np.abs(diagonal.astype(np.int64)) * max(-ranges[-1].low, ranges[-1].high)
-        ranges.append(range_of("product before its shift", -largest, largest, INT32_LIMIT))
-    ranges.append(range_of("product", second.product.low, second.product.high, INT16_LIMIT))
-    ranges += _stage_ranges("second transform", second.stages, second.halve)
-    rows, factor = second.stages[-1], scale.astype(np.int64)
-    ranges.append(
-        range_of(
-            "scale times row",
-            factor * rows.low[row_kept],
-            factor * rows.high[row_kept],
-            INT32_LIMIT,
-        )
-    )
-    return ranges
-
-
-def _stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
+def stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
+    """Return the ranges of the stages of a transform, by its schedule."""
     return [
         range_of(
             f"{name}, stage {k}{' (halved)' if halve else ''}", values.low, values.high, INT16_LIMIT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,6 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES, fwht_rows_halving, run_on_rows, useful_threads
-from tinykernel.model.diagonals import SHIFTS
-from tinykernel.model.permutation import Permutation
 
 
 @njit(nogil=True)
@@ -60,24 +57,15 @@ def _weigh_rows(begin, end, bits, weights, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _run_rows(  # type: ignore[no-untyped-def]
-    begin,
-    end,
-    inputs,
-    sign,
-    gather,
-    first,
-    diagonal,
-    product_shift,
-    second,
-    rows,
-    block_ends,
-    scale,
-    start,
-    width,
-    phase_shift,
-    bits,
-):
+def run_components(begin, end, inputs, mixing, blocks, windows, bits):  # type: ignore[no-untyped-def]
+    """Fill bits[begin:end] with the components of quantized inputs: True where z is +1.
+
+    mixing: sign, gather of P, first schedule; blocks: G, its shift, second schedule; windows: kept
+    rows, where those of each block end, scale, start, width, phase shift.
+    """
+    sign, gather, first = mixing
+    diagonal, product_shift, second = blocks
+    rows, block_ends, scale, start, width, phase_shift = windows
     d = diagonal.shape[1]
     u = np.empty((LANES, d), dtype=np.int16)
     v = np.empty((LANES, d), dtype=np.int16)
@@ -117,48 +105,3 @@ def sums(bits: NDArray[np.bool_], weights: NDArray[np.int8]) -> NDArray[np.int32
     threads = useful_threads(bits.size * weights.shape[0])
     run_on_rows(_weigh_rows, bits.shape[0], threads, bits, weights, out)
     return out
-
-
-def components(
-    inputs: NDArray[Any],
-    *,
-    sign: NDArray[Any],
-    permutation: Permutation,
-    diagonal: NDArray[Any],
-    diagonal_kind: str,
-    halve_first: Sequence[bool],
-    halve_second: Sequence[bool],
-    row_kept: NDArray[np.bool_],
-    scale: NDArray[Any],
-    start: NDArray[Any],
-    width: NDArray[Any],
-    phase_shift: int,
-) -> NDArray[np.bool_]:
-    """Compute the components of quantized inputs, shape (n_rows, n), for the fields of the stage.
-
-    Returns booleans, shape (n_rows, p): True where z is +1.
-    """
-    n_blocks, d = diagonal.shape
-    blocks, rows = np.nonzero(row_kept)
-    bits = np.empty((inputs.shape[0], rows.size), dtype=np.bool_)
-    butterflies = (1 + n_blocks) * (d // 2) * (d.bit_length() - 1)
-    run_on_rows(
-        _run_rows,
-        inputs.shape[0],
-        useful_threads((butterflies + 2 * rows.size) * inputs.shape[0]),
-        np.ascontiguousarray(inputs),
-        sign,
-        permutation.indices(d).astype(np.int64),
-        np.array(halve_first, dtype=np.int16),
-        diagonal,
-        np.int32(SHIFTS[diagonal_kind]),
-        np.array(halve_second, dtype=np.int16),
-        rows.astype(np.int64),
-        np.searchsorted(blocks, np.arange(n_blocks + 1)).astype(np.int64),
-        scale,
-        start,
-        width,
-        np.uint32(phase_shift),
-        bits,
-    )
-    return bits

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import padded_dimension
+from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
 from tinykernel.model import reference
-from tinykernel.model.diagonals import LARGEST
+from tinykernel.model.bounds import INT16_LIMIT
+from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.proof import Range, component_ranges
+from tinykernel.model.proof import Range, bound_first, bound_second, range_of, stage_ranges
 from tinykernel.model.record import Matrix
 from tinykernel.model.stage import Stage, proved
 
@@ -198,24 +199,41 @@ class Components(Stage):
 
     def run(self, values: NDArray[Any], given: Grid) -> NDArray[np.bool_]:
         """Compute the bits of rows of quantized values; see `Stage`."""
-        own = {field.name: getattr(self, field.name) for field in self.FIELDS}
-        del own["small_code"]
-        return reference.components(values, **own)
+        d, n = self.dimension, len(values)
+        blocks, rows = np.nonzero(self.row_kept)
+        ends = np.searchsorted(blocks, np.arange(self.n_blocks + 1)).astype(np.int64)
+        halve = [np.array(one, np.int16) for one in (self.halve_first, self.halve_second)]
+        bits = np.empty((n, rows.size), dtype=np.bool_)
+        run_on_rows(
+            reference.run_components,
+            n,
+            useful_threads((int(self.work(given)["butterfly"]) + 2 * rows.size) * n),
+            np.ascontiguousarray(values),
+            (self.sign, self.permutation.indices(d).astype(np.int64), halve[0]),
+            (self.diagonal, np.int32(SHIFTS[self.diagonal_kind]), halve[1]),
+            (rows, ends, self.scale, self.start, self.width, np.uint32(self.phase_shift)),
+            bits,
+        )
+        return bits
 
     def ranges(self, given: Grid) -> tuple[Range, ...]:
         """Return the ranges of the transforms and of the phases, over every possible input."""
-        found = component_ranges(
-            8 * np.dtype(given.dtype).itemsize,
-            self.sign,
-            self.permutation,
-            self.diagonal,
-            self.diagonal_kind,
-            self.halve_first,
-            self.halve_second,
-            self.row_kept,
-            self.scale,
-        )
-        return proved(found, self.OWNER, "halve in an earlier stage")
+        g, kind = self.diagonal, self.diagonal_kind
+        first = bound_first(self.sign, 8 * np.dtype(given.dtype).itemsize, self.halve_first)
+        second = bound_second(first, self.permutation, g, kind, self.halve_second)
+        inputs, product = first.inputs, second.product
+        name = "input of the first transform"
+        ranges = [range_of(name, inputs.low, inputs.high, INT16_LIMIT)]
+        ranges += stage_ranges("first transform", first.stages, first.halve)
+        if kind != "sign":
+            largest = np.abs(g.astype(np.int64)) * max(-ranges[-1].low, ranges[-1].high)
+            ranges.append(range_of("product before its shift", -largest, largest))
+        ranges.append(range_of("product", product.low, product.high, INT16_LIMIT))
+        ranges += stage_ranges("second transform", second.stages, second.halve)
+        rows, factor, kept = second.stages[-1], self.scale.astype(np.int64), self.row_kept
+        ends = factor * rows.low[kept], factor * rows.high[kept]
+        ranges.append(range_of("scale times row", *ends))
+        return proved(ranges, self.OWNER, "halve in an earlier stage")
 
     def work(self, given: Grid) -> dict[str, float]:
         """Return butterflies, products with G, and comparisons."""

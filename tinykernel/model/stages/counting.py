@@ -8,27 +8,16 @@ from tinykernel.compiled import njit
 
 
 @njit(nogil=True)
-def count_images(  # type: ignore[no-untyped-def]
-    begin,
-    end,
-    levels,
-    ends,
-    places,
-    taps,
-    dilations,
-    channels,
-    thresholds,
-    kernel_rows,
-    padding,
-    n_cells_y,
-    n_cells_x,
-    cell_columns,
-    out,
-):
+def count_images(begin, end, levels, kernels, cut, out):  # type: ignore[no-untyped-def]
     """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
+
+    kernels: ends, places, taps, dilations, channels, thresholds; cut: rows of a kernel, padding,
+    cells down and across, columns of a cell.
 
     A tap is added to a row of responses at once, which compilers turn into vector instructions.
     """
+    ends, places, taps, dilations, channels, thresholds = kernels
+    kernel_rows, padding, n_cells_y, n_cells_x, cell_columns = cut
     _, _, rows, columns = levels.shape
     response = np.empty(columns, dtype=np.int32)
     for n in range(begin, end):
@@ -59,21 +48,10 @@ def count_images(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def count_signals(  # type: ignore[no-untyped-def]
-    begin,
-    end,
-    levels,
-    ends,
-    places,
-    taps,
-    dilations,
-    channels,
-    thresholds,
-    kernel_rows,
-    n_cells,
-    out,
-):
-    """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1)."""
+def count_signals(begin, end, levels, kernels, cut, out):  # type: ignore[no-untyped-def]
+    """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1), others as above."""
+    ends, places, taps, dilations, channels, thresholds = kernels
+    kernel_rows, _, n_cells, _, _ = cut
     rows = levels.shape[2]
     responses = np.empty(rows, dtype=np.int32)
     for n in range(begin, end):

@@ -251,23 +251,16 @@ class Kernels(Stage):
         out = np.zeros((len(values), self.n_counts), dtype=self.gives(given).dtype)
         positions = (given.rows + 2 * self.padding) * given.columns
         work = positions * int(self._tap_table[0][-1])
-        kernels = *self._tap_table, self.dilation.astype(np.int64), self.channel.astype(np.int64)
+        seen = self.dilation.astype(np.int64), self.channel.astype(np.int64)
+        kernels = *self._tap_table, *seen, self.threshold
         count = count_signals if self.is_signal else count_images
         cut = self.taps.shape[1], self.padding, *self.cells, self.cell_columns(given)
         for first in range(0, len(values), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
             level = values[part].reshape(-1, given.rows, given.columns, given.channels)
             level = np.ascontiguousarray(level.transpose(0, 3, 1, 2), dtype=np.int32)
-            run_on_rows(
-                count,
-                level.shape[0],
-                useful_threads(work * level.shape[0]),
-                level,
-                *kernels,
-                self.threshold,
-                *(cut[:3:2] if self.is_signal else cut),
-                out[part],
-            )
+            n = level.shape[0]
+            run_on_rows(count, n, useful_threads(work * n), level, kernels, cut, out[part])
         return out
 
     @cached_property
