@@ -25,6 +25,7 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 from rich.console import Console
 
+from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
@@ -37,7 +38,6 @@ from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.components import Components
-from tinykernel.parity import verify
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare

@@ -22,9 +22,9 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
+from tinykernel.estimator import TernaryKernelNovelty, calibrate_one_class
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.oneclass import TernaryKernelNovelty, calibrate_one_class
 
 _DETECTORS = ("IsolationForest", "OneClassSVM", "Mahalanobis")
 

@@ -16,12 +16,12 @@ from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
 from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
 from tinykernel.errors import TinykernelError
+from tinykernel.estimator import calibrate_one_class
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes, centres, coarse
 from tinykernel.model.readouts.readout import Readout
-from tinykernel.oneclass import calibrate_one_class
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import pytest
 
 from tests.random_models import balanced, random_model, random_quantized, random_raw
 from tinykernel.build.harness import Output
+from tinykernel.build.parity import compare, verify
 from tinykernel.codegen import sources
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
-from tinykernel.parity import compare, verify
 
 
 def test_counts_and_accuracy(require_tool: Callable[[str], str]) -> None:

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinykernel.budget import train
+    from tinykernel.build.parity import verify
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
     from tinykernel.decisions import Adaptation, Counters, calibrate
     from tinykernel.errors import TinykernelError
-    from tinykernel.estimator import TernaryKernelClassifier
+    from tinykernel.estimator import (
+        TernaryKernelClassifier,
+        TernaryKernelNovelty,
+        TernaryKernelRegressor,
+    )
     from tinykernel.evaluation import evaluate
     from tinykernel.measure.bench import bench
     from tinykernel.measure.report import report
     from tinykernel.model import IntegerModel, quantize
     from tinykernel.modelfile import load, save
-    from tinykernel.oneclass import TernaryKernelNovelty
-    from tinykernel.parity import verify
-    from tinykernel.regressor import TernaryKernelRegressor
     from tinykernel.reporting import report_page
     from tinykernel.tuning import tune
 
@@ -64,8 +66,8 @@ _HOME = {
     "Counters": "tinykernel.decisions",
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",
-    "TernaryKernelNovelty": "tinykernel.oneclass",
-    "TernaryKernelRegressor": "tinykernel.regressor",
+    "TernaryKernelNovelty": "tinykernel.estimator",
+    "TernaryKernelRegressor": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",
@@ -78,7 +80,7 @@ _HOME = {
     "save": "tinykernel.modelfile",
     "train": "tinykernel.budget",
     "tune": "tinykernel.tuning",
-    "verify": "tinykernel.parity",
+    "verify": "tinykernel.build.parity",
     "windows": "tinykernel.data.recordings",
 }
 

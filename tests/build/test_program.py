@@ -18,6 +18,7 @@ from tinykernel import resources
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
+from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import (
     build,
     build_model,
@@ -31,7 +32,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
 CORES = [row.name for row in TARGETS.values() if row.machines and not row.emulated_as]

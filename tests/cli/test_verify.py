@@ -7,7 +7,8 @@ import json
 import numpy as np
 
 from tests.cli.tools import QUICK, bare, blobs, failed, run, table_with_groups
-from tinykernel import load, parity, save
+from tinykernel import load, save
+from tinykernel.build import parity
 from tinykernel.build.toolchains import ProgramTooLarge
 
 

@@ -15,6 +15,7 @@ from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
 from tinykernel import export
+from tinykernel.build.parity import verify
 from tinykernel.build.program import WARNING_FLAGS, find_platforms
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
@@ -23,7 +24,6 @@ from tinykernel.decisions.prototypes import as_levels, fit_margin_line
 from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import coarse, distances
-from tinykernel.parity import verify
 
 
 def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> IntegerModel:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
+from tinykernel.build.parity import verify
 from tinykernel.build.program import Platform, build_model, write_sources
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.parity import verify
 
 # Not optimised, for which a compiler takes three times as long under sanitizers, but with the
 # kernels of an optimised build.

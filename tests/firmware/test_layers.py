@@ -18,6 +18,7 @@ from tests.firmware.test_local import PHASES, TOOLS
 from tests.random_fronts import random_stage, random_taps
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
+from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import build_model, find_platforms
 from tinykernel.codegen.blobs.blob import blob_bytes
 from tinykernel.codegen.certificate import certificate
@@ -32,7 +33,6 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.modelfile import load, save
-from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 
 def layers(

@@ -18,6 +18,7 @@ from tests.firmware.test_host import SANITISERS
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
+from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import build_model, find_platforms, write_sources
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.projects import export, generated_inputs
@@ -25,7 +26,6 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.parity import compare, entry_rows, expected_values, verify
 
 # A build for each example: shrinking would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)

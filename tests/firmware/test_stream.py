@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from tests.firmware.local_models import SIGNALS
 from tinykernel import TernaryKernelClassifier, windows
+from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources
 from tinykernel.model.integer import IntegerModel
-from tinykernel.parity import verify
 
 WINDOW, HOP = 128, 8
 TOOLS = {

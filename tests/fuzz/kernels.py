@@ -17,11 +17,11 @@ from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
+from tinykernel.build.parity import compare, entry_rows, expected_values
 from tinykernel.build.program import Platform, build_model
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.parity import compare, entry_rows, expected_values
 
 #: Wrapping is how phases work, so that unsigned overflow and shifts out of the top are meant.
 SANITIZERS = {

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tests.fuzz.batch import Batch, no_limit
 from tests.fuzz.kernels import SANITIZERS
 from tinykernel import TernaryKernelClassifier, load, save
+from tinykernel.build.parity import verify
 from tinykernel.codegen import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.parity import verify
 from tinykernel.training.layouts import LAYOUTS
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")

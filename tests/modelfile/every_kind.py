@@ -27,7 +27,7 @@ from tests.random_models import (
     random_raw,
     with_linear,
 )
-from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
@@ -36,7 +36,6 @@ from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import save
 from tinykernel.modelfile.container import VERSION
 from tinykernel.papers import PaperClassifier
-from tinykernel.regressor import TernaryKernelRegressor
 
 #: Where they are written.
 ARCHIVE = OLD / f"every-kind-{VERSION}.zip"

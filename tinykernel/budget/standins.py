@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import progress
-from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.measure.capacity import decisive_report, needed_bytes, some_rows
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.regressor import TernaryKernelRegressor
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.parameters import sorted_out

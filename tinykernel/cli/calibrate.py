@@ -167,7 +167,7 @@ def _of_normal(
 ) -> _Done:
     """Set the threshold of a model of one class anew."""
     from tinykernel.errors import TinykernelError
-    from tinykernel.oneclass import CLASSES, calibrate_one_class
+    from tinykernel.estimator import CLASSES, calibrate_one_class
 
     if rows.y is not None and (rows.y != CLASSES[0]).any():
         raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}")

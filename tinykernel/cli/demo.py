@@ -42,8 +42,8 @@ def demo_command(
             typer.echo(line)
 
     from tinykernel.budget import train
+    from tinykernel.build.parity import verify
     from tinykernel.measure.report import report
-    from tinykernel.parity import verify
 
     dataset = _digits()
     say(f"1. train on {dataset.source}: {dataset.split}")

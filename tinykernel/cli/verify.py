@@ -25,10 +25,10 @@ from tinykernel.cli.common.output import percent, print_json, print_pairs, print
 from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
+    from tinykernel.build.parity import VerifyResult
     from tinykernel.data.partition import Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
-    from tinykernel.parity import VerifyResult
 
 # Of the sequence of counters and class offsets.
 _STEPS = 10_000
@@ -52,9 +52,9 @@ def verify_command(
     names, several = expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
+    from tinykernel.build.parity import verify
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
-    from tinykernel.parity import verify
 
     integer, memory = as_integer_model(load(model)), remembered(model)
     names = without_too_small(integer, names, target)

@@ -200,7 +200,7 @@ def calibrate(
         raise TinykernelError("calibrate: the model predicts values, not classes")
     if integer.is_one_class:
         raise TinykernelError(
-            "calibrate: the model has one class; tinykernel.oneclass.calibrate_one_class sets its "
+            "calibrate: the model has one class; tinykernel.estimator.calibrate_one_class sets its "
             "threshold"
         )
     rows = _rows(integer, X, y, groups)

@@ -30,7 +30,7 @@ from tinykernel.modelfile import old
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
     "TernaryKernelClassifier": "tinykernel.estimator",
-    "TernaryKernelRegressor": "tinykernel.regressor",
+    "TernaryKernelRegressor": "tinykernel.estimator",
     "PaperClassifier": "tinykernel.papers",
 }
 #: Records that a file may hold. What their fields must be, their own `FIELDS` say.

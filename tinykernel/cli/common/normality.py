@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from tinykernel.data.one_class import NormalRows
     from tinykernel.decisions.novelty import Alarms
+    from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
-    from tinykernel.oneclass import TernaryKernelNovelty
 
 
 def _levels(model: IntegerModel) -> NDArray[np.int8]:
@@ -107,8 +107,8 @@ def _fitted(
     """Train, with fewer prototypes until the linked model keeps to the budget."""
     from tinykernel.codegen.targets import find_target
     from tinykernel.errors import TinykernelError
+    from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.report import report
-    from tinykernel.oneclass import TernaryKernelNovelty
 
     target, number = options["target"], options["n_prototypes"]
     more = {} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tinykernel.checks import check_choice, check_count, check_positive, thread_count
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import MachineClassifier
+from tinykernel.estimator.machines import MachineClassifier
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import fit_scaling

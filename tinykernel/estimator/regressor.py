@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import KernelEstimator, flat
+from tinykernel.estimator.machines import KernelEstimator, flat
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import declared
 from tinykernel.training.options.parameters import RegressorParameters, told_by
@@ -20,7 +20,7 @@ from tinykernel.training.values.valueset import prepare_values
 
 
 @declared
-class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameters):  # type: ignore[misc]
+class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameters):
     """A kernel machine that predicts values: binary components, ternary weights, a linear part.
 
     The machine is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives

@@ -1,219 +1,25 @@
-"""The scikit-learn face: a classifier that becomes firmware, and what all estimators share."""
+"""The scikit-learn face of a classifier that becomes firmware."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel.decisions import Calibration, calibrate
-from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
 from tinykernel.model.answers.decision import Decision
-from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.model.quantization.scaling import to_raw
-from tinykernel.modelfile import ModelFileMixin
-from tinykernel.training import trainer
-from tinykernel.training.options import TrainerOptions, declared
-from tinykernel.training.options.fields import wrong_name
+from tinykernel.training.options import declared
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
-    EstimatorParameters,
-    check_entries,
     told_by,
 )
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.trainset import TrainSet, prepare
-
-# Of the names that entries of `options` have in grids.
-_ENTRY = "options__"
-
-
-class MachineEstimator(ModelFileMixin, BaseEstimator):
-    """What every estimator shares that trains a machine: checked rows, the integer model."""
-
-    machine_: KernelMachine | IntegerModel
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
-        """Check rows to predict, and round them as the firmware's input type does."""
-        check_is_fitted(self)
-        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
-        return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
-
-    def quantize(self) -> IntegerModel:
-        """Return the integer model: the very function that the firmware computes.
-
-        Returns
-        -------
-        IntegerModel
-            The same object until the next `fit`.
-        """
-        check_is_fitted(self)
-        found = getattr(self, "feature_names_in_", None)
-        names = None if found is None else tuple(np.atleast_1d(found).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
-            self, "_quantized", None
-        )
-        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, _as_integers(self.machine_, names))
-            self._quantized = cached
-        decision = getattr(self, "decision_", None)
-        if cached[2].decision is not decision:
-            cached = (*cached[:2], replace(cached[2], decision=decision))
-            self._quantized = cached
-        return cached[2]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_quantized"}
-
-
-class MachineClassifier(ClassifierMixin, MachineEstimator):
-    """What every classifier shares that trains a machine: how it predicts."""
-
-    classes_: NDArray[Any]
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values of the float machine.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, n_classes), or (n,) for two classes
-            Larger for likelier classes; positive for ``classes_[1]`` of two.
-        """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels with the float machine; see Notes for the firmware's.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Entries of `classes_`.
-        """
-        rows = self._checked_rows(X)
-        if isinstance(self.machine_, IntegerModel):
-            return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
-        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
-
-
-class KernelEstimator(MachineEstimator, EstimatorParameters):
-    """What the classifier and the regressor share: training by the options."""
-
-    input_shape_: tuple[int, ...] | None
-    layout_: str | None
-    n_components_: int
-    sigma_: float | None
-    noise_: float | None
-    options_: dict[str, Any]
-    trials_: list[dict[str, Any]]
-    search_: dict[str, Any]
-    n_iter_: int
-    history_: dict[str, NDArray[np.float64]]
-    interrupted_: bool
-    in_passes_: bool
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; `deep` also has entries of `options`, as ``options__NAME``."""
-        found: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.options, Mapping):
-            found |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
-        return found
-
-    def set_params(self, **params: Any) -> KernelEstimator:
-        """Set parameters, and entries of `options` as ``options__NAME``.
-
-        Raises
-        ------
-        TinykernelError
-            For a name that is not known.
-        """
-        own = {name: value for name, value in params.items() if not name.startswith(_ENTRY)}
-        more = {name.removeprefix(_ENTRY): params[name] for name in params.keys() - own.keys()}
-        known = {option.name for option in fields(self.KIND)}
-        wrong = wrong_name(own, self._get_param_names(), known)
-        if wrong:
-            raise TinykernelError(f"{type(self).__name__}: {wrong}")
-        check_entries(type(self), more)
-        super().set_params(**own)
-        self.__post_init__()
-        if more:
-            self.options = {**(self.options or {}), **more}
-        return self
-
-    def _run(
-        self,
-        data: TrainSet,
-        told: TrainerOptions,
-        recipe: Mapping[str, float],
-        shape: tuple[int, ...] | None,
-    ) -> None:
-        """Train, and keep the result and how it came about."""
-        result = trainer.fit(data, told, shape, **recipe)
-        # Not earlier, or an interrupted second fit would mix two models.
-        self.machine_, self.input_shape_ = result.machine, shape
-        self.options_ = asdict(result.recipe)
-        for options in (self.options_, self.options_.get("linear", {})):
-            options.pop("n_threads", None)  # changes nothing but the time
-            options.pop("losses", None)  # those of the loss
-            for name in ("held_first", "held_second", "held_shift"):
-                options.pop(name, None)  # the machine has them
-        self.trials_ = [asdict(trial) for trial in result.trials]
-        self.search_ = {} if result.outcome is None else result.outcome.summary()
-        if result.contest is not None:
-            self.search_["contest"] = result.contest.in_words
-        chosen = result.recipe if isinstance(result.recipe, Recipe) else None
-        self.layout_ = None if chosen is None else chosen.layout
-        self.n_components_ = 0 if chosen is None else chosen.n_components
-        self.sigma_ = result.sigma
-        self.noise_ = None if chosen is None else chosen.noise
-        epochs = result.history.epochs
-        self.n_iter_, self.interrupted_ = len(epochs), result.history.interrupted
-        self.in_passes_ = result.in_passes
-        self.history_ = {
-            name: np.array([epoch[name] for epoch in epochs])
-            for name in ("loss", "accuracy")
-            if name in epochs[0]
-        }
-        if self.interrupted_:
-            warnings.warn(
-                f"training was interrupted after {self.n_iter_} epochs; the best model until then "
-                "is kept",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _checked_pair(
-        self, validation: tuple[ArrayLike, ArrayLike], what: str, **checks: bool
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Check rows held out, and what belongs to them: `what` says what that is."""
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError(f"validation: give a pair (X, y) of rows and {what}")
-        rows, known = validate_data(
-            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False, **checks
-        )
-        return rows, known
+from tinykernel.training.trainset import prepare
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -452,20 +258,3 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         if decisions.ndim == 1:
             decisions = np.column_stack([-decisions, decisions])
         return self.decision_.probabilities(decisions)
-
-
-def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
-    """Return inputs as rows, and the shape of one input where they are an array of more."""
-    n_dimensions = getattr(X, "ndim", 2)
-    if n_dimensions not in (3, 4):
-        return X, None
-    inputs = np.asarray(X)
-    return inputs.reshape(len(inputs), -1), inputs.shape[1:]
-
-
-def _as_integers(
-    machine: KernelMachine | IntegerModel, names: tuple[str, ...] | None
-) -> IntegerModel:
-    if isinstance(machine, IntegerModel):
-        return replace(machine, feature_names=names)
-    return quantize(machine, names)

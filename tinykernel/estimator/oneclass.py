@@ -15,7 +15,7 @@ from tinykernel.checks import check_count
 from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.decisions.prototypes import as_levels, nearest_means
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import flat
+from tinykernel.estimator.machines import flat
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
@@ -40,7 +40,7 @@ _MOST_BYTES = 4096
 _KERNELS = 128
 
 
-class TernaryKernelNovelty(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
     """Tells what is unlike the rows of the training, of which only normal ones are given.
 
     The novelty of a row is its squared distance to the nearest of some prototypes: means of
