@@ -9,22 +9,8 @@ from tinykernel.errors import TinykernelError
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuse a parameter that is not one of `choices`.
+    """Refuse a parameter, called `name`, that is not one of `choices`; TinykernelError.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-    choices : tuple
-
-    Raises
-    ------
-    TinykernelError
-        If `value` is none of them.
-
-    Examples
-    --------
     >>> check_choice("kernel", "gaussian", ("gaussian",))
     """
     if not any(value is choice or value == choice for choice in choices):
@@ -33,22 +19,8 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
 
 
 def check_count(name: str, value: object, low: int = 1) -> int:
-    """Return a whole number that is at least `low`.
+    """Return a parameter that is a whole number of at least `low`; TinykernelError for all else.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-    low : int
-
-    Raises
-    ------
-    TinykernelError
-        If it is something else.
-
-    Examples
-    --------
     >>> check_count("n_components", 5)
     5
     """
@@ -58,21 +30,8 @@ def check_count(name: str, value: object, low: int = 1) -> int:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a finite number greater than 0.
+    """Return a parameter that is a finite number greater than 0; TinykernelError for all else.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-
-    Raises
-    ------
-    TinykernelError
-        If it is something else.
-
-    Examples
-    --------
     >>> check_positive("sigma", 2)
     2.0
     """

@@ -48,23 +48,10 @@ def _mode_of(path: Path) -> int | None:
 def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to a temporary file beside `path`, then rename it to `path`.
 
-    An existing file keeps its permissions and a symbolic link keeps pointing where it does. What
-    is not a file at all (``/dev/stdout``, a named pipe) is written to directly.
+    An existing file keeps its permissions and a symbolic link keeps pointing where it does. What is
+    not a file at all (``/dev/stdout``, a named pipe) is written to directly. A folder that does not
+    exist or cannot be written is a TinykernelError, and no partial file is left.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to create or replace. Its folder must exist.
-    data : bytes
-        The whole content.
-
-    Raises
-    ------
-    TinykernelError
-        If the folder does not exist or cannot be written. No partial file is left.
-
-    Examples
-    --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_bytes_atomically(Path(folder, "model.bin"), b"abc")
     ...     Path(folder, "model.bin").read_bytes()
@@ -204,22 +191,10 @@ def replace_folder_atomically(
 
 
 def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
-    """Return the manifest of an export: the mark of a folder that may be replaced.
+    """Return the manifest of an export as JSON text: the mark of a folder that may be replaced.
 
-    Parameters
-    ----------
-    files : mapping of str to bytes
-        All other files.
-    **details
-        JSON types: what was exported, by what.
+    `files` are all other files, `details` say in JSON types what was exported, and by what.
 
-    Returns
-    -------
-    bytes
-        JSON text; the same for the same arguments.
-
-    Examples
-    --------
     >>> json.loads(manifest({"a.c": b""}, tool="tinykernel 1.0"))["files"]["a.c"][:8]
     'e3b0c442'
     """
@@ -317,20 +292,7 @@ def home() -> Path | None:
 
 
 def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse an output that is also an input, or a folder that holds one.
-
-    Parameters
-    ----------
-    output : path-like
-        The file or folder to be written later; not touched.
-    inputs : iterable of path-like
-        Files that are read.
-
-    Raises
-    ------
-    TinykernelError
-        Names both.
-    """
+    """Refuse an output that is an input, or a folder that holds one; the error names both."""
     target = Path(output).resolve()
     for given in inputs:
         source = Path(given).resolve()

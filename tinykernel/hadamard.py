@@ -32,27 +32,11 @@ _DTYPES = (np.float32, np.float64, np.int16, np.int32)
 
 
 def padded_dimension(n_features: int) -> int:
-    """Return the length to which an input is padded: a power of two, at least 32.
+    """Return the length to which 1 to 65536 inputs are padded: a power of two, at least 32.
 
-    At least 32, so that one block of features fills one 32-bit word of the firmware.
+    At least 32, so that one block of features fills one 32-bit word of the firmware. Another number
+    of inputs is a TinykernelError.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of inputs, 1 to 65536.
-
-    Returns
-    -------
-    int
-        Between 32 and 65536.
-
-    Raises
-    ------
-    TinykernelError
-        If `n_features` is out of range.
-
-    Examples
-    --------
     >>> padded_dimension(1), padded_dimension(256), padded_dimension(257)
     (32, 256, 512)
     """
@@ -203,24 +187,12 @@ def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
 def run_on_rows(
     kernel: Callable[..., None], n_rows: int, n_threads: int, *arguments: object
 ) -> None:
-    """Call ``kernel(begin, end, *arguments)`` so that the ranges cover all rows.
+    """Call ``kernel(begin, end, *arguments)`` so that the ranges, one a thread, cover all rows.
 
     Plain threads around a compiled function that releases the interpreter lock: they nest, they
-    survive a fork, and they compile in a fraction of the time of numba's parallel loops.
+    survive a fork, and they compile in a fraction of the time of numba's parallel loops. The
+    function returns nothing, and rows must be independent.
 
-    Parameters
-    ----------
-    kernel : callable
-        A function compiled with ``nogil=True`` that returns nothing. Rows must be independent.
-    n_rows : int
-        Number of rows.
-    n_threads : int
-        Number of ranges; 1 runs in the caller's thread.
-    *arguments : object
-        Passed on.
-
-    Examples
-    --------
     >>> rows = []
     >>> run_on_rows(lambda begin, end: rows.append((begin, end)), 5, 1)
     >>> rows
@@ -241,20 +213,10 @@ def run_on_rows(
 
 
 def useful_threads(n_butterflies: int) -> int:
-    """Return how many threads pay for themselves, at most `numba.config.NUMBA_NUM_THREADS`.
+    """Return how many threads pay for themselves, 1 to `numba.config.NUMBA_NUM_THREADS`.
 
-    Parameters
-    ----------
-    n_butterflies : int
-        The work, in units of one pair of additions in vector code (0.1 ns).
+    The work is in units of one pair of additions in vector code (0.1 ns).
 
-    Returns
-    -------
-    int
-        At least 1.
-
-    Examples
-    --------
     >>> useful_threads(1000)
     1
     """

@@ -80,15 +80,8 @@ def is_observed() -> bool:
 
 
 def report(stage: str, done: int, total: int | None, message: str = "") -> None:
-    """Tell the observer, if there is one.
+    """Tell the observer, if there is one; the arguments are those of `Progress`.
 
-    Parameters
-    ----------
-    stage, done, total, message
-        As in `Progress`.
-
-    Examples
-    --------
     >>> report("sweeps", 1, 20)
     """
     observer = _observer.get()
@@ -98,13 +91,7 @@ def report(stage: str, done: int, total: int | None, message: str = "") -> None:
 
 @contextmanager
 def observing_all_threads(observer: Observer) -> Iterator[None]:
-    """Also send `observer` what `report_anywhere` tells, inside the ``with`` block.
-
-    Parameters
-    ----------
-    observer : callable taking a Progress
-        Called in any thread of the process.
-    """
+    """Also send `observer` what `report_anywhere` tells, in any thread, in the ``with`` block."""
     _anywhere.append(observer)
     try:
         yield
@@ -115,10 +102,7 @@ def observing_all_threads(observer: Observer) -> Iterator[None]:
 def report_anywhere(stage: str, done: int, message: str = "") -> None:
     """Tell the observers of the process what the thread of no fit in particular does.
 
-    Parameters
-    ----------
-    stage, done, message
-        As in `Progress`; done is 0 when it begins, 1 when it is over.
+    As in `Progress`; done is 0 when it begins, 1 when it is over.
     """
     for observer in tuple(_anywhere):
         observer(Progress(stage, done, None, message))

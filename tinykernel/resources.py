@@ -15,15 +15,8 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def checkout() -> Path | None:
-    """Return the root of the source tree that the package runs from, if it runs from one.
+    """Return the root of the source tree that the package runs from; None for an installed wheel.
 
-    Returns
-    -------
-    pathlib.Path or None
-        The folder that holds ``pyproject.toml``; None for an installed wheel.
-
-    Examples
-    --------
     >>> root = checkout()
     >>> root is None or (root / "pyproject.toml").is_file()
     True
@@ -39,28 +32,11 @@ def checkout() -> Path | None:
 
 
 def folder(name: str) -> Path:
-    """Return the folder of packaged files called `name`.
+    """Return the folder of packaged files called `name`, "templates" or "firmware".
 
-    In a checkout ``templates`` and ``firmware`` stand beside the package; the wheel installs
-    them inside it.
+    In a checkout they stand beside the package; the wheel installs them inside it. An installation
+    without them is a FileNotFoundError.
 
-    Parameters
-    ----------
-    name : {"templates", "firmware"}
-        Which folder.
-
-    Returns
-    -------
-    pathlib.Path
-        An existing folder.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the installation is incomplete.
-
-    Examples
-    --------
     >>> folder("templates").is_dir()
     True
     """

@@ -81,26 +81,10 @@ def check_name(name: str) -> str:
 
 
 def name_from(stem: str) -> str:
-    """Make a valid name out of any string, e.g. the stem of a file.
+    """Make a name that `check_name` accepts out of any string; ``"model"`` where nothing is left.
 
-    Parameters
-    ----------
-    stem : str
-        Anything.
-
-    Returns
-    -------
-    str
-        A name that `check_name` accepts, lower-case; ``"model"`` where nothing is left of `stem`.
-
-    Examples
-    --------
-    >>> name_from("My Gestures-2")
-    'my_gestures_2'
-    >>> name_from("7segment")
-    'model_7segment'
-    >>> name_from("???")
-    'model'
+    >>> name_from("My Gestures-2"), name_from("7segment"), name_from("???")
+    ('my_gestures_2', 'model_7segment', 'model')
     """
     plain = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[: _LONGEST_NAME - 6].strip("_")
     needs_prefix = (
@@ -113,16 +97,8 @@ def name_from(stem: str) -> str:
 
 
 def integer_literal(value: int, c_type: str = "int32_t") -> str:
-    """Write an integer as a C constant of a type wide enough for it.
+    """Write an integer as a C constant of a type wide enough for it; ``u`` follows unsigned ones.
 
-    Parameters
-    ----------
-    value : int
-    c_type : str
-        ``"int8_t"``, ``"uint16_t"``, ... Unsigned types get the suffix ``u``.
-
-    Examples
-    --------
     >>> integer_literal(7, "uint16_t"), integer_literal(-2**31)
     ('7u', '(-2147483647 - 1)')
     """
@@ -133,20 +109,10 @@ def integer_literal(value: int, c_type: str = "int32_t") -> str:
 
 
 def float_literal(value: float) -> str:
-    """Write a float32 as a C constant that reads back as exactly the same float.
+    """Write a finite number as a C constant that reads back as exactly the same float32.
 
-    Parameters
-    ----------
-    value : float
-        Finite. Rounded to float32 first. Nine significant digits identify every float32.
+    Nine significant digits identify every float32. What is not finite is a TinykernelError.
 
-    Raises
-    ------
-    TinykernelError
-        If the value is not finite.
-
-    Examples
-    --------
     >>> float_literal(0.1), float_literal(3), float_literal(1e30)
     ('0.100000001f', '3.0f', '1.00000002e+30f')
     """
@@ -198,28 +164,11 @@ def table_rows(
     width: int = 96,
     indent: int = 4,
 ) -> Iterable[str]:
-    """Write the values of a table, wrapped into lines.
+    """Write the values of a flat table, wrapped into lines without line ends, with commas between.
 
-    Parameters
-    ----------
-    values : sequence of numbers
-        The table, flattened.
-    c_type : str
-        Type of an element. ``uint32_t`` is written in hexadecimal, as packed words are.
-    per_row : int, optional
-        Values a line; as many as fit by default. Fewer where a line would be too long.
-    width : int, default=96
-        Longest line, with the indentation.
-    indent : int, default=4
-        Spaces at the start of each line.
+    A line has `per_row` values, by default as many as fit, and at most `width` characters with its
+    indentation. ``uint32_t`` is written in hexadecimal, as packed words are.
 
-    Returns
-    -------
-    iterable of str
-        Lines without line ends. Every value is followed by a comma but the last.
-
-    Examples
-    --------
     >>> list(table_rows([1, -2, 3], "int8_t", per_row=2))
     ['    1, -2,', '    3']
     """

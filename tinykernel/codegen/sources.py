@@ -62,13 +62,10 @@ _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
 def runtime_files() -> dict[str, bytes]:
-    """Return the C runtime, which is the same for every model.
+    """Return the C runtime, which is the same for every model: content by path.
 
-    Returns
-    -------
-    dict of str to bytes
-        Content by path: ``lib/tinykernel/LICENSE``, ``lib/tinykernel/src/tk_predict.h`` and the
-        other headers.
+    The paths are ``lib/tinykernel/LICENSE``, ``lib/tinykernel/src/tk_predict.h`` and those of the
+    other headers.
     """
     root = folder("firmware") / "tinykernel"
     files = sorted(path for path in root.rglob("*") if path.is_file())
@@ -152,25 +149,10 @@ def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dic
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
-    """Render test vectors: raw inputs with the scores and labels that the firmware must give.
+    """Render test vectors, ``include/<name>_vectors.h``: inputs and what the firmware must give.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    name : str
-        As for `render_sources`.
-    X : array-like, shape (n_rows, n_features)
-        1 to 256 rows of raw inputs; floats must be finite, as C has no constant for others.
-
-    Returns
-    -------
-    dict of str to bytes
-        One file, ``include/<name>_vectors.h``.
-
-    Raises
-    ------
-    TinykernelError
-        If `X` does not fit the model, is too long or not finite.
+    `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite, as C has no
+    constant for others; else a TinykernelError says what is wrong.
     """
     check_name(name)
     raw = model.as_raw(X)
@@ -214,25 +196,10 @@ def _decision_vectors(
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
-    """Render a self-test: the test vectors, and a function that says whether they come out right.
+    """Render a self-test: test vectors, as of `render_vectors`, and a function that compares them.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    name : str
-        As for `render_sources`.
-    X : array-like, shape (n_rows, n_features)
-        As for `render_vectors`.
-
-    Returns
-    -------
-    dict of str to bytes
-        ``include/<name>_vectors.h``, ``include/<name>_selftest.h`` and ``src/<name>_selftest.c``.
-
-    Raises
-    ------
-    TinykernelError
-        As for `render_vectors`.
+    These are ``include/<name>_vectors.h``, ``include/<name>_selftest.h`` and
+    ``src/<name>_selftest.c``.
     """
     decision = model.decision
     context = {
@@ -252,19 +219,9 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
 
 
 def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
-    """Put the runtime into the C source of a model.
+    """Put the runtime into the C source of a model, whose files are those of `render_sources`.
 
-    Parameters
-    ----------
-    files : dict of str to bytes
-        What `render_sources` gave.
-    name : str
-        The same name.
-
-    Returns
-    -------
-    dict of str to bytes
-        One file, ``single/<name>.c``, which includes ``<name>.h`` and headers of C only.
+    Returns one file, ``single/<name>.c``, which includes ``<name>.h`` and headers of C only.
     """
     headers = {
         PurePosixPath(path).name: data

@@ -174,23 +174,11 @@ def _just_below(low: _Floats, step: _Floats | float) -> _Floats:
 def recoded(
     X: NDArray[Any], columns: Sequence[str], texts: Mapping[str, tuple[str, ...]], coding: Coding
 ) -> NDArray[Any]:
-    """Give text and missing values their numbers.
+    """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_columns)
-        With text as the numbers of `texts`, and NaN where a value is missing.
-    columns : sequence of str, length n_columns
-    texts : mapping of str to tuple of str
-        The texts that X has now, in the order of its numbers.
-    coding : Coding
-        Knows every one of `texts`.
-
-    Returns
-    -------
-    ndarray, shape (n, n_columns)
-        NaN stays where the coding has no number for a missing value, and in columns that it does
-        not know.
+    `texts` are those that X has now, in the order of its numbers; the coding knows each of them.
+    NaN stays where the coding has no number for a missing value, and in columns that it does not
+    know.
     """
     X = X.copy()
     for name, found in texts.items():

@@ -135,20 +135,10 @@ def fill_gaps(
 
 
 def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
-    """Refuse a table whose columns are not those that a model was trained with.
+    """Refuse a table whose columns are not those that a model was trained with, in their order.
 
-    Parameters
-    ----------
-    part : Part
-        Of as many features as there are names.
-    feature_names : sequence of str, optional
-        In the order of the model's inputs, without spaces around them; without names nothing is
-        checked.
-
-    Raises
-    ------
-    TinykernelError
-        Names the first column that differs.
+    Without names nothing is checked; spaces around them do not count. A TinykernelError names the
+    first column that differs.
     """
     if feature_names is None or part.columns is None:
         return
@@ -294,20 +284,9 @@ def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
 
 
 def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
-    """Give the labels the type of the model's classes; TinykernelError where they cannot have it.
+    """Give labels the type of the model's classes, which are all text or none.
 
-    Parameters
-    ----------
-    part : Part
-        Where the labels come from, for the message.
-    y : ndarray, shape (n_rows,)
-    classes : sequence
-        Of the model: all text, or none.
-
-    Returns
-    -------
-    ndarray, shape (n_rows,)
-        Text where the classes are text.
+    TinykernelError where they cannot have it; the part says where the labels come from.
     """
     text = isinstance(classes[0], str)
     if text and y.dtype.kind != "U":

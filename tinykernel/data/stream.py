@@ -63,19 +63,10 @@ class FalseAlarms:
 
 
 def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:
-    """Count the decisions that begin where the recordings hold background.
+    """Count the decisions, one a window, that begin where the recordings hold background.
 
-    Parameters
-    ----------
-    data : Windows
-        As for `decisions`, with labels; background is what `is_background` finds in them.
-    said : sequence, of length n
-        A decision a window; None refuses.
-
-    Returns
-    -------
-    FalseAlarms or None
-        None where no label is background, or the rate is not known.
+    Background is what `is_background` finds in the labels of the windows; the decision None
+    refuses. None where no label is background, or the rate is not known.
     """
     if data.y is None or data.rate is None or data.hop is None:
         return None
@@ -122,28 +113,11 @@ def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decis
 
 
 def smoothed(labels: ArrayLike, last: int, segments: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the majority of the last decisions at each; of equally many, the latest.
+    """Return the majority of the `last` decisions at each; of equally many, the latest.
 
-    Parameters
-    ----------
-    labels : array-like, shape (n,)
-        Decisions in the order of time.
-    last : int
-        How many to look at, at least 1.
-    segments : array-like, shape (n,), optional
-        Where the number changes, nothing before counts any more.
+    Where the number of a segment changes, nothing before counts any more. A `last` below 1 is a
+    TinykernelError.
 
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Raises
-    ------
-    TinykernelError
-        If `last` is below 1.
-
-    Examples
-    --------
     >>> smoothed(["a", "a", "b", "a", "b", "b"], 3).tolist()
     ['a', 'a', 'a', 'a', 'b', 'b']
     """

@@ -25,25 +25,10 @@ def _read(text: str, units: dict[str, float] | dict[str, int]) -> float:
 
 
 def parse_size(text: str | int) -> int:
-    """Read a size such as ``"30KB"``.
+    """Read a size in bytes: a number with B, KB (1024 bytes) or MB, without a unit in bytes.
 
-    Parameters
-    ----------
-    text : str or int
-        A number with B, KB (1024 bytes) or MB (1024 KB); without a unit, bytes.
+    What is no size of at least 1 byte is a TinykernelError.
 
-    Returns
-    -------
-    int
-        Bytes, at least 1.
-
-    Raises
-    ------
-    TinykernelError
-        If it is no size.
-
-    Examples
-    --------
     >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
     (30720, 1536, 512)
     """

@@ -13,23 +13,10 @@ from tinykernel.errors import TinykernelError
 def checked_array(
     name: str, value: object, dtype: str, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
-    """Return `value` as a read-only contiguous array of exactly this type and shape.
+    """Return a read-only contiguous copy of `value`, of exactly this type and shape.
 
-    Parameters
-    ----------
-    name : str
-        Named in the error message.
-    value : array-like
-        Is copied, so that nobody can change it afterwards.
-    dtype : str
-        Name of a NumPy type. Every value must survive the conversion unchanged.
-    shape : tuple of int or None
-        None stands for any length of at least 1.
-
-    Raises
-    ------
-    TinykernelError
-        If the shape differs, a value does not fit `dtype`, or a float is not finite.
+    None in a shape stands for any length of at least 1. A TinykernelError, which names the array,
+    says where the shape differs, a value does not fit `dtype`, or a float is not finite.
     """
     try:
         given = np.asarray(value)
@@ -80,20 +67,10 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
 
 
 def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:
-    """Return which label each row of decision values stands for.
+    """Return which label each row of decision values (n_rows, n_outputs) stands for, as int64.
 
-    Parameters
-    ----------
-    decisions : ndarray, shape (n_rows, n_outputs)
-        One output for two classes, else one a class.
+    It is the first of the largest values; of one output, for two classes, 1 where it is positive.
 
-    Returns
-    -------
-    ndarray of int64, shape (n_rows,)
-        The first of the largest values; of one output 1 where it is positive.
-
-    Examples
-    --------
     >>> chosen_labels(np.array([[0.5], [-0.5]])).tolist(), chosen_labels(np.eye(3)).tolist()
     ([1, 0], [0, 1, 2])
     """

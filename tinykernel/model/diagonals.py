@@ -21,17 +21,9 @@ _LEVEL_TOLERANCE = 1e-4
 
 
 def to_int8(exact: NDArray[np.float64], resolution: NDArray[np.float64]) -> NDArray[np.int8]:
-    """Round diagonals to whole multiples of a number for each block.
+    """Round diagonals (n_blocks, d) to multiples of a number a block, shape (n_blocks, 1).
 
-    Parameters
-    ----------
-    exact : ndarray of float64, shape (n_blocks, d)
-    resolution : ndarray of float64, shape (n_blocks, 1)
-        At least the largest magnitude over 127.
-
-    Returns
-    -------
-    ndarray of int8, shape (n_blocks, d)
+    It is at least the largest magnitude over 127.
     """
     rounded: NDArray[np.int8] = np.rint(exact / resolution).astype(np.int8)
     return rounded

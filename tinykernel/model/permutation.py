@@ -60,21 +60,9 @@ class Permutation(Record):
             raise TinykernelError("permutation: a table goes with kind 'stored' and only with it")
 
     def indices(self, dimension: int) -> NDArray[np.uint16]:
-        """Return where each output comes from.
+        """Return where each output comes from, uint16 (dimension,), a power of two to 65536.
 
-        Parameters
-        ----------
-        dimension : int
-            d, a power of two, at most 65536.
-
-        Returns
-        -------
-        ndarray of uint16, shape (dimension,)
-
-        Raises
-        ------
-        TinykernelError
-            If a stored table is not a permutation of ``0..dimension-1``.
+        A stored table that is no permutation of ``0..dimension-1`` is a TinykernelError.
         """
         if self.kind == "identity":
             return np.arange(dimension).astype(np.uint16)

@@ -119,25 +119,11 @@ def choose_schedules(
     diagonal: NDArray[Any],
     diagonal_kind: str,
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """Choose the shift schedules that halve as late as the proof allows.
+    """Choose schedules of both transforms, log2(d) each, that halve as late as the proof allows.
 
-    Parameters
-    ----------
-    sign : ndarray of int8, shape (n_features,)
-        As in `IntegerModel`: 0 for constant inputs.
-    bits : {8, 16}
-        Width of the quantized inputs.
-    permutation : Permutation
-    diagonal : ndarray of int8, shape (n_blocks, d)
-    diagonal_kind : {"int8", "int4", "sign"}
+    `sign` (n_features,) is 0 for constant inputs, `bits` is the width of the quantized inputs, 8 or
+    16; `diagonal` (n_blocks, d) holds levels of "int8", "int4" or "sign".
 
-    Returns
-    -------
-    tuple of tuple of bool
-        ``halve_first`` and ``halve_second``, each of length log2(d).
-
-    Examples
-    --------
     >>> signs = np.ones(4, dtype=np.int8)
     >>> choose_schedules(signs, 8, Permutation(), np.ones((1, 32)), "sign")[0]
     (False, False, False, False, False)

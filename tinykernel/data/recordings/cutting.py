@@ -161,19 +161,8 @@ def window_starts(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where windows start, in samples, and the index of the segment each is in.
 
-    Parameters
-    ----------
-    segments : sequence of (first, end)
-        Stretches of samples without a gap, `end` not included.
-    window, hop : int
-        In samples, at least 1.
+    Segments (first, end) are stretches of samples without a gap; window and hop are at least 1.
 
-    Returns
-    -------
-    starts, segment : ndarray of int64, shape (n,)
-
-    Examples
-    --------
     >>> starts, segment = window_starts([(0, 10), (10, 15)], 4, 2)
     >>> starts.tolist(), segment.tolist()
     ([0, 2, 4, 6, 10], [0, 0, 0, 0, 1])

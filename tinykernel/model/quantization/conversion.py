@@ -167,22 +167,8 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
 
     The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Random
     windows that are snapped **before** the weights are trained, and learned ones that are snapped
-    while they are learned, cost nothing, and quantization then leaves them where they are.
-
-    Parameters
-    ----------
-    machine : KernelMachine
-        Its weights and outputs are not read.
-
-    Returns
-    -------
-    KernelMachine
-        The same but for `start` and `width`.
-
-    Raises
-    ------
-    TinykernelError
-        If the machine holds values that are not finite.
+    while they are learned, cost nothing, and quantization then leaves them where they are. Weights
+    and outputs of the machine are not read.
     """
     _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
@@ -295,17 +281,8 @@ def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArr
     """Return by how much to stretch each block so that one 8-bit scale serves it exactly.
 
     That can be had where all rows of a block have the same slope; elsewhere the factor is 1. It is
-    at most 1 + 1/32, which costs the stretched numbers less than it saves.
-
-    Parameters
-    ----------
-    slopes : ndarray of float64, shape (n_blocks, d)
-        Turns per unit, up to a common power of two.
-    weighed : ndarray of bool, shape (n_blocks, d)
-
-    Returns
-    -------
-    ndarray of float64, shape (n_blocks,)
+    at most 1 + 1/32, which costs the stretched numbers less than it saves. Slopes and `weighed`
+    have the shape (n_blocks, d); slopes are turns per unit, up to a common power of two.
     """
     largest = np.where(weighed, slopes, 0).max(axis=1)
     smallest = np.where(weighed, slopes, np.inf).min(axis=1)

@@ -126,29 +126,11 @@ class KernelMachine(Listed):
         return InputScaling(self.input_offset, self.input_scale, self.input_low, self.input_high)
 
     def scale_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Scale and clip raw inputs.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n_rows, n_features)
-        """
+        """Scale and clip raw inputs (n_rows, n_features), as float32."""
         return self.scaling.apply(np.asarray(X))
 
     def mixed_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Compute ``P H B x'``, which all blocks share.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n_rows, d)
-        """
+        """Compute ``P H B x'`` of raw inputs, which all blocks share: float32 (n_rows, d)."""
         scaled = self.scale_inputs(X)
         mixed = np.zeros((scaled.shape[0], self.dimension), dtype=np.float32)
         mixed[:, : self.n_features] = scaled * self.sign
@@ -156,16 +138,7 @@ class KernelMachine(Listed):
         return mixed[:, self.permutation.indices(self.dimension)]
 
     def features(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Compute the binary components; True stands for +1.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows, n_blocks * d)
-        """
+        """Compute the binary components (n_rows, n_blocks * d) of raw inputs; True is +1."""
         mixed = self.mixed_inputs(X)
         bits = np.empty((mixed.shape[0], self.n_blocks, self.dimension), dtype=bool)
         for block in range(self.n_blocks):
@@ -176,16 +149,7 @@ class KernelMachine(Listed):
         return bits.reshape(mixed.shape[0], -1)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values, block by block of rows to bound the memory.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_outputs)
-        """
+        """Compute the decision values (n_rows, n_outputs), some rows at a time."""
         X = np.asarray(X)
         weights = self.weights.astype(np.float32).T
         decisions = np.empty((X.shape[0], self.weights.shape[0]))
@@ -200,29 +164,10 @@ class KernelMachine(Listed):
         return decisions
 
     def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Compute the positions of the predicted labels in `classes`.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of int64, shape (n_rows,)
-            The first of the largest decision values; for two classes 1 where the one is positive.
-        """
+        """Compute the positions of the predicted labels in `classes`, see `chosen_labels`."""
         return chosen_labels(self.decision_function(X))
 
     def values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute what a regressor predicts.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_outputs)
-        """
+        """Compute what a regressor predicts, float64 of shape (n_rows, n_outputs)."""
         assert self.units is not None
         return self.units.offset + self.units.scale * self.decision_function(X)

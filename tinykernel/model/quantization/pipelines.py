@@ -36,23 +36,12 @@ def is_pipeline(obj: object) -> bool:
 
 
 def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
-    """Put the steps before the classifier into the scaler of its integer model.
+    """Put the steps before the classifier into the scaler of `model`, that of the last step.
 
     The model takes the columns that are left, in their order, as float32; its `feature_names` say
     which. A scaling moves the limits between two levels of an input by no more than what binary32
     rounds, so that a level differs from that of the pipeline only where the input lies that close
-    to a limit.
-
-    Parameters
-    ----------
-    pipeline : fitted sklearn.pipeline.Pipeline
-    model : IntegerModel
-        Of its last step.
-
-    Raises
-    ------
-    TinykernelError
-        Names the step that cannot be folded.
+    to a limit. A TinykernelError names the step that cannot be folded.
     """
     from sklearn.utils.validation import check_is_fitted
 

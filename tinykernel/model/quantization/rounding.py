@@ -19,25 +19,12 @@ def mean_rounding_errors(
     diagonal: NDArray[Any],
     diagonal_kind: str,
 ) -> NDArray[np.float64]:
-    """Return the mean of ``v - y``, where y is v without rounding.
+    """Return the mean of ``v - y``, shape (n_blocks, d), where y is v without rounding.
 
     Every shift rounds down. Where the lost bits are equally likely, a halving loses 1/4 in the
     mean, a product shifted right by s with ``gcd(G, 2**s) = g`` loses ``(2**s - g) / 2**(s + 1)``;
     the later stages are linear in these means.
 
-    Parameters
-    ----------
-    halve_first, halve_second : sequence of bool, length log2(d)
-    permutation : Permutation
-    diagonal : ndarray of int8, shape (n_blocks, d)
-    diagonal_kind : {"int8", "int4", "sign"}
-
-    Returns
-    -------
-    ndarray of float64, shape (n_blocks, d)
-
-    Examples
-    --------
     >>> float(mean_rounding_errors([True] + 4 * [False], 5 * [False], Permutation(),
     ...     np.ones((1, 32)), "sign")[0, 0])
     -8.0

@@ -19,23 +19,9 @@ _SMALLEST_RANGE = 1e-30
 def raw_dtype_of(dtype: np.dtype[Any]) -> str:
     """Return which raw input type the firmware takes for training data of a dtype.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        A float, an integer or bool.
+    Floats become float32, bool becomes uint8, integers that need more than 16 bits int32; another
+    kind is a TinykernelError.
 
-    Returns
-    -------
-    {"float32", "uint8", "int8", "uint16", "int16", "int32"}
-        Floats become float32, bool becomes uint8, integers that need more than 16 bits int32.
-
-    Raises
-    ------
-    TinykernelError
-        For another kind of dtype.
-
-    Examples
-    --------
     >>> raw_dtype_of(np.dtype("float64")), raw_dtype_of(np.dtype("int64"))
     ('float32', 'int32')
     """
@@ -49,26 +35,10 @@ def raw_dtype_of(dtype: np.dtype[Any]) -> str:
 
 
 def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
-    """Convert rows to the raw input type, refusing values that do not fit.
+    """Convert finite rows (n, n_features) to a raw type of `raw_dtype_of`, in C order.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Finite numbers.
-    raw_dtype : str
-        As from `raw_dtype_of`.
+    A TinykernelError names the first row and column whose value does not fit.
 
-    Returns
-    -------
-    ndarray of `raw_dtype`, shape (n, n_features), C order
-
-    Raises
-    ------
-    TinykernelError
-        Names the first row and column whose value does not fit.
-
-    Examples
-    --------
     >>> to_raw(np.array([[1.5, 2.0]]), "float32").dtype.name
     'float32'
     """
@@ -108,39 +78,18 @@ class InputScaling:
     high: NDArray[np.float64]
 
     def apply(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, n_features)
-            Exactly `KernelMachine.scale_inputs`.
-        """
+        """Scale raw rows (n, n_features) to float32, exactly as `KernelMachine.scale_inputs`."""
         scaled = np.subtract(X, self.offset, dtype=np.float64)
         scaled *= self.scale
         return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
 
 
 def choose_scope(X: NDArray[Any], scope: str) -> str:
-    """Decide whether inputs have a scaler each or share one.
+    """Decide whether inputs (n, n_features) have a scaler each, "feature", or share one, "global".
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Raw rows.
-    scope : {"auto", "feature", "global"}
-        "auto" takes one scaler for all where the inputs are in one unit: where most of those
-        that vary span at least half of the range of all.
+    "auto" takes one for all where the inputs are in one unit: where most of those that vary span at
+    least half of the range of all.
 
-    Returns
-    -------
-    {"feature", "global"}
-
-    Examples
-    --------
     >>> choose_scope(np.array([[0, 0], [16, 12]]), "auto")
     'global'
     >>> choose_scope(np.array([[0, 0], [1, 900]]), "auto")

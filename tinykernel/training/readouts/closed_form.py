@@ -68,22 +68,11 @@ def fit_ridge(
     group: NDArray[Any] | None = None,
     penalties: _Doubles = PENALTIES,
 ) -> Fit:
-    """Fit ridge regression to few rows.
+    """Fit ridge regression to few rows: inputs (n, n_inputs), targets (n, n_outputs), weights (n,).
 
-    Parameters
-    ----------
-    inputs : ndarray of integers, shape (n, n_inputs)
-        Sums of their products are below 2**53.
-    targets : ndarray, shape (n, n_outputs)
-    weight : ndarray, shape (n,)
-        Rows of more weight count as if they were there more often.
-    group : ndarray, shape (n,), optional
-        Rows that are left out together; by default each by itself.
-    penalties : ndarray, shape (k,)
-        In shares of the mean of the diagonal of K.
+    Inputs are integers of which sums of products are below 2**53. Rows of a group are left out
+    together, by default each by itself; penalties are shares of the mean of the diagonal of K.
 
-    Examples
-    --------
     >>> rows = np.array([[0, 5], [1, 5], [2, 5], [3, 5]])
     >>> fit = fit_ridge(rows, 2.0 * rows[:, :1] + 1, np.ones(4))
     >>> fit.weights.round(2).tolist(), fit.offset.round(2).tolist()

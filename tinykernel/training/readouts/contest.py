@@ -80,13 +80,7 @@ class Contest:
 def found_trees(
     data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
 ) -> tuple[IntegerModel, Found]:
-    """Train trees alone.
-
-    Raises
-    ------
-    TinykernelError
-        If there are too few rows to choose their number by.
-    """
+    """Train trees alone; TinykernelError where rows are too few to choose their number by."""
     rows, room = TreeData.of(data, options), _room(options)
     if options.effort == "quick":
         most = _MOST_QUICKLY * rows.aim.target.shape[1]

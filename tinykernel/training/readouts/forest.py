@@ -227,12 +227,8 @@ class Forest:
     def rounded(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
         """Round the leaves, fitting the others to what rounding changes.
 
-        Returns
-        -------
-        leaves : list of ndarray of int8
-        shifts : list of int
-        unit : ndarray of float64, shape (n_outputs,)
-            What 1 of a leaf, shifted by 0, stands for.
+        Returns the leaves of each tree in int8, their shifts, and what 1 of a leaf, shifted by 0,
+        stands for in each output.
         """
         top = 2 ** (self.options.bits - 1) - 1
         shifts = [0] * len(self.trees)
