@@ -12,36 +12,12 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
 from tests.firmware.test_decisions import deciding
 from tests.random_models import random_model, random_raw
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources, render_vectors
 
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
-CPP = ("-xc++", "-std=c++17")
-COMPILERS = [
-    ("gcc", "-std=c99"),
-    ("clang", "-std=c99"),
-    ("g++", *CPP),
-    ("clang++", *CPP),
-    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m0plus", "-mthumb"),
-    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m33", "-mthumb"),
-    (
-        "arm-none-eabi-gcc",
-        "-std=gnu11",
-        "-mcpu=cortex-m4",
-        "-mthumb",
-        "-mfloat-abi=hard",
-        "-mfpu=fpv4-sp-d16",
-    ),
-    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m0", "-mthumb", "-ffreestanding"),
-    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
-    ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
-    ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
-    ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),
-    ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),
-    ("clang", "-std=c99", "--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-ffreestanding"),
-]
 MODELS: dict[str, dict[str, Any]] = {
     "int8 diagonal": {"n_features": 70},
     "sign diagonal": {
@@ -114,22 +90,7 @@ def test_no_warning(
     program = require_tool(compiler[0])
     _project(tmp_path, kind)
     for source in ("gesture.c", "vectors.c"):
-        finished = subprocess.run(
-            [
-                program,
-                *compiler[1:],
-                *WARNINGS,
-                "-Os",
-                f"-I{tmp_path / 'include'}",
-                f"-I{tmp_path / 'lib/tinykernel/src'}",
-                "-c",
-                str(tmp_path / "src" / source),
-                "-o",
-                str(tmp_path / "object.o"),
-            ],
-            capture_output=True,
-            text=True,
-        )
+        finished = run_compiler(tmp_path, program, *compiler[1:], *WARNINGS, "-Os", source=source)
         assert finished.returncode == 0, finished.stderr
         assert finished.stderr == ""
 
@@ -149,19 +110,8 @@ def test_arithmetic_of_other_rules_is_refused(
 ) -> None:
     """Options that lose NaN or reorder float operations stop the build, and say which it is."""
     _project(tmp_path, "sign diagonal")
-    finished = subprocess.run(
-        [
-            require_tool(compiler),
-            "-std=c99",
-            flag,
-            f"-I{tmp_path / 'include'}",
-            "-fsyntax-only",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            str(tmp_path / "src" / "gesture.c"),
-        ],
-        capture_output=True,
-        text=True,
-    )
+    command = require_tool(compiler), "-std=c99", flag, "-fsyntax-only"
+    finished = run_compiler(tmp_path, *command, to_object=False)
     assert finished.returncode == 1
     assert "compile the model without -ffast-math" in finished.stderr
 
@@ -170,22 +120,7 @@ def test_tables_and_code_are_constant(require_tool: Callable[[str], str], tmp_pa
     """4,096 inputs and 200 classes: no byte in writable memory, no stack that grows."""
     model = random_model(1, n_features=4096, n_blocks=1, n_classes=200, bits=16, raw_dtype="int16")
     write_sources(tmp_path, render_sources(model, "gesture"))
-    finished = subprocess.run(
-        [
-            require_tool("gcc"),
-            "-std=c99",
-            "-Os",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            "-c",
-            str(tmp_path / "src" / "gesture.c"),
-            "-o",
-            str(tmp_path / "object.o"),
-            "-fstack-usage",
-        ],
-        capture_output=True,
-        text=True,
-    )
+    finished = run_compiler(tmp_path, require_tool("gcc"), "-std=c99", "-Os", "-fstack-usage")
     assert finished.returncode == 0, finished.stderr
     with (tmp_path / "object.o").open("rb") as stream:
         sizes = {part.name: part["sh_size"] for part in ELFFile(stream).iter_sections()}
@@ -199,26 +134,7 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     """Static analysis of the generated C finds nothing."""
     cppcheck = require_tool("cppcheck")
     _project(tmp_path, kind)
-    finished = subprocess.run(
-        [
-            cppcheck,
-            "--quiet",
-            "--language=c",
-            "--std=c99",
-            "--error-exitcode=1",
-            "--platform=unix32",
-            "-DINT_MAX=2147483647",
-            "--enable=warning,style,performance,portability",
-            "--suppress=missingIncludeSystem",
-            "--inline-suppr",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            str(tmp_path / "src" / "gesture.c"),
-        ],
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
+    check_statically(cppcheck, tmp_path)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -226,23 +142,7 @@ def test_gcc_analyzer(require_tool: Callable[[str], str], tmp_path: Path, kind: 
     """GCC follows the paths through the generated C and finds no access that could go wrong."""
     gcc = require_tool("gcc")
     _project(tmp_path, kind)
-    finished = subprocess.run(
-        [
-            gcc,
-            "-std=c99",
-            "-O2",
-            "-fanalyzer",
-            *WARNINGS,
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            "-c",
-            str(tmp_path / "src" / "gesture.c"),
-            "-o",
-            str(tmp_path / "object.o"),
-        ],
-        capture_output=True,
-        text=True,
-    )
+    finished = run_compiler(tmp_path, gcc, "-std=c99", "-O2", "-fanalyzer", *WARNINGS)
     assert finished.returncode == 0, finished.stderr
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
 from tests.firmware.local_models import ALL, IMAGES, SIGNALS
-from tests.firmware.test_compilers import COMPILERS, WARNINGS
 from tests.firmware.test_host import SANITISERS
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_raw
@@ -213,22 +213,7 @@ def test_no_warning(
     """C99 and C++17 compilers for every core take these models without a warning."""
     program = require_tool(compiler[0])
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
-    finished = subprocess.run(
-        [
-            program,
-            *compiler[1:],
-            *WARNINGS,
-            "-Os",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            "-c",
-            str(tmp_path / "src" / "gesture.c"),
-            "-o",
-            str(tmp_path / "object.o"),
-        ],
-        capture_output=True,
-        text=True,
-    )
+    finished = run_compiler(tmp_path, program, *compiler[1:], *WARNINGS, "-Os")
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""
 
@@ -238,23 +223,4 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     """Static analysis of the generated C finds nothing."""
     cppcheck = require_tool("cppcheck")
     write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
-    finished = subprocess.run(
-        [
-            cppcheck,
-            "--quiet",
-            "--language=c",
-            "--std=c99",
-            "--error-exitcode=1",
-            "--platform=unix32",
-            "-DINT_MAX=2147483647",
-            "--inline-suppr",
-            "--enable=warning,style,performance,portability",
-            "--suppress=missingIncludeSystem",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            str(tmp_path / "src" / "gesture.c"),
-        ],
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
+    check_statically(cppcheck, tmp_path)

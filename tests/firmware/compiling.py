@@ -1,0 +1,51 @@
+"""Compilers and checkers on the C of a model that lies in a folder."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+CPP = ("-xc++", "-std=c++17")
+COMPILERS = [
+    ("gcc", "-std=c99"),
+    ("clang", "-std=c99"),
+    ("g++", *CPP),
+    ("clang++", *CPP),
+    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m0plus", "-mthumb"),
+    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m33", "-mthumb"),
+    (
+        "arm-none-eabi-gcc",
+        "-std=gnu11",
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-mfloat-abi=hard",
+        "-mfpu=fpv4-sp-d16",
+    ),
+    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m0", "-mthumb", "-ffreestanding"),
+    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
+    ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
+    ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
+    ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),
+    ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),
+    ("clang", "-std=c99", "--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-ffreestanding"),
+]
+
+
+def run_compiler(
+    folder: Path, *command: str, source: str = "gesture.c", to_object: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Compile a source of a model, to ``object.o`` unless the command says what else to do."""
+    headers = [f"-I{folder / place}" for place in ("include", "lib/tinykernel/src")]
+    output = ["-c", "-o", str(folder / "object.o")] if to_object else []
+    words = [*command, *headers, *output, str(folder / "src" / source)]
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def check_statically(cppcheck: str, folder: Path) -> None:
+    """Fail where cppcheck finds anything in the C of a model."""
+    options = ["--quiet", "--language=c", "--std=c99", "--error-exitcode=1", "--platform=unix32"]
+    options += ["-DINT_MAX=2147483647", "--enable=warning,style,performance,portability"]
+    options += ["--suppress=missingIncludeSystem", "--inline-suppr"]
+    finished = run_compiler(folder, cppcheck, *options, to_object=False)
+    assert finished.returncode == 0, finished.stderr
