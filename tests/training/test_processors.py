@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from tinykernel.compiled import njit
+from tinykernel.elementary import cosines, exps, logs, sines
 from tinykernel.training import eights
-from tinykernel.training.elementary import cosines, exps, logs, sines
 
 _AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 # A processor without vectors of 256 bits and without fused multiply-add; libraries for another.
@@ -85,6 +85,9 @@ for name, model in found.items():
     # Losses show the last bits, which a model seldom does.
     losses = getattr(model, "history_", {"loss": np.zeros(0)})["loss"]
     print(name, model.quantize().fingerprint(), losses.tobytes().hex())
+doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
+sure = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful).model.decision
+print("calibrated", sure.temperature.hex(), sure.table.tobytes().hex())
 print("budget", tinykernel.train(X, y, budget="2KB", link=False, **one).model.fingerprint())
 """
 
@@ -109,7 +112,7 @@ def test_a_model_depended_on_the_processor() -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, {})
-    assert len(here) == 12
+    assert len(here) == 13
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, variables) == here, variables
 

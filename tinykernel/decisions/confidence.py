@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import exp, exps, log, logs
 from tinykernel.model.answers.decision import CONFIDENCES
 
 _BINS = 15
@@ -40,17 +39,17 @@ def fit_temperature(decisions: NDArray[np.float64], labels: NDArray[np.intp]) ->
     blur = n_classes / (n + n_classes)
 
     def loss(logarithm: float) -> float:
-        powers = decisions / np.exp(logarithm)
+        powers = decisions / exp(logarithm)
         powers = powers - powers.max(axis=1, keepdims=True)
-        logs = powers - np.log(np.exp(powers).sum(axis=1, keepdims=True))
-        own = logs[np.arange(n), labels].mean()
-        return float(-(1 - blur) * own - blur * logs.mean())
+        likely = powers - logs(exps(powers).sum(axis=1, keepdims=True))
+        own = likely[np.arange(n), labels].mean()
+        return float(-(1 - blur) * own - blur * likely.mean())
 
-    centre = np.log(spread)
+    centre = log(spread)
     found = minimize_scalar(
         loss, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-4}
     )
-    return float(np.exp(found.x))
+    return float(exp(found.x))
 
 
 def confidence_table(
@@ -73,7 +72,7 @@ def confidence_table(
     start, slope = _logistic(margin.astype(np.float64), right)
     end = float(margin.max())
     if slope > 0:  # where 255 of 256 are right, or the largest margin
-        end = min(end, (np.log(255.0) - start) / slope)
+        end = min(end, (log(255.0) - start) / slope)
     shift = 0
     while shift < 31 and (CONFIDENCES << shift) <= end:
         shift += 1
@@ -94,7 +93,7 @@ def _logistic(values: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[fl
     good = int(right.sum())
     bad = right.size - good
     target = np.where(right, (good + 1) / (good + 2), 1 / (bad + 2))
-    start, slope = float(np.log((good + 1) / (bad + 1))), 0.0
+    start, slope = float(log((good + 1) / (bad + 1))), 0.0
     for _ in range(50):
         p = _sigmoid(start + slope * x)
         w = np.maximum(p * (1 - p), 1e-9)
@@ -107,14 +106,14 @@ def _logistic(values: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[fl
         if np.abs(more).max() < 1e-8:
             break
     if slope <= 0:
-        return float(np.log((good + 1) / (bad + 1))), 0.0
+        return float(log((good + 1) / (bad + 1))), 0.0
     return start, slope / unit
 
 
-def _sigmoid(values: Any) -> NDArray[np.float64]:
-    from scipy.special import expit
-
-    return np.asarray(expit(values), dtype=np.float64)
+def _sigmoid(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return 1 / (1 + e^-v), the same bits on every processor."""
+    power = exps(-np.abs(values))
+    return np.asarray(np.where(values >= 0, 1.0, power) / (1 + power), dtype=np.float64)
 
 
 def calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> float:

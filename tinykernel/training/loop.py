@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.elementary import cos
 from tinykernel.hadamard import LANES
-from tinykernel.training.elementary import cos
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import exp, exps, log, logs
 from tinykernel.hadamard import LANES
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.eights import inlined
-from tinykernel.training.elementary import exp, exps, log, logs
 
 _ONE = np.float32(1.0)
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
+from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
-from tinykernel.training.elementary import exps
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 from tinykernel.training.passes import Blocks, Passes

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.components.kernel_alignment import aligned_blocks
@@ -33,7 +34,6 @@ from tinykernel.training.components.windows import (
     float_windows,
     stored_windows,
 )
-from tinykernel.training.elementary import cosines
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History, batches, one_cycle, run_epochs

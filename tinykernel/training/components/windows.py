@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import cosines
 from tinykernel.hadamard import fwht
 from tinykernel.model.quantization.phases import LARGEST_SCALE, STEPS_PER_TURN, phase_shift_for
-from tinykernel.training.elementary import cosines
 from tinykernel.training.layouts import Layout
 
 _Floats = NDArray[np.float32]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.training.elementary import cosines, sines
+from tinykernel.elementary import cosines, sines
 
 # What `affine` 1 means: radians, shares of size, pixels of an image of 28, shear.
 _ROTATION, _SCALE, _SHIFT, _SHEAR = np.radians(12), 0.12, 1.5 / 28, 0.15

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
+from tinykernel.elementary import exp
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.training.elementary import exp
 from tinykernel.training.loss import judge
 from tinykernel.training.readouts.growth import Bins, Growth, Tree, grow
 

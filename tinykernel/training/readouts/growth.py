@@ -293,7 +293,8 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
             else:
                 kept[m] = row
                 m += 1
-        rows[middle : end[k]] = kept[:m]
+        for i in range(m):
+            rows[middle + i] = kept[i]
         begin[n], end[n], begin[n + 1], end[n + 1] = begin[k], middle, middle, end[k]
         # Only the rows of the smaller child are added up; the other has the rest.
         small = n if middle - begin[k] <= end[k] - middle else n + 1
