@@ -23,24 +23,13 @@ _LARGEST = 2.0**31 - 1
 
 @dataclass(frozen=True)
 class Narrower:
-    """A smaller type for the inputs.
+    """A smaller type for the inputs."""
 
-    Parameters
-    ----------
-    kind : str
-        The type.
-    low, high : int
-        Range of the inputs that are whole numbers.
-    saved : int
-        Bytes of flash, about.
-    in_the_way : tuple of int
-        Inputs that are not whole numbers: the type is possible only if they were.
-    """
-
-    kind: str
-    low: int
+    kind: str  # the type.
+    low: int  # range of the inputs that are whole numbers.
     high: int
-    saved: int
+    saved: int  # bytes of flash, about.
+    # Inputs that are not whole numbers: the type is possible only if they were.
     in_the_way: tuple[int, ...]
 
 

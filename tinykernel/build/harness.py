@@ -22,22 +22,14 @@ Given = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
 
 @dataclass(frozen=True)
 class Output:
-    """What the C made of the rows of one entry.
+    """What the C made of the rows of one entry."""
 
-    Parameters
-    ----------
-    values : ndarray, shape (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
-        Scores and the label that the predict function gave, int32, and of a model that decides also
-        decision, margin and confidence, with a threshold of novelty also novelty and whether it is
-        novel; or the quantized inputs. Of a stream one row for each
-        window that ended. Of a regressor values, and whether a second call gave others.
-    n_scores : int
-    stack : int
-        Bytes of stack that one inference really took; 0 where that is not measured.
-    """
-
-    values: NDArray[Any]
-    stack: int
+    # Scores and the label that the predict function gave, int32, and of a model that decides also
+    # decision, margin and confidence, with a threshold of novelty also novelty and whether it is
+    # novel; or the quantized inputs. Of a stream one row for each window that ended. Of a regressor
+    # values, and whether a second call gave others.
+    values: NDArray[Any]  # (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
+    stack: int  # bytes of stack that one inference really took; 0 where that is not measured.
     n_scores: int
 
     @property

@@ -11,33 +11,18 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Machine:
-    """An emulated board.
-
-    Parameters
-    ----------
-    name : str
-    core : str
-        The processor core that it has.
-    family : {"arm", "riscv", "xtensa", "avr"}
-        Which start-up code in ``firmware/boards`` fits.
-    target : str or None
-        The target whose compiler builds for it; None for that of the target under test.
-    qemu : tuple of str
-        Program and machine options of QEMU; empty for a chip of simavr.
-    rom, ram : tuple of (int, int)
-        Address and size in bytes.
-    unicorn : str
-        Name of the processor model of Unicorn; empty where it has none.
-    """
+    """An emulated board."""
 
     name: str
-    core: str
-    family: str
+    core: str  # the processor core that it has.
+    # Which start-up code in ``firmware/boards`` fits.
+    family: str  # {"arm", "riscv", "xtensa", "avr"}
+    # The target whose compiler builds for it; None for that of the target under test.
     target: str | None
-    qemu: tuple[str, ...]
-    rom: tuple[int, int]
+    qemu: tuple[str, ...]  # program and machine options of QEMU; empty for a chip of simavr.
+    rom: tuple[int, int]  # address and size in bytes.
     ram: tuple[int, int]
-    unicorn: str = ""
+    unicorn: str = ""  # name of the processor model of Unicorn; empty where it has none.
 
 
 def _arm(name: str, core: str, rom: tuple[int, int], ram: tuple[int, int], unicorn: str) -> Machine:

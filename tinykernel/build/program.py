@@ -53,25 +53,13 @@ _BACK_ENDS = (
 
 @dataclass(frozen=True)
 class Platform:
-    """What builds a program and what runs it.
-
-    Parameters
-    ----------
-    chain : Toolchain
-    machine : Machine or None
-        The emulated board; None for this computer.
-    back_end : {"", "qemu", "unicorn", "simavr"}
-    emulator : str
-        Its name and version; empty for this computer.
-    note : str
-        What a run there does not prove about the target; mostly empty.
-    """
+    """What builds a program and what runs it."""
 
     chain: Toolchain
-    machine: Machine | None = None
-    back_end: str = ""
-    emulator: str = ""
-    note: str = ""
+    machine: Machine | None = None  # the emulated board; None for this computer.
+    back_end: str = ""  # {"", "qemu", "unicorn", "simavr"}
+    emulator: str = ""  # its name and version; empty for this computer.
+    note: str = ""  # what a run there does not prove about the target; mostly empty.
 
     @property
     def core(self) -> str:

@@ -56,38 +56,17 @@ def run_command(
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A C compiler with its linker, ready for one target.
+    """A C compiler with its linker, ready for one target."""
 
-    Parameters
-    ----------
-    name : str
-        ``"arm-none-eabi-gcc"``, ``"zig"``, ...
-    version : str
-        What the compiler says of its version.
-    kind : {"gcc", "clang", "zig"}
-        Which options it understands.
-    command : tuple of str
-        How it is started.
-    flags : tuple of str
-        Options that choose the processor.
-    link_flags : tuple of str
-        Options for linking only.
-    stand_in : str
-        One sentence when it builds for a related processor only, else empty.
-    title : str
-        Name and version for a report.
-    standard : str
-        Option for the language that the target needs in place of the one that is asked for.
-    """
-
-    name: str
-    version: str
-    kind: str
-    command: tuple[str, ...]
-    flags: tuple[str, ...] = ()
-    link_flags: tuple[str, ...] = ()
-    stand_in: str = ""
-    title: str = ""
+    name: str  # ``"arm-none-eabi-gcc"``, ``"zig"``, ...
+    version: str  # what the compiler says of its version.
+    kind: str  # {"gcc", "clang", "zig"}: which options it understands.
+    command: tuple[str, ...]  # how it is started.
+    flags: tuple[str, ...] = ()  # options that choose the processor.
+    link_flags: tuple[str, ...] = ()  # options for linking only.
+    stand_in: str = ""  # one sentence when it builds for a related processor only, else empty.
+    title: str = ""  # name and version for a report.
+    # Option for the language that the target needs in place of the one that is asked for.
     standard: str = ""
 
     def __post_init__(self) -> None:

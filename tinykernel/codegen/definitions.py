@@ -25,44 +25,24 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Definition:
-    """A macro of the generated source.
+    """A macro of the generated source."""
 
-    Parameters
-    ----------
-    name, value : str
-        ``#define name value``.
-    comment : str
-        What it is; may be empty.
-    """
-
-    name: str
+    name: str  # ``#define name value``.
     value: str
-    comment: str = ""
+    comment: str = ""  # what it is; may be empty.
 
 
 @dataclass(frozen=True)
 class Table:
-    """A constant array of the generated source.
-
-    Parameters
-    ----------
-    name : str
-    c_type : str
-    values : ndarray, shape (size,)
-    part : {"weights", "kernels", "transform", "windows", "scaler", "decision"}
-        What the report counts its bytes as.
-    comment : str
-        What it holds.
-    per_row : int or None
-        Values a line.
-    """
+    """A constant array of the generated source."""
 
     name: str
     c_type: str
-    values: NDArray[Any]
-    part: str
-    comment: str
-    per_row: int | None = None
+    values: NDArray[Any]  # (size,)
+    # What the report counts its bytes as.
+    part: str  # {"weights", "kernels", "transform", "windows", "scaler", "decision"}
+    comment: str  # what it holds.
+    per_row: int | None = None  # values a line.
 
     @property
     def item_bytes(self) -> int:
@@ -81,19 +61,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Struct:
-    """A constant structure of the generated source: the shape of a stage, and its tables.
+    """A constant structure of the generated source: the shape of a stage, and its tables."""
 
-    Parameters
-    ----------
-    name, kind : str
-        ``struct kind name``.
-    members : dict of str to str
-        The text of each member, in the order of the runtime's declaration.
-    """
-
-    name: str
+    name: str  # ``struct kind name``.
     kind: str
-    members: dict[str, str]
+    members: dict[str, str]  # the text of each member, in the order of the runtime's declaration.
 
     @classmethod
     def of(cls, name: str, kind: str, **members: int | str | list[int] | None) -> Struct:

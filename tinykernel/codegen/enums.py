@@ -36,21 +36,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of a table with text or gaps.
+    """The constants of a table with text or gaps."""
 
-    Parameters
-    ----------
-    texts : tuple of (str, tuple of Constant)
-        Of each column of text where it is, as a comment, and its texts in the order of their codes.
-    gaps : tuple of Constant
-        What stands for a missing value: one for all columns that lacked some, or one a column.
-    example : str
-        An assignment to an input, as C; empty where there is no text.
-    """
-
+    # Of each column of text where it is, as a comment, and its texts in the order of their codes.
     texts: tuple[tuple[str, tuple[Constant, ...]], ...] = ()
+    # What stands for a missing value: one for all columns that lacked some, or one a column.
     gaps: tuple[Constant, ...] = ()
-    example: str = ""
+    example: str = ""  # an assignment to an input, as C; empty where there is no text.
 
     def lines(self) -> list[str]:
         """Return the C of a header."""

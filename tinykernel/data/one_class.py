@@ -22,28 +22,14 @@ from tinykernel.text import listed
 
 @dataclass(frozen=True, eq=False)
 class NormalRows:
-    """Rows to learn what is normal from.
+    """Rows to learn what is normal from."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_inputs) or (n, samples, channels)
-    group : ndarray, shape (n,), or None
-    columns : tuple of str or None
-        Names of the inputs.
-    source : str
-        Name of the file or folder.
-    hop : int
-        Of recordings; 0 of rows.
-    about : dict of str to JSON types
-        What a model file is to remember.
-    """
-
-    X: NDArray[Any]
-    group: NDArray[Any] | None
-    columns: tuple[str, ...] | None
-    source: str
-    hop: int
-    about: dict[str, Any]
+    X: NDArray[Any]  # (n, n_inputs) or (n, samples, channels)
+    group: NDArray[Any] | None  # (n,)
+    columns: tuple[str, ...] | None  # names of the inputs.
+    source: str  # name of the file or folder.
+    hop: int  # of recordings; 0 of rows.
+    about: dict[str, Any]  # what a model file is to remember.
 
 
 def normal_rows(

@@ -32,36 +32,19 @@ _TABLES = (".csv", ".tsv", ".parquet")
 
 @dataclass(frozen=True)
 class Cutting:
-    """How recordings are cut into windows.
+    """How recordings are cut into windows."""
 
-    Parameters
-    ----------
-    window, hop : int
-        In samples.
-    channels : tuple of str
-        The columns that are read, in this order.
-    rate : float or None
-        Samples a second.
-    label, groups, time : str or None
-        Columns or arrays that were named.
-    mixed : {"drop", "majority"}
-    missing : {"error", "drop"}
-    name : str or None
-        Where label and group stand in the names of files.
-    short : {"pad", "drop"} or None
-    """
-
-    window: int
+    window: int  # in samples.
     hop: int
-    channels: tuple[str, ...]
-    rate: float | None = None
-    label: str | None = None
+    channels: tuple[str, ...]  # the columns that are read, in this order.
+    rate: float | None = None  # samples a second.
+    label: str | None = None  # columns or arrays that were named.
     groups: str | None = None
     time: str | None = None
-    mixed: str = "drop"
-    missing: str = "error"
-    name: str | None = None
-    short: str | None = None
+    mixed: str = "drop"  # {"drop", "majority"}
+    missing: str = "error"  # {"error", "drop"}
+    name: str | None = None  # where label and group stand in the names of files.
+    short: str | None = None  # {"pad", "drop"}
 
     @classmethod
     def of(cls, cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,24 +67,15 @@ class Alarms:
 
 @dataclass(frozen=True, eq=False)
 class FittedNovelty:
-    """Novelty of rows that calibrate, and what it was fitted to.
+    """Novelty of rows that calibrate, and what it was fitted to."""
 
-    Parameters
-    ----------
-    novelty : ndarray of int32, shape (n,)
-    used : ndarray of bool, shape (n,)
-        Rows that the margin line was fitted to, so that they cannot promise anything of it.
-    prototypes, margin_line
-        As in `tinykernel.model.answers.decision.Decision`; None for the novelty of scores.
-    remark : str
-        Why there are none although rows are known; else empty.
-    """
-
-    novelty: NDArray[np.int32]
-    used: NDArray[np.bool_]
+    novelty: NDArray[np.int32]  # (n,)
+    # Rows that the margin line was fitted to, so that they cannot promise anything of it.
+    used: NDArray[np.bool_]  # (n,)
+    # As in `tinykernel.model.answers.decision.Decision`; None for the novelty of scores.
     prototypes: NDArray[np.int8] | None = None
     margin_line: tuple[int, int, int] | None = None
-    remark: str = ""
+    remark: str = ""  # why there are none although rows are known; else empty.
 
     def remarks(self, threshold: int) -> tuple[str, ...]:
         """Return what a user should know of the novelty with this threshold."""

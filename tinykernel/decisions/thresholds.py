@@ -16,21 +16,12 @@ _STEPS = 400
 
 @dataclass(frozen=True)
 class Choice:
-    """A threshold, and what the rows say of it.
-
-    Parameters
-    ----------
-    threshold : int
-    answered, wrong : int
-        Rows above the threshold, and how many of these have another label.
-    bound : float
-        Upper bound of the error among answered.
-    """
+    """A threshold, and what the rows say of it."""
 
     threshold: int
-    answered: int
+    answered: int  # rows above the threshold, and how many of these have another label.
     wrong: int
-    bound: float
+    bound: float  # upper bound of the error among answered.
 
 
 def by_error(

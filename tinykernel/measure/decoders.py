@@ -18,28 +18,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Effect:
-    """What one instruction means for the stack and the control flow.
+    """What one instruction means for the stack and the control flow."""
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the instruction.
-    grows : int
-        Bytes by which the stack grows, 0 if it does not.
-    call, jump : int or None
-        Address of a callee, or of a branch.
-    ends : bool
-        Whether the next instruction is reached only from elsewhere.
-    problem : str
-        Empty, or why no bound can be given.
-    """
-
-    size: int
-    grows: int = 0
-    call: int | None = None
+    size: int  # bytes of the instruction.
+    grows: int = 0  # bytes by which the stack grows, 0 if it does not.
+    call: int | None = None  # address of a callee, or of a branch.
     jump: int | None = None
-    ends: bool = False
-    problem: str = ""
+    ends: bool = False  # whether the next instruction is reached only from elsewhere.
+    problem: str = ""  # empty, or why no bound can be given.
 
 
 @dataclass

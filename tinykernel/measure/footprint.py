@@ -52,33 +52,15 @@ int main(void)
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes that a model adds to an empty program.
+    """Bytes that a model adds to an empty program."""
 
-    Parameters
-    ----------
-    parts : dict of str to int
-        Flash by `FLASH_PARTS`.
-    static : int
-        Initialised and zeroed static data.
-    scratch : int
-        The buffer that the application lends.
-    stack : int
-        Worst case of the deepest chain of calls.
-    chain : tuple of str
-        That chain.
-    compiler : str
-        Name and version.
-    notes : tuple of str
-        What the figures do not show.
-    """
-
-    parts: dict[str, int]
-    static: int
-    scratch: int
-    stack: int
-    chain: tuple[str, ...]
-    compiler: str
-    notes: tuple[str, ...] = ()
+    parts: dict[str, int]  # flash by `FLASH_PARTS`.
+    static: int  # initialised and zeroed static data.
+    scratch: int  # the buffer that the application lends.
+    stack: int  # worst case of the deepest chain of calls.
+    chain: tuple[str, ...]  # that chain.
+    compiler: str  # name and version.
+    notes: tuple[str, ...] = ()  # what the figures do not show.
 
     @property
     def flash(self) -> int:

@@ -15,43 +15,24 @@ from tinykernel.measure.decoders import DECODERS, Effect, Machine
 
 @dataclass
 class Function:
-    """A function of a linked program.
-
-    Parameters
-    ----------
-    name : str
-    start, end : int
-        Its addresses, ``end`` excluded.
-    frame : int
-        Bytes that it puts on the stack itself.
-    calls, jumps : set of str
-        Functions it calls, and functions into which it branches or runs on.
-    problem : str
-        Empty, or why its stack has no bound.
-    """
+    """A function of a linked program."""
 
     name: str
-    start: int
+    start: int  # its addresses, ``end`` excluded.
     end: int
-    frame: int = 0
+    frame: int = 0  # bytes that it puts on the stack itself.
+    # Functions it calls, and functions into which it branches or runs on.
     calls: set[str] = field(default_factory=set)
     jumps: set[str] = field(default_factory=set)
-    problem: str = ""
+    problem: str = ""  # empty, or why its stack has no bound.
 
 
 @dataclass(frozen=True)
 class StackBound:
-    """The worst case and the chain of calls that reaches it.
-
-    Parameters
-    ----------
-    bytes : int
-    chain : tuple of str
-        Functions from the entry point down.
-    """
+    """The worst case and the chain of calls that reaches it."""
 
     bytes: int
-    chain: tuple[str, ...]
+    chain: tuple[str, ...]  # functions from the entry point down.
 
 
 class _Program:

@@ -12,17 +12,10 @@ _AMPERES = {"a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6}
 
 @dataclass(frozen=True)
 class Supply:
-    """What the chip draws while it computes.
-
-    Parameters
-    ----------
-    amperes : float
-    volts : float or None
-        None where nobody said; then there is a charge and no energy.
-    """
+    """What the chip draws while it computes."""
 
     amperes: float
-    volts: float | None = None
+    volts: float | None = None  # None where nobody said; then there is a charge and no energy.
 
     def charge(self, seconds: float) -> float:
         """Return ampere-seconds."""

@@ -14,22 +14,13 @@ from tinykernel.model import IntegerModel
 
 @dataclass(frozen=True)
 class InputRange:
-    """Which values of an input, or of several inputs alike, a model tells apart.
+    """Which values of an input, or of several inputs alike, a model tells apart."""
 
-    Parameters
-    ----------
-    name : str
-        Of the input, or of the first and the last one.
-    low, high : float or None
-        What lies outside counts as the end of the range; None for an input that is not used.
-    median : float or None
-        What the firmware must put in the place of a missing value.
-    """
-
-    name: str
+    name: str  # of the input, or of the first and the last one.
+    # What lies outside counts as the end of the range; None for an input that is not used.
     low: float | None
     high: float | None
-    median: float | None = None
+    median: float | None = None  # what the firmware must put in the place of a missing value.
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +28,11 @@ class Coverage:
     """How errors fall when the least certain answers are not given.
 
     The certainty of an answer is its margin: the largest score less the second largest, an integer.
-
-    Parameters
-    ----------
-    margin : ndarray of int64, shape (k,)
-        Least margin of the answers that are given, falling.
-    share : ndarray of float, shape (k,)
-        Share of the rows that are answered, rising to 1.
-    error : ndarray of float, shape (k,)
-        Share of these answers that are wrong.
     """
 
-    margin: NDArray[np.int64]
-    share: NDArray[np.float64]
-    error: NDArray[np.float64]
+    margin: NDArray[np.int64]  # (k,): least margin of the answers that are given, falling.
+    share: NDArray[np.float64]  # (k,): share of the rows that are answered, rising to 1.
+    error: NDArray[np.float64]  # (k,): share of these answers that are wrong.
 
     def at(self, share: float) -> tuple[int, float, float]:
         """Return margin, share and error where at least this share is answered."""

@@ -22,25 +22,13 @@ _NEIGHBOUR = 50
 
 @dataclass(frozen=True, eq=False)
 class SharedTransform:
-    """Scaler, B and P in the integers of the firmware: everything before the blocks.
-
-    Parameters
-    ----------
-    scaling : InputScaling
-    scaler : Scale
-        The same in integers.
-    sign : ndarray of int8, shape (n_features,)
-        Diagonal of B.
-    permutation : Permutation
-    halve : tuple of bool
-        Schedule of the first transform.
-    """
+    """Scaler, B and P in the integers of the firmware: everything before the blocks."""
 
     scaling: InputScaling
-    scaler: Scale
-    sign: NDArray[np.int8]
+    scaler: Scale  # the same in integers.
+    sign: NDArray[np.int8]  # (n_features,): diagonal of B.
     permutation: Permutation
-    halve: tuple[bool, ...]
+    halve: tuple[bool, ...]  # schedule of the first transform.
 
     @property
     def dimension(self) -> int:

@@ -16,20 +16,11 @@ _PART_ROWS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """All training rows, dealt at random to parts that each fit into memory.
+    """All training rows, dealt at random to parts that each fit into memory."""
 
-    Parameters
-    ----------
-    rows : StoredRows
-        Of a temporary file, part after part.
-    labels : ndarray, shape (n,)
-    first : ndarray of int64, shape (n_parts + 1,)
-        Where the parts begin.
-    """
-
-    rows: StoredRows
-    labels: NDArray[Any]
-    first: NDArray[np.int64]
+    rows: StoredRows  # of a temporary file, part after part.
+    labels: NDArray[Any]  # (n,)
+    first: NDArray[np.int64]  # (n_parts + 1,): where the parts begin.
 
     @staticmethod
     def of(
@@ -87,15 +78,8 @@ class Passes:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Parts as a learner takes them.
+    """Parts as a learner takes them."""
 
-    Parameters
-    ----------
-    sizes : list of int
-        Rows of each.
-    load : callable
-        From the number of a part to what the learner learns from.
-    """
-
-    sizes: list[int]
+    sizes: list[int]  # rows of each.
+    # From the number of a part to what the learner learns from.
     load: Callable[[int], tuple[Any, ...]]

@@ -19,34 +19,19 @@ from tinykernel.training.search import Outcome, Trial
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """A trained machine and how it came about.
+    """A trained machine and how it came about."""
 
-    Parameters
-    ----------
-    machine : KernelMachine, or IntegerModel
-        The latter without components.
-    recipe : Recipe, or LinearRecipe, TreeRecipe, ImagePlan, ConvolutionPlan or SignalPlan
-        Given and chosen.
-    history : History
-        Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
-        training, the machine is the best until then.
-    sigma : float or None
-        Kernel width at the start of training, in scaled inputs; None without components.
-    trials : list of Trial
-        The short trainings by which the recipe was chosen.
-    outcome : Outcome or None
-        Of the search, where there was one.
-    contest : Contest or None
-        Of trees with the rest, or convolutions with kernels, where there was one.
-    in_passes : bool
-        Whether it was trained on more rows than those it was chosen by.
-    """
-
-    machine: KernelMachine | IntegerModel
+    machine: KernelMachine | IntegerModel  # the latter without components.
+    # Given and chosen.
     recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | ConvolutionPlan | SignalPlan
+    # Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
+    # training, the machine is the best until then.
     history: History
+    # Kernel width at the start of training, in scaled inputs; None without components.
     sigma: float | None = None
+    # The short trainings by which the recipe was chosen.
     trials: list[Trial] = field(default_factory=list)
-    outcome: Outcome | None = None
+    outcome: Outcome | None = None  # of the search, where there was one.
+    # Of trees with the rest, or convolutions with kernels, where there was one.
     contest: Contest | None = None
-    in_passes: bool = False
+    in_passes: bool = False  # whether it was trained on more rows than those it was chosen by.

@@ -43,45 +43,19 @@ _LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
 
 @dataclass(frozen=True, eq=False)
 class TrialData:
-    """Rows for short trainings, and which of them each learns from.
+    """Rows for short trainings, and which of them each learns from."""
 
-    Parameters
-    ----------
-    mixed : ndarray of float32, shape (n, d)
-    targets : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    truth : ndarray, shape (n,) or (n, n_outputs)
-        Codes of the labels, or the targets of values.
-    folds : sequence of Fold
-        Each trial is made once on each.
-    inputs : ndarray of integers, shape (n, n_features)
-        Quantized inputs.
-    """
-
-    mixed: NDArray[np.float32]
-    targets: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    truth: NDArray[Any]
-    folds: Sequence[Fold]
-    inputs: NDArray[Any]
+    mixed: NDArray[np.float32]  # (n, d)
+    targets: NDArray[np.float32]  # (n, n_outputs)
+    weight: NDArray[np.float32]  # (n,)
+    truth: NDArray[Any]  # (n,) or (n, n_outputs): codes of the labels, or the targets of values.
+    folds: Sequence[Fold]  # each trial is made once on each.
+    inputs: NDArray[Any]  # (n, n_features): quantized inputs.
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one short training gave.
-
-    Parameters
-    ----------
-    layout : str
-    n_components : int
-    linear_bits : int or None
-    sigma_multiple, noise, slope, dropout : float
-    log_loss : float
-        Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
-        less from draw to draw than the accuracy. Of values the mean loss.
-    accuracy : float
-        See `tinykernel.training.loss.share_right`.
-    """
+    """What one short training gave."""
 
     layout: str
     n_components: int
@@ -90,32 +64,22 @@ class Trial:
     noise: float
     slope: float
     dropout: float
+    # Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
+    # less from draw to draw than the accuracy. Of values the mean loss.
     log_loss: float
-    accuracy: float
+    accuracy: float  # see `tinykernel.training.loss.share_right`.
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search chose and what it gained.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    trials : list of Trial
-        Everything that was tried.
-    gain : (float, float) or None
-        Log loss of the usual values and of what was chosen, by trials that can be compared.
-    interrupted : bool
-        Whether Ctrl-C ended the search; the best until then is taken.
-    learned : str
-        Of what the trials learned, where that is not the rows as they are.
-    """
+    """What a search chose and what it gained."""
 
     recipe: Recipe
-    trials: list[Trial]
+    trials: list[Trial]  # everything that was tried.
+    # Log loss of the usual values and of what was chosen, by trials that can be compared.
     gain: tuple[float, float] | None = None
-    interrupted: bool = False
-    learned: str = ""
+    interrupted: bool = False  # whether Ctrl-C ended the search; the best until then is taken.
+    learned: str = ""  # of what the trials learned, where that is not the rows as they are.
 
     def summary(self) -> dict[str, Any]:
         """Return the same in few words and numbers, for people and model files."""

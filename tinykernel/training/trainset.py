@@ -24,65 +24,33 @@ _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """What a regressor learns.
+    """What a regressor learns."""
 
-    Parameters
-    ----------
-    targets : ndarray of float32, shape (n, n_outputs)
-        Values, in `units`.
-    losses : tuple of float
-        As in `tinykernel.training.options.Recipe`.
-    units : ValueUnits
-    """
-
-    targets: NDArray[np.float32]
-    losses: tuple[float, ...]
+    targets: NDArray[np.float32]  # (n, n_outputs): values, in `units`.
+    losses: tuple[float, ...]  # as in `tinykernel.training.options.Recipe`.
     units: ValueUnits
 
 
 @dataclass(frozen=True, eq=False)
 class TrainSet:
-    """A checked training set in canonical order: the input of every trainer.
+    """A checked training set in canonical order: the input of every trainer."""
 
-    Parameters
-    ----------
-    X : ndarray of `raw_dtype`, shape (n, n_features), C order
-        Raw rows.
-    codes : ndarray of int64, shape (n,)
-        Position of the class of each row in `classes`. Every class occurs. Of a quantity the
-        stratum of its first value.
-    sample_weight : ndarray of float64, shape (n,)
-        Positive; class weights are multiplied in.
-    classes : tuple
-        At least two labels, ascending; none of a quantity.
-    raw_dtype : str
-        As in `KernelMachine`.
-    splits : tuple of pairs of ndarray of float64, shape (n,)
-        Cross-validation that the user wants: in each pair the weight of every row in training and
-        in the part left out. Empty to leave the parts to the trainer.
-    groups : ndarray of int64, shape (n,), or None
-        Rows of a group stay together.
-    validation : pair of ndarray, or None
-        Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
-    teacher : ndarray of float32, shape (n, n_classes), or None
-        Probability of each class.
-    quantity : Quantity or None
-        What is learned where it is no class.
-    passes : Passes or None
-        All rows, where these are some of them.
-    """
-
-    X: NDArray[Any]
-    codes: NDArray[np.int64]
-    sample_weight: NDArray[np.float64]
-    classes: tuple[object, ...]
-    raw_dtype: str
-    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
-    groups: NDArray[np.int64] | None = None
+    X: NDArray[Any]  # (n, n_features): raw rows.
+    # Position of the class of each row in `classes`. Every class occurs. Of a quantity the stratum
+    # of its first value.
+    codes: NDArray[np.int64]  # (n,)
+    sample_weight: NDArray[np.float64]  # (n,): positive; class weights are multiplied in.
+    classes: tuple[object, ...]  # at least two labels, ascending; none of a quantity.
+    raw_dtype: str  # as in `KernelMachine`.
+    # Cross-validation that the user wants: in each pair the weight of every row in training and in
+    # the part left out. Empty to leave the parts to the trainer.
+    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()  # (n,)
+    groups: NDArray[np.int64] | None = None  # (n,): rows of a group stay together.
+    # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
-    teacher: NDArray[np.float32] | None = None
-    quantity: Quantity | None = None
-    passes: Passes | None = None
+    teacher: NDArray[np.float32] | None = None  # (n, n_classes): probability of each class.
+    quantity: Quantity | None = None  # what is learned where it is no class.
+    passes: Passes | None = None  # all rows, where these are some of them.
 
     @property
     def n_classes(self) -> int:

@@ -44,38 +44,19 @@ _SUPERVISED = (CLASSES, NUMBERS)
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting.
-
-    Parameters
-    ----------
-    name : str
-    part : {"data", "train", "tune", "export"}
-        The table of ``tinykernel.toml`` that it stands in.
-    kind : str
-        What is given, for people: ``int``, ``TIME``, ``drop|median``.
-    read : callable
-        Takes text, raises TinykernelError.
-    text : str
-        What it is.
-    default : object, default=None
-        None for what is chosen, or has no default.
-    range : str
-    tasks, methods : tuple of str
-        For which it is.
-    of_trainer : bool
-        Whether `tinykernel.train` takes it as a parameter of the estimator.
-    """
+    """One setting."""
 
     name: str
-    part: str
-    kind: str
-    read: parsing.Reader
-    text: str
-    default: Any = None
+    # The table of ``tinykernel.toml`` that it stands in.
+    part: str  # {"data", "train", "tune", "export"}
+    kind: str  # what is given, for people: ``int``, ``TIME``, ``drop|median``.
+    read: parsing.Reader  # takes text, raises TinykernelError.
+    text: str  # what it is.
+    default: Any = None  # None for what is chosen, or has no default.
     range: str = ""
-    tasks: tuple[str, ...] = TASKS
+    tasks: tuple[str, ...] = TASKS  # for which it is.
     methods: tuple[str, ...] = METHODS
-    of_trainer: bool = False
+    of_trainer: bool = False  # whether `tinykernel.train` takes it as a parameter of the estimator.
 
     @property
     def hint(self) -> str:

@@ -12,38 +12,17 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One table of rows as it stands in a file, not yet checked.
+    """One table of rows as it stands in a file, not yet checked."""
 
-    Parameters
-    ----------
-    file : pathlib.Path
-        The file it came from, for messages.
-    name : str
-        What the features are called in the file, e.g. ``X_train``; empty for a table.
-    X : ndarray or StoredRows
-        Features, any shape or type.
-    y : ndarray, optional
-        Labels.
-    group : ndarray, optional
-        Which person, record or batch a row belongs to.
-    columns : tuple of str, optional
-        Names of the feature columns of a table.
-    lines : sequence of int, optional
-        Line numbers of the rows in a text file, counted from 1.
-    label : str, optional
-        Name of the column of labels of a table.
-    texts : mapping of str to tuple of str
-        Of each feature column of text its different texts, whose places X holds.
-    """
-
-    file: Path
-    name: str
-    X: Any
-    y: NDArray[Any] | None = None
-    group: NDArray[Any] | None = None
-    columns: tuple[str, ...] | None = None
-    lines: Sequence[int] | None = None
-    label: str | None = None
+    file: Path  # the file it came from, for messages.
+    name: str  # what the features are called in the file, e.g. ``X_train``; empty for a table.
+    X: Any  # features, any shape or type.
+    y: NDArray[Any] | None = None  # labels.
+    group: NDArray[Any] | None = None  # which person, record or batch a row belongs to.
+    columns: tuple[str, ...] | None = None  # names of the feature columns of a table.
+    lines: Sequence[int] | None = None  # line numbers of the rows in a text file, counted from 1.
+    label: str | None = None  # name of the column of labels of a table.
+    # Of each feature column of text its different texts, whose places X holds.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def place(self, row: int, column: int | None = None) -> str:

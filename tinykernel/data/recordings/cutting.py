@@ -30,15 +30,9 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Samples that follow each other: no gap, no missing value, one group.
+    """Samples that follow each other: no gap, no missing value, one group."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (samples, channels)
-    group : str
-    """
-
-    X: NDArray[Any]
+    X: NDArray[Any]  # (samples, channels)
     group: str
 
 

@@ -19,20 +19,12 @@ _LARGEST_FLOAT_MULTIPLIER = 2.0**100
 
 @dataclass(frozen=True)
 class QuantizedInputs:
-    """An input scaler and what its integers stand for: ``x'_i ~ step * q_i + centre_i``.
-
-    Parameters
-    ----------
-    scaler : Scale
-    step : float
-        Scaled units per level, the same for all inputs because B holds only signs.
-    centre : ndarray of float64, shape (n_inputs,)
-        The scaled value that ``q = 0`` stands for; of a constant input, its value.
-    """
+    """An input scaler and what its integers stand for: ``x'_i ~ step * q_i + centre_i``."""
 
     scaler: Scale
-    step: float
-    centre: NDArray[np.float64]
+    step: float  # scaled units per level, the same for all inputs because B holds only signs.
+    # The scaled value that ``q = 0`` stands for; of a constant input, its value.
+    centre: NDArray[np.float64]  # (n_inputs,)
 
 
 def quantize_scaler(

@@ -30,73 +30,38 @@ _ONE = np.float32(1.0)
 
 
 class Rows(NamedTuple):
-    """Rows of a mini-batch.
+    """Rows of a mini-batch."""
 
-    Parameters
-    ----------
-    mixed : ndarray of float32, shape (n, d)
-    inputs : ndarray of integers, shape (n, n_features) or (0, 0)
-        Quantized inputs, for the linear part.
-    target : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    chosen : ndarray of int64, shape (k,)
-        The rows that are in the batch.
-    """
-
-    mixed: NDArray[np.float32]
-    inputs: NDArray[Any]
-    target: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    chosen: NDArray[np.int64]
+    mixed: NDArray[np.float32]  # (n, d)
+    inputs: NDArray[Any]  # (n, n_features) or (0, 0): quantized inputs, for the linear part.
+    target: NDArray[np.float32]  # (n, n_outputs)
+    weight: NDArray[np.float32]  # (n,)
+    chosen: NDArray[np.int64]  # (k,): the rows that are in the batch.
 
 
 class Noise(NamedTuple):
-    """What is drawn for the rows of a mini-batch, so that a model regularises.
+    """What is drawn for the rows of a mini-batch, so that a model regularises."""
 
-    Parameters
-    ----------
-    pool : ndarray of float32
-        Normal numbers; those of a row begin at `starts`, shape (k,), and are multiplied by `size`.
-    starts : ndarray of int64, shape (k,)
-    size : float32
-    seeds : ndarray of uint32, shape (k,)
-        Of what is left out of a row.
-    threshold, inverse : uint32, float32
-        Share of components left out, times 2**32, and one over the share of those that are kept.
-    threshold_q, inverse_q : uint32, float32
-        The same of the quantized inputs.
-    """
-
+    # Normal numbers; those of a row begin at `starts`, shape (k,), and are multiplied by `size`.
     pool: NDArray[np.float32]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (k,)
     size: np.float32
-    seeds: NDArray[np.uint32]
+    seeds: NDArray[np.uint32]  # (k,): of what is left out of a row.
+    # Share of components left out, times 2**32, and one over the share of those that are kept.
     threshold: np.uint32
     inverse: np.float32
-    threshold_q: np.uint32
+    threshold_q: np.uint32  # the same of the quantized inputs.
     inverse_q: np.float32
 
 
 class Outputs(NamedTuple):
-    """How components and inputs make decisions: ``scale * (W z + V (q - centre) worth) + offset``.
+    """How decisions are made: ``scale * (W z + V (q - centre) worth) + offset``."""
 
-    Parameters
-    ----------
-    weights : ndarray of float32, shape (m * d, outputs)
-        W.
-    scale : float32
-    offset : ndarray of float32, shape (outputs,)
-    linear : ndarray of float32, shape (n_features, outputs) or (0, 0)
-        V.
-    centre_q : ndarray of float32, shape (n_features,)
-    worth_q : float32
-    """
-
-    weights: NDArray[np.float32]
+    weights: NDArray[np.float32]  # (m * d, outputs): W.
     scale: np.float32
-    offset: NDArray[np.float32]
-    linear: NDArray[np.float32]
-    centre_q: NDArray[np.float32]
+    offset: NDArray[np.float32]  # (outputs,)
+    linear: NDArray[np.float32]  # (n_features, outputs) or (0, 0): V.
+    centre_q: NDArray[np.float32]  # (n_features,)
     worth_q: np.float32
 
 

@@ -47,24 +47,13 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How the firmware computes a projection.
+    """How the firmware computes a projection."""
 
-    Parameters
-    ----------
-    unit : float
-        What one step of the integers ``P H B q`` is worth in the trainer's inputs.
-    halve : tuple of bool
-        Schedule of the second transform.
-    stretch : float
-        By how much a level of G is worth more than usual, so that the levels are smaller.
-    phase_shift : int or None
-        Of the phases, where it is not chosen.
-    """
-
-    unit: float
-    halve: tuple[bool, ...]
+    unit: float  # what one step of the integers ``P H B q`` is worth in the trainer's inputs.
+    halve: tuple[bool, ...]  # schedule of the second transform.
+    # By how much a level of G is worth more than usual, so that the levels are smaller.
     stretch: float = 1.0
-    phase_shift: int | None = None
+    phase_shift: int | None = None  # of the phases, where it is not chosen.
 
 
 class WindowNumbers(NamedTuple):
@@ -84,35 +73,25 @@ class WindowNumbers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Arguments of the compiled forward pass, and what its projections are worth.
+    """Arguments of the compiled forward pass, and what its projections are worth."""
 
-    Parameters
-    ----------
-    diagonal, rate, centre, level : ndarray of float32
-        As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
-    product, factors, start, width, mean, unit
-        As in `component_passes.forward_group_stored`; `factors` is empty without an `Arithmetic`.
-    level_worth : ndarray of float64, shape (m, 1)
-        What one level of G is worth.
-    worth : ndarray of float64, shape (m, 1)
-        What one unit of v is worth.
-    shift : ndarray of float32, shape (m * d,)
-        By how much subtracting the mean of the inputs moves the projections.
-    """
-
+    # As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
     diagonal: _Floats
     rate: _Floats
     centre: _Floats
     level: _Floats
     mean: _Floats
+    # As in `component_passes.forward_group_stored`; `factors` is empty without an `Arithmetic`.
     product: np.float32 = np.float32(1)  # noqa: RUF009
     factors: _Floats = field(default_factory=_nothing)
     start: _Floats = field(default_factory=_nothing)
     width: _Floats = field(default_factory=_nothing)
     unit: np.float32 = np.float32(1)  # noqa: RUF009
-    level_worth: NDArray[np.float64] = field(default_factory=_one)
-    worth: NDArray[np.float64] = field(default_factory=_one)
-    shift: _Floats = field(default_factory=_nothing)
+    # What one level of G is worth.
+    level_worth: NDArray[np.float64] = field(default_factory=_one)  # (m, 1)
+    worth: NDArray[np.float64] = field(default_factory=_one)  # (m, 1): what one unit of v is worth.
+    # By how much subtracting the mean of the inputs moves the projections.
+    shift: _Floats = field(default_factory=_nothing)  # (m * d,)
 
     @property
     def are_stored(self) -> bool:

@@ -17,30 +17,16 @@ _ROTATION, _SCALE, _SHIFT, _SHEAR = np.radians(12), 0.12, 1.5 / 28, 0.15
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How much inputs are varied; 0 leaves a kind out.
+    """How much inputs are varied; 0 leaves a kind out."""
 
-    Parameters
-    ----------
-    affine : float
-        Images: strength of small rotations, scales, shifts and shears; 1 is usual for digits.
-    shift : int
-        Pixels or samples each way.
-    flip : float
-        Images: share of those mirrored from left to right.
-    rotate : float
-        Signals: deviation, in radians, of the rotation of every three channels about a random axis.
-    noise : float
-        Signals: deviation, relative to that of the channel.
-    scale : float
-        Signals: deviation of a factor for each window.
-    """
-
+    # Images: strength of small rotations, scales, shifts and shears; 1 is usual for digits.
     affine: float = 0.0
-    shift: int = 0
+    shift: int = 0  # pixels or samples each way.
+    # Signals: deviation, in radians, of the rotation of every three channels about a random axis.
     rotate: float = 0.0
-    noise: float = 0.0
-    scale: float = 0.0
-    flip: float = 0.0
+    noise: float = 0.0  # signals: deviation, relative to that of the channel.
+    scale: float = 0.0  # signals: deviation of a factor for each window.
+    flip: float = 0.0  # images: share of those mirrored from left to right.
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Augmentation:

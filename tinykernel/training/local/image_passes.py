@@ -263,36 +263,19 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
 
 
 class KernelBatch(NamedTuple):
-    """Kernels as a mini-batch has them: the offsets, signs and base of `respond` and `_backward`.
+    """Kernels as a mini-batch has them, for `respond` and `_backward`."""
 
-    Parameters
-    ----------
-    geometry : ndarray of int64
-        See `_fill`.
-    offsets, signs : ndarray of int64, int16, shape (n_kernels, a multiple of 4)
-    base, places : ndarray of int64, shape (n_kernels,), (n_taps,)
-    thresholds : ndarray of int16, shape (n_kernels,)
-    inverse : ndarray of float32, shape (n_kernels,)
-        One over the spread of the responses.
-    slope : float32
-    cell : ndarray of int64
-        Of each position.
-    n_cells : int
-    multiplier : int
-        Of counts, in units of 2**-16.
-    """
-
-    geometry: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    signs: NDArray[np.int16]
-    base: NDArray[np.int64]
-    places: NDArray[np.int64]
-    thresholds: NDArray[np.int16]
-    inverse: NDArray[np.float32]
+    geometry: NDArray[np.int64]  # see `_fill`.
+    offsets: NDArray[np.int64]  # (n_kernels, a multiple of 4)
+    signs: NDArray[np.int16]  # (n_kernels, a multiple of 4)
+    base: NDArray[np.int64]  # (n_kernels,)
+    places: NDArray[np.int64]  # (n_taps,)
+    thresholds: NDArray[np.int16]  # (n_kernels,)
+    inverse: NDArray[np.float32]  # (n_kernels,): one over the spread of the responses.
     slope: np.float32
-    cell: NDArray[np.int64]
+    cell: NDArray[np.int64]  # of each position.
     n_cells: int
-    multiplier: int
+    multiplier: int  # of counts, in units of 2**-16.
 
 
 @inlined

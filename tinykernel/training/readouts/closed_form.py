@@ -36,23 +36,13 @@ _Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A ridge regression.
+    """A ridge regression."""
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n_inputs, n_outputs)
-        Of one unit of an input.
-    offset : ndarray of float64, shape (n_outputs,)
-    penalty : float
-        Added to the diagonal of K.
-    left_out : ndarray of float64, shape (n, n_outputs)
-        What a fit without a row, or without its group, says of it.
-    """
-
-    weights: _Doubles
-    offset: _Doubles
-    penalty: float
-    left_out: _Doubles
+    weights: _Doubles  # (n_inputs, n_outputs): of one unit of an input.
+    offset: _Doubles  # (n_outputs,)
+    penalty: float  # added to the diagonal of K.
+    # What a fit without a row, or without its group, says of it.
+    left_out: _Doubles  # (n, n_outputs)
 
     def fitted(self, inputs: NDArray[Any]) -> _Doubles:
         """Return what the fit says of inputs (n, n_inputs), added up input by input."""

@@ -32,65 +32,33 @@ _LONGEST_STEP = 4.0
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What a search chooses.
+    """What a search chooses."""
 
-    Parameters
-    ----------
-    leaves : int
-        Most leaves of a tree, 2 to 256.
-    rate : float
-        Part of the best step that a new tree makes.
-    l2 : float
-        Holds leaves back, in rows of weight 1.
-    bits : {4, 8}
-        Of a leaf.
-    together : bool
-        Whether the leaves of all trees are fitted again after each new tree.
-    lines : bool
-        Whether trees are grown to the error of a linear part, which stands beside them.
-    """
-
-    leaves: int = 16
-    rate: float = 0.3
-    l2: float = 1.0
-    bits: int = 4
-    together: bool = True
+    leaves: int = 16  # most leaves of a tree, 2 to 256.
+    rate: float = 0.3  # part of the best step that a new tree makes.
+    l2: float = 1.0  # holds leaves back, in rows of weight 1.
+    bits: int = 4  # {4, 8}: of a leaf.
+    together: bool = True  # whether the leaves of all trees are fitted again after each new tree.
+    # Whether trees are grown to the error of a linear part, which stands beside them.
     lines: bool = False
 
 
 @dataclass(frozen=True)
 class Room:
-    """What trees may take.
+    """What trees may take."""
 
-    Parameters
-    ----------
-    n_bytes : int
-        Of their tables in flash.
-    steps : float
-        Of all trees to their farthest leaves, one more for each tree.
-    """
-
-    n_bytes: int
-    steps: float = np.inf
+    n_bytes: int  # of their tables in flash.
+    steps: float = np.inf  # of all trees to their farthest leaves, one more for each tree.
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What the outputs are to be: the loss of `tinykernel.training.loss`, by row weight.
+    """What the outputs are to be: the loss of `tinykernel.training.loss`, by row weight."""
 
-    Parameters
-    ----------
-    target : ndarray of float64, shape (n, n_outputs)
-        Of values these; of one output the probability of the second class, else of every class.
-    weight : ndarray of float64, shape (n,)
-        Not negative, with mean 1.
-    values : bool
-        Whether `target` holds values, and the loss is half the squared error.
-    """
-
-    target: _Floats
-    weight: _Floats
-    values: bool
+    # Of values these; of one output the probability of the second class, else of every class.
+    target: _Floats  # (n, n_outputs)
+    weight: _Floats  # (n,): not negative, with mean 1.
+    values: bool  # whether `target` holds values, and the loss is half the squared error.
 
     def slopes(self, f: _Floats, o: int) -> tuple[_Floats, _Floats]:
         """Return first and second derivatives of the loss by output o, by row."""

@@ -18,18 +18,11 @@ _LARGEST_SUM = 2.0**30
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Levels of inputs in bins, whose borders are the thresholds that trees may have.
+    """Levels of inputs in bins, whose borders are the thresholds that trees may have."""
 
-    Parameters
-    ----------
-    borders : tuple of ndarray of int16
-        Of each input, increasing. Bin b holds the levels above b of the borders.
-    first : ndarray of int64, shape (n_inputs + 1,)
-        Where the bins of each input begin among all bins.
-    """
-
+    # Of each input, increasing. Bin b holds the levels above b of the borders.
     borders: tuple[NDArray[np.int16], ...]
-    first: NDArray[np.int64]
+    first: NDArray[np.int64]  # (n_inputs + 1,): where the bins of each input begin among all bins.
 
     @staticmethod
     def of(Q: NDArray[Any], most: int) -> Bins:
@@ -59,20 +52,12 @@ def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A grown tree. Node k asks ``bin[input] > cut``; its children are `child` and `child` + 1.
+    """A grown tree. Node k asks ``bin[input] > cut``; its children are `child` and `child` + 1."""
 
-    Parameters
-    ----------
-    input, cut, child : ndarray of int32, shape (n,)
-        `input` is -1 of leaves.
-    leaf : ndarray of int32, shape (n,)
-        The number of a leaf among the leaves in preorder; 0 of nodes.
-    """
-
-    input: NDArray[np.int32]
-    cut: NDArray[np.int32]
-    child: NDArray[np.int32]
-    leaf: NDArray[np.int32]
+    input: NDArray[np.int32]  # (n,): `input` is -1 of leaves.
+    cut: NDArray[np.int32]  # (n,)
+    child: NDArray[np.int32]  # (n,)
+    leaf: NDArray[np.int32]  # (n,): the number of a leaf among the leaves in preorder; 0 of nodes.
 
     @property
     def n_leaves(self) -> int:
@@ -119,23 +104,12 @@ class Tree:
 
 @dataclass(frozen=True)
 class Growth:
-    """How a tree grows.
+    """How a tree grows."""
 
-    Parameters
-    ----------
-    leaves : int
-        Most leaves, 2 to 256.
-    l2 : float
-        Added to the curvature of every leaf, in rows of weight 1.
-    least : float
-        Least curvature of a leaf.
-    known : float
-        What the gain of a threshold that no tree has yet is multiplied by: its bytes count, too.
-    """
-
-    leaves: int
-    l2: float
-    least: float
+    leaves: int  # most leaves, 2 to 256.
+    l2: float  # added to the curvature of every leaf, in rows of weight 1.
+    least: float  # least curvature of a leaf.
+    # What the gain of a threshold that no tree has yet is multiplied by: its bytes count, too.
     known: float
 
 

@@ -13,38 +13,20 @@ from tinykernel.training.loss import loss_group
 
 
 class LinearBatch(NamedTuple):
-    """Rows of a mini-batch, and the linear part: ``scale * (V (q - mean) unit) + offset``.
+    """Rows of a mini-batch, and the linear part: ``scale * (V (q - mean) unit) + offset``."""
 
-    Parameters
-    ----------
-    rows : ndarray of int64, shape (k,)
-        The rows that are in the batch.
-    target : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    losses : ndarray of float32, shape (n_outputs,) or (0,)
-    linear : ndarray of float32, shape (n_inputs, n_outputs)
-        V.
-    scale : float32
-    offset : ndarray of float32, shape (n_outputs,)
-    mean : ndarray of float32, shape (n_inputs,)
-    unit : float32
-    keep : ndarray of uint32, shape (k / LANES, n_inputs) or (0, 0)
-        Bit i is whether row i of a group has the input.
-    inverse : float32
-        One over the share of inputs that are kept.
-    """
-
-    rows: NDArray[np.int64]
-    target: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    losses: NDArray[np.float32]
-    linear: NDArray[np.float32]
+    rows: NDArray[np.int64]  # (k,): the rows that are in the batch.
+    target: NDArray[np.float32]  # (n, n_outputs)
+    weight: NDArray[np.float32]  # (n,)
+    losses: NDArray[np.float32]  # (n_outputs,) or (0,)
+    linear: NDArray[np.float32]  # (n_inputs, n_outputs): V.
     scale: np.float32
-    offset: NDArray[np.float32]
-    mean: NDArray[np.float32]
+    offset: NDArray[np.float32]  # (n_outputs,)
+    mean: NDArray[np.float32]  # (n_inputs,)
     unit: np.float32
-    keep: NDArray[np.uint32]
-    inverse: np.float32
+    # Bit i is whether row i of a group has the input.
+    keep: NDArray[np.uint32]  # (k / LANES, n_inputs) or (0, 0)
+    inverse: np.float32  # one over the share of inputs that are kept.
 
 
 class LinearGradients(NamedTuple):

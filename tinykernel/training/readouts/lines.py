@@ -24,19 +24,12 @@ _EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 60
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``.
+    """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``."""
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_outputs, n_inputs)
-    worth : ndarray of float64, shape (n_outputs,)
-        A power of two in units of the scores, so that multipliers are exact.
-    offset : ndarray of float64, shape (n_outputs,)
-    """
-
-    weights: NDArray[np.int8]
-    worth: _Floats
-    offset: _Floats
+    weights: NDArray[np.int8]  # (n_outputs, n_inputs)
+    # A power of two in units of the scores, so that multipliers are exact.
+    worth: _Floats  # (n_outputs,)
+    offset: _Floats  # (n_outputs,)
 
     @staticmethod
     def of(

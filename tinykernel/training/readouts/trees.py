@@ -90,24 +90,13 @@ class TreeRecipe(TreeOptions):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found.
-
-    Parameters
-    ----------
-    options : TreeOptions
-    n_trees : int
-        The number that did best.
-    log_loss, accuracy : float
-        On the rows left out; see `tinykernel.training.loss.judge`.
-    largest : int
-        Most leaves of a tree that was grown.
-    """
+    """What a search found."""
 
     options: TreeOptions
-    n_trees: int
-    log_loss: float
+    n_trees: int  # the number that did best.
+    log_loss: float  # on the rows left out; see `tinykernel.training.loss.judge`.
     accuracy: float
-    largest: int = 0
+    largest: int = 0  # most leaves of a tree that was grown.
 
     @property
     def recipe(self) -> TreeRecipe:
@@ -117,25 +106,13 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """Rows for trees.
-
-    Parameters
-    ----------
-    scaler : Scale
-    Q : ndarray of int8 or int16, shape (n, n_inputs)
-        Levels of the training rows.
-    aim : Aim
-    truth : ndarray
-        Codes of the labels, or the targets of values.
-    scale : ndarray of float64, shape (n_outputs,)
-        What 1 of each output stands for, of values.
-    """
+    """Rows for trees."""
 
     scaler: Scale
-    Q: NDArray[Any]
+    Q: NDArray[Any]  # (n, n_inputs): levels of the training rows.
     aim: Aim
-    truth: NDArray[Any]
-    scale: NDArray[np.float64]
+    truth: NDArray[Any]  # codes of the labels, or the targets of values.
+    scale: NDArray[np.float64]  # (n_outputs,): what 1 of each output stands for, of values.
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:

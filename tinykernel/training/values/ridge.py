@@ -19,22 +19,12 @@ _Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows with values.
+    """Rows with values."""
 
-    Parameters
-    ----------
-    X : ndarray of float64, shape (n, d)
-    targets : ndarray of float64, shape (n, n_outputs)
-    weight : ndarray of float64, shape (n,)
-        Roots of the weights of the rows, whose mean is 1.
-    group : ndarray, shape (n,)
-        Which rows are left out together.
-    """
-
-    X: _Doubles
-    targets: _Doubles
-    weight: _Doubles
-    group: NDArray[Any]
+    X: _Doubles  # (n, d)
+    targets: _Doubles  # (n, n_outputs)
+    weight: _Doubles  # (n,): roots of the weights of the rows, whose mean is 1.
+    group: NDArray[Any]  # (n,): which rows are left out together.
 
     def of(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""

@@ -40,18 +40,10 @@ _Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """A smooth fit to the rows of a training set.
+    """A smooth fit to the rows of a training set."""
 
-    Parameters
-    ----------
-    rows : Rows
-        Seen along the directions that matter.
-    like : Ridge
-        A fit to some of them, whose width and penalty are taken.
-    """
-
-    rows: Rows
-    like: Ridge
+    rows: Rows  # seen along the directions that matter.
+    like: Ridge  # a fit to some of them, whose width and penalty are taken.
 
     def values(self, X: _Doubles) -> _Doubles:
         """Fit to all rows, and return the values of others, (k, n_outputs)."""
