@@ -35,24 +35,12 @@ def upload(
     port: str | None = None,
     trust: bool = False,
 ) -> None:
-    """Run ``pio run -t upload`` in a project; its output goes to stderr.
+    """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        A project that ``tinykernel export`` wrote.
-    environment : str, optional
-        One of the environments of its ``platformio.ini``; all by default.
-    port : str, optional
-        Port of the board, e.g. ``/dev/ttyACM0``; PlatformIO looks for it by default.
-    trust : bool, default=False
-        Run what a folder says that export did not write, or that was changed since.
-
-    Raises
-    ------
-    TinykernelError
-        If the project, PlatformIO or the board is missing, the build fails, or the project is not
-        trusted.
+    `environment` is one of its ``platformio.ini``, by default all; PlatformIO looks for the port
+    where none is given. With `trust` a project runs that was not written by export, or changed
+    since. A TinykernelError says that the project, PlatformIO or the board is missing, or that the
+    build failed.
     """
     _check_project(folder, environment)
     if not trust:

@@ -41,26 +41,10 @@ def render_ci(
 ) -> dict[str, bytes]:
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
-    Parameters
-    ----------
-    service : {"github"}
-    model : IntegerModel
-    files : iterable of str
-        Paths of the export.
-    rows : array-like, shape (n_rows, n_inputs)
-        Raw inputs to verify on.
-    name : str
-        Of the model.
-    target : str or None
-        That is verified and measured; None for cortex-m4, as a library is for every target.
-    budget : str, int or None
-        As `tinykernel.report` takes it; None for what the chip has.
-    options : mapping of str to str or None
-        Those of the export, by their names on the command line.
-    settings : mapping of str to str or None
-        The same for ``--set``.
-    coding : Coding, optional
-        Of the export.
+    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on,
+    `options` and `settings` those of the export by their names on the command line and of
+    ``--set``. The target is verified and measured; None stands for cortex-m4, as a library is for
+    every target. Without a budget the chip's memory is the limit.
     """
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):

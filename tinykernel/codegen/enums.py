@@ -61,26 +61,12 @@ class Constants:
 
 
 def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Constants:
-    """Name the texts and the missing value of a table in C.
+    """Name the texts and the missing value of a table in C, with the prefix `name`.
 
     A name is ``NAME_COLUMN_TEXT`` in ASCII capitals. Names that are taken get a number, those of
-    one column in the order of the alphabet, so that a new order of codes renames nothing.
+    one column in the order of the alphabet, so that a new order of codes renames nothing. A missing
+    value that the type of the inputs has not is a TinykernelError.
 
-    Parameters
-    ----------
-    coding : Coding or None
-        Of the training.
-    model : IntegerModel
-    name : str
-        Prefix of all C names.
-
-    Raises
-    ------
-    TinykernelError
-        If a missing value is none that the type of the inputs has.
-
-    Examples
-    --------
     >>> _name("thyroid", "sex", "F", set()), _name("m", "size >= 2", "*/ int x", set())
     ('THYROID_SEX_F', 'M_SIZE_GE_2_INT_X')
     """

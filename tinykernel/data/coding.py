@@ -71,29 +71,19 @@ def coding_of(
     texts: Mapping[str, tuple[str, ...]],
     lacking: NDArray[np.bool_],
 ) -> Coding:
-    """Choose the numbers that stand for text and for missing values.
+    """Choose the numbers that stand for text and for missing values of training rows.
 
     Two texts are in the order of the alphabet. More are in the order of what they say of the
-    labels, so that one threshold parts them well: by the mean value, the share of the second of
-    two classes, or the first principal component of the shares of all classes (Breiman et al.,
-    Classification and Regression Trees, 1984, theorem 4.5; Coppersmith et al. 1999). Missing
-    values are one number below all others where no column loses much resolution by it, else one
-    below those of the column.
+    labels, so that one threshold parts them well: by the mean value, the share of the second of two
+    classes, or the first principal component of the shares of all classes (Breiman et al.,
+    Classification and Regression Trees, 1984, theorem 4.5; Coppersmith et al. 1999). Missing values
+    are one number below all others where no column loses much resolution by it, else one below
+    those of the column.
 
-    Parameters
-    ----------
-    X : ndarray of float64, shape (n, n_columns)
-        Training rows; text as the numbers of `texts`, NaN where a value is missing.
-    y : ndarray, shape (n,)
-        Labels, or values where they are floats.
-    columns : sequence of str, length n_columns
-    texts : mapping of str to tuple of str
-        As they were found.
-    lacking : ndarray of bool, shape (n_columns,)
-        Which columns lack values, in any row of the file.
+    X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing; y are
+    labels, or values where they are floats. `lacking` says which columns lack values in any row of
+    the file.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0], [2.0], [np.nan]])
     >>> y, texts = np.array([1.0, 3.0, 2.0, 0.0]), {"size": ("s", "l", "m")}
     >>> coding_of(X, y, ["size"], texts, np.array([True]))

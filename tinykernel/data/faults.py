@@ -30,31 +30,13 @@ def checked_part(
     gaps: bool = False,
     values: bool = False,
 ) -> Part:
-    """Check a part and bring it into one form.
+    """Check a part as it was read from a file, and bring it into one form.
 
-    Parameters
-    ----------
-    part : Part
-        As read from a file.
-    n_features : int, optional
-        The width that the rows must have.
-    like : str
-        What has that width, for the message.
-    gaps : bool
-        Whether values may be missing, that is NaN.
-    values : bool
-        Whether y holds values to predict, not labels.
-
-    Returns
-    -------
-    Part
-        X has two dimensions and holds numbers that fit the firmware's types, in memory where some
-        are missing; y, where there is one, has one dimension and holds integers, booleans or text.
-
-    Raises
-    ------
-    TinykernelError
-        Names the array and, for a bad value, its row and column.
+    Rows must have `n_features`, as `like` has, which a message names; `gaps` says whether values
+    may be missing, that is NaN, and `values` whether y holds values, not labels. X then has two
+    dimensions and numbers that fit the firmware's types, in memory where some are missing; y, where
+    there is one, has one dimension of integers, booleans or text. A TinykernelError names the
+    array, row and column.
     """
     what = f"{part.file}: {part.name}".rstrip(": ")
     X = part.X

@@ -77,36 +77,20 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to run a finished model on.
+    """Rows to run a finished model on."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_rows, n_features)
-        Numbers, all finite, in the dtype of the file.
-    y : ndarray, shape (n_rows,), or None
-        Labels, where the file has them.
-    source : str
-        Name of the file.
-    part : str
-        Which rows of the file these are, in words.
-    group : ndarray, shape (n_rows,), or None
-        Which person, record or batch each row belongs to, where the file says so.
-    notes : tuple of str
-        What became of missing values, and what was left out; one line each.
-    streams : tuple of ndarray, each of shape (n_samples, n_channels)
-        Of recordings: the samples that the rows were cut from.
-    clip : ndarray of int64, shape (n_rows,), or None
-        Of recordings: the number of the one that a row was cut from.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any] | None
-    source: str
-    part: str
-    group: NDArray[Any] | None = None
+    X: NDArray[Any]  # (n_rows, n_features): numbers, all finite, in the dtype of the file.
+    y: NDArray[Any] | None  # (n_rows,): labels, where the file has them.
+    source: str  # name of the file.
+    part: str  # which rows of the file these are, in words.
+    # Which person, record or batch each row belongs to, where the file says so.
+    group: NDArray[Any] | None = None  # (n_rows,)
+    # What became of missing values, and what was left out; one line each.
     notes: tuple[str, ...] = ()
-    streams: tuple[NDArray[Any], ...] = ()
-    clip: NDArray[np.int64] | None = None
+    # Of recordings: the samples that the rows were cut from.
+    streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels)
+    # Of recordings: the number of the one that a row was cut from.
+    clip: NDArray[np.int64] | None = None  # (n_rows,)
 
 
 def as_split(train: Part, test: Part, seed: int) -> Dataset:

@@ -83,24 +83,9 @@ def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:
 def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decision]:
     """Yield a decision for every window, with its time and a smoothed one.
 
-    Parameters
-    ----------
-    data : Windows
-        Cut with ``mixed="majority"``, so that none is left out for its labels.
-    labels : array-like, shape (n,)
-        What the model says of each window.
-    last : int, default=5
-        How many decisions the smoothed one is the majority of. Decisions before a gap in time do
-        not count after it.
-
-    Yields
-    ------
-    Decision
-
-    Raises
-    ------
-    TinykernelError
-        If there is not one label a window, or `last` is below 1.
+    Windows are cut with ``mixed="majority"``, so that none is left out; `labels` are what the model
+    says of each. The smoothed decision is the majority of the `last`, of which none before a gap in
+    time counts. Another number of labels, or a `last` below 1, is a TinykernelError.
     """
     said = np.asarray(labels)
     if said.shape != data.starts.shape:

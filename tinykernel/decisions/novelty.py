@@ -95,20 +95,12 @@ def fit_novelty(
     scores: NDArray[np.int32],
     known: tuple[ArrayLike, ArrayLike] | None,
 ) -> FittedNovelty:
-    """Fit prototypes to known rows, and the worth of a margin to some of the rows X.
+    """Fit prototypes to known rows (X, y), and the worth of a margin to some of the rows X.
 
-    Where the scores tell these rows from made ones clearly better, there are no prototypes: levels
-    of 4 bits cannot tell apart the inputs of a model that uses few of their values.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    X : array-like
-        Rows that the model was not trained on.
-    scores : ndarray of int32, shape (n, n_classes)
-        Of these rows.
-    known : (X, y) or None
-        Without, novelty is that of the scores.
+    The model was not trained on X, whose scores (n, n_classes) are given. Where these tell the rows
+    from made ones clearly better, there are no prototypes: levels of 4 bits cannot tell apart the
+    inputs of a model that uses few of their values. Without known rows novelty is that of the
+    scores.
     """
     if known is None:
         return FittedNovelty(novelties(scores), np.zeros(len(scores), dtype=np.bool_))
@@ -149,20 +141,11 @@ def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
 def clearly_better(
     one: NDArray[Any], one_made: NDArray[Any], other: NDArray[Any], other_made: NDArray[Any]
 ) -> bool:
-    """Whether the first novelty tells made rows from known ones better, beyond chance.
+    """Whether the first novelty tells made rows (m,) from known ones (n,) better, beyond chance.
 
-    By the difference of the areas under the ROC, which must exceed three of its standard errors
-    (DeLong et al. 1988).
+    By the difference of the areas under the ROC of two kinds of novelty of the same rows, which
+    must exceed three of its standard errors (DeLong et al. 1988).
 
-    Parameters
-    ----------
-    one, other : ndarray, shape (n,)
-        Two kinds of novelty of the same known rows.
-    one_made, other_made : ndarray, shape (m,)
-        And of the same made rows.
-
-    Examples
-    --------
     >>> known, made = np.arange(50), np.arange(40, 90)
     >>> clearly_better(known, made, -known, -made), clearly_better(known, made, known, made)
     (True, False)
@@ -192,23 +175,9 @@ def alarms(
     The threshold is one of the values, the k-th from above, so that its bound is exact: a tolerance
     limit after Wilks 1941, whose formula is that of Clopper and Pearson for k - 1 alarms. Of groups
     rows count as fewer, by how much alarms differ between groups, and as two a group at most
-    (approximate).
+    (approximate). Too few rows are a TinykernelError, which says how many are needed; it tells of
+    the `beside` further rows that something was fitted to.
 
-    Parameters
-    ----------
-    novelty : ndarray of int32, shape (n,)
-    groups : ndarray, shape (n,), or None
-    wished, risk : float
-    beside : int
-        Further rows that something was fitted to; only told where the rows are too few.
-
-    Raises
-    ------
-    TinykernelError
-        If the rows are too few; the message says how many are needed.
-
-    Examples
-    --------
     >>> found = alarms(np.arange(1000, dtype=np.int32), None, 0.01, 0.05)
     >>> found.threshold, found.alarms, found.bound <= 0.01
     (995, 4, True)

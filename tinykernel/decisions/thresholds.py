@@ -38,26 +38,13 @@ def by_error(
     (Learn then Test: Angelopoulos, Bates, Candes, Jordan & Lei 2021, arXiv:2110.01052, section
     2.3). They are tested from the highest down, each by the exact bound of Clopper and Pearson. A
     test that fails hands no risk down; four thresholds, known before any label is looked at, have a
-    quarter of the risk each to begin with: the fallback procedure of Wiens & Dmitrienko 2005,
-    which keeps the risk of one wrong claim among all. A threshold is one above the margin of a row,
-    and only larger margins count, so that, given that row, the others are independent.
+    quarter of the risk each to begin with: the fallback procedure of Wiens & Dmitrienko 2005, which
+    keeps the risk of one wrong claim among all. A threshold is one above the margin of a row, and
+    only larger margins count, so that, given that row, the others are independent.
 
-    Parameters
-    ----------
-    margin : ndarray of uint32, shape (n,)
-    right : ndarray of bool, shape (n,)
-    most, risk : float
-    share : float
-        Of the rows that count as independent, above 0, at most 1.
-    groups : ndarray, shape (n,), optional
-        Answered rows count as no more than their groups allow.
-
-    Returns
-    -------
-    chosen : Choice or None
-        None where no threshold is good enough.
-    best : Choice
-        The one with the lowest bound, to explain a failure; a promise of nothing.
+    `share` of the rows, above 0 and at most 1, counts as independent, and answered rows count as no
+    more than their groups allow. Returned are the choice, None where no threshold is good enough,
+    and the one with the lowest bound, to explain a failure.
     """
     order = np.argsort(-margin.astype(np.int64), kind="stable")
     sorted_margin, wrong = margin[order], np.cumsum((~right[order]).astype(np.intp))
@@ -132,12 +119,8 @@ def by_coverage(
     """Return the threshold above which a new row's margin is with at least this probability.
 
     Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`. The
-    bound holds for this one threshold, which no label had a part in.
-
-    Returns
-    -------
-    Choice or None
-        None where the rows are too few.
+    bound holds for this one threshold, which no label had a part in. None where the rows are too
+    few.
     """
     order = np.argsort(-margin.astype(np.int64), kind="stable")
     at = int(np.searchsorted(np.cumsum(levels[order]), coverage - 1e-12))

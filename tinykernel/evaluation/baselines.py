@@ -106,20 +106,8 @@ def value_baselines(
     """Train the mean, a linear model and a tree, and compare a model's values with theirs.
 
     The linear model is a ridge regression, its weights rounded to int8, the tree a regression tree
-    of depth 6. Squared errors are compared
-    by a one-sided t test at the level of 5 %, of groups where there are some.
-
-    Parameters
-    ----------
-    train, test : (X, y)
-        Rows, flat, and values.
-    predicted : ndarray of float64, shape (n_test,)
-    groups : array-like, shape (n_test,), optional
-
-    Returns
-    -------
-    dict of str to Baseline
-        "mean", "linear" and "tree".
+    of depth 6. Squared errors are compared by a one-sided t test at the level of 5 %, of groups of
+    the test rows where there are some. Rows are flat; returned are "mean", "linear" and "tree".
     """
     (X, y), (X_test, true) = train, test
     some = drawn_rows(X, y, _LINEAR_ROWS)

@@ -78,21 +78,12 @@ def accuracy_interval(
 def rmse_interval(
     errors: NDArray[np.float64], groups: ArrayLike | None
 ) -> tuple[float, float] | None:
-    """Return which RMSE of new rows, or of new groups, the errors leave open.
+    """Return which RMSE of new rows, or of new groups, the errors (n,) leave open.
 
     By Student's t for the logarithm of the mean squared error. The mean squared errors of groups
     are taken to differ at least as an exponential distribution does, so that a group unlike those
-    that were seen is allowed for; `benchmarks/interval_coverage.py` says how often it holds.
-
-    Parameters
-    ----------
-    errors : ndarray of float64, shape (n,)
-    groups : array-like, shape (n,), or None
-
-    Returns
-    -------
-    low, high : float
-        None of fewer than 8 groups.
+    that were seen is allowed for; `benchmarks/interval_coverage.py` says how often it holds. None
+    of fewer than 8 groups.
     """
     from scipy.stats import t
 

@@ -314,19 +314,10 @@ def count_calls(
 ) -> list[list[Counter[str]]]:
     """Run a program on its board and count the instructions of every call of some functions.
 
-    Parameters
-    ----------
-    program : Program
-    names : sequence of str
-        Functions of the program. Their calls include what they call; of a call within a call of
-        another of them nothing is counted apart.
-    harness : sequence of str
-        Functions whose instructions end a call; those that the program lacks do no harm.
-
-    Returns
-    -------
-    list of list of Counter
-        Of each name its calls in the order of time, each by stage as far as debugging data tell it.
+    Calls include what they call; of a call within a call of another of them nothing is counted
+    apart. The functions of the harness end a call; those that the program lacks do no harm.
+    Returned are the calls of each name in the order of time, each by stage as far as debugging data
+    tell it.
     """
     functions, stages = function_ranges(program.path), stage_map(program.path)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))

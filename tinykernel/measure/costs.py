@@ -19,25 +19,13 @@ _CLOCKS = "16MHz,48MHz,160MHz"
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions of one inference on a target.
-
-    Parameters
-    ----------
-    target : str
-    instructions : int or None
-        None where they could be neither counted nor estimated.
-    stages : dict of str to int
-    cycles : (float, float)
-        Assumed cycles an instruction, from and to.
-    source : str
-        How they were counted, or why they were not.
-    """
+    """Instructions of one inference on a target."""
 
     target: str
-    instructions: int | None
+    instructions: int | None  # None where they could be neither counted nor estimated.
     stages: dict[str, int]
-    cycles: tuple[float, float]
-    source: str
+    cycles: tuple[float, float]  # assumed cycles an instruction, from and to.
+    source: str  # how they were counted, or why they were not.
 
     @property
     def counted(self) -> bool:

@@ -32,30 +32,13 @@ def to_int8(exact: NDArray[np.float64], resolution: NDArray[np.float64]) -> NDAr
 def levels_of(
     exact: NDArray[np.float64], kind: str = "int4"
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Recover the levels of each block, -7..7 or -127..127, and what one level is worth.
+    """Recover the levels of each block (n_blocks, d), -7..7 or -127..127, and the worth of one.
 
-    Where several sets of levels fit (all of them even, say), the one with the largest levels is
-    taken: its products keep the most bits.
+    Each block holds multiples, up to ``LARGEST[kind]``, of one number; something else is a
+    TinykernelError. Where several sets of levels fit (all of them even, say), the one with the
+    largest levels is taken: its products keep the most bits. The worth, shape (n_blocks, 1), is
+    positive, and 1 for a block of zeros.
 
-    Parameters
-    ----------
-    exact : ndarray of float64, shape (n_blocks, d)
-        Each block whole multiples, up to ``LARGEST[kind]``, of one number.
-    kind : {"int4", "int8"}
-
-    Returns
-    -------
-    levels : ndarray of int8, shape (n_blocks, d)
-    unit : ndarray of float64, shape (n_blocks, 1)
-        Positive; 1 for a block of zeros.
-
-    Raises
-    ------
-    TinykernelError
-        If a block is something else.
-
-    Examples
-    --------
     >>> levels, unit = levels_of(np.array([[0.6, -1.4, 0.2, 0.0]]))
     >>> levels.tolist(), round(float(unit[0, 0]), 3)
     ([[3, -7, 1, 0]], 0.2)

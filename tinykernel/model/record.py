@@ -24,33 +24,17 @@ PLAIN: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record. Whatever stores, reads, compares or checks fields goes by this.
-
-    Parameters
-    ----------
-    name : str
-    dtype : str
-        Of an array a NumPy type, or several with ``|`` between them. Else ``bool``, ``int``,
-        ``float``, ``str``, ``label`` (the name of a class) or the name of a class of records.
-    dimensions : int
-        Of an array; 0 for everything else.
-    since : int
-        Version of the model file in which it came. A later field needs a default.
-    optional : bool
-        Whether None is allowed.
-    many : bool
-        Whether it is a tuple of such values.
-    compared : bool
-        Whether models that differ in it are different models.
-    """
+    """One field of a record. Whatever stores, reads, compares or checks fields goes by this."""
 
     name: str
+    # Of an array a NumPy type, or several with ``|`` between them. Else ``bool``, ``int``,
+    # ``float``, ``str``, ``label`` (the name of a class) or the name of a class of records.
     dtype: str
-    dimensions: int = 0
-    since: int = 3
-    optional: bool = False
-    many: bool = False
-    compared: bool = True
+    dimensions: int = 0  # of an array; 0 for everything else.
+    since: int = 3  # version of the model file in which it came. A later field needs a default.
+    optional: bool = False  # whether None is allowed.
+    many: bool = False  # whether it is a tuple of such values.
+    compared: bool = True  # whether models that differ in it are different models.
 
     def taken(self, owner: str, value: Any) -> Any:
         """Return a value as a record keeps it; TinykernelError where it is of another type."""

@@ -137,39 +137,14 @@ def prepare(
 ) -> tuple[NDArray[Any], TrainSet]:
     """Bring rows into the canonical form, and everything that belongs to rows with them.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Finite numbers.
-    y : ndarray, shape (n,)
-        Labels.
-    sample_weight : ndarray of float64, shape (n,), optional
-        Not negative; rows of weight 0 are left out.
-    class_weight : dict, "balanced" or None
-        Multiplied with the weights of the rows.
-    splits : sequence of pairs of ndarray of bool, shape (n,)
-        Masks of the rows in training and left out.
-    groups : array-like, shape (n,), optional
-        Numbers or text. Equal rows of different groups are not merged. A single group counts as
-        none: there is no other one to leave out.
-    validation : pair of ndarray, shapes (k, n_features) and (k,), optional
-        Rows and labels.
-    teacher : pair, optional
-        A fitted classifier or an array of probabilities, shape (n, n_classes), and the rows as the
-        user gave them, for the classifier. Labels of rows that are merged are averaged by weight.
+    X (n, n_features) holds finite numbers, y (n,) labels. Rows of weight 0 are left out, and
+    weights of classes are multiplied with those of the rows. `splits` are masks of rows in training
+    and left out. Equal rows of different groups are not merged, and a single group counts as none:
+    there is no other one to leave out. `validation` are rows and labels. `teacher` is a fitted
+    classifier, or probabilities (n, n_classes), and the rows as the user gave them; labels of rows
+    that are merged are averaged by weight. Returned are the classes and the training set; what does
+    not fit to the rows is a TinykernelError.
 
-    Returns
-    -------
-    classes : ndarray, shape (n_classes,)
-    data : TrainSet
-
-    Raises
-    ------
-    TinykernelError
-        If something does not fit to the rows.
-
-    Examples
-    --------
     >>> classes, data = prepare(np.array([[1.0], [2.0], [1.0]]), np.array(["a", "b", "a"]))
     >>> sorted(data.sample_weight.tolist())
     [1.0, 2.0]

@@ -28,15 +28,7 @@ class Part:
     def place(self, row: int, column: int | None = None) -> str:
         """Say where a value is, as a person who opens the file would look for it.
 
-        Parameters
-        ----------
-        row, column : int
-            Indices, counted from 0.
-
-        Returns
-        -------
-        str
-            For example ``row 6 (line 7), column 'ax'``.
+        Row and column are counted from 0; ``row 6 (line 7), column 'ax'`` is an example.
         """
         if self.columns is None:
             where = f"{self.name} row {row}"

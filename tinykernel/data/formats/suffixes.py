@@ -98,13 +98,7 @@ def read_parts(
 
 
 def names_in(path: Path) -> frozenset[str]:
-    """Return the names that a file gives its columns or arrays; none where it cannot be read.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        An existing file.
-    """
+    """Return the names that a file gives its columns or arrays; none where it cannot be read."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":

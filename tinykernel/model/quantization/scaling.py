@@ -110,30 +110,13 @@ def choose_scope(X: NDArray[Any], scope: str) -> str:
 def fit_scaling(
     X: NDArray[Any], sample_weight: NDArray[np.float64], kind: str, scope: str
 ) -> InputScaling:
-    """Find the scaler of a training set.
+    """Find the scaler of raw rows (n, n_features), whose weights (n,) "standard" alone reads.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Raw rows.
-    sample_weight : ndarray of float64, shape (n,)
-        Used by "standard" only.
-    kind : {"minmax", "standard"}
-        The range of the training rows to [-1, 1], or mean 0 and standard deviation 1; the latter
-        saturates at -4 and 4.
-    scope : {"auto", "feature", "global"}
-        Each input by itself, or one offset and one scale for all of them, which suits inputs
-        in the same unit, such as pixels, and costs no table in the firmware; "auto" as in
-        `choose_scope`.
+    "minmax" takes the range of the rows to [-1, 1], "standard" has mean 0 and standard deviation 1,
+    and saturates at -4 and 4. `scope` is that of `choose_scope`: one offset and one scale for all
+    inputs cost no table in the firmware. The scale of a constant input is 0 with "feature"; with
+    "global" it is that of all inputs, unless all are one and the same constant.
 
-    Returns
-    -------
-    InputScaling
-        The scale of a constant input is 0 with scope "feature". With "global" it is that of all
-        inputs, unless all inputs are one and the same constant.
-
-    Examples
-    --------
     >>> X = np.array([[0, 10], [2, 10]])
     >>> scaling = fit_scaling(X, np.ones(2), "minmax", "feature")
     >>> scaling.apply(X).tolist()

@@ -54,23 +54,11 @@ def to_fixed_point(
     sums: NDArray[Any],
     dots: NDArray[Any],
 ) -> FixedSums:
-    """Choose the finest fixed point in which no score can leave int32.
+    """Choose the finest fixed point in which no ``scale * sum + linear * dot + offset`` overflows.
 
-    Parameters
-    ----------
-    units : ValueUnits
-    scale, linear, offset : ndarray of float64, shape (n_outputs,)
-        The machine: ``f = scale * sum + linear * dot + offset``.
-    sums, dots : ndarray, shape (n_outputs,)
-        Bounds of the magnitudes of sum and dot; 0 without components or without a linear part.
+    All have the shape (n_outputs,); `sums` and `dots` bound the magnitudes of sum and dot, 0 where
+    there is none. Outputs that differ too much in size for one fixed point are a TinykernelError.
 
-    Raises
-    ------
-    TinykernelError
-        If the outputs differ so much in size that one fixed point cannot hold all.
-
-    Examples
-    --------
     >>> one = np.ones(1)
     >>> found = to_fixed_point(ValueUnits(("y",), 20 * one, one), one / 64, 0 * one, 0 * one,
     ...                        64 * one, 0 * one)

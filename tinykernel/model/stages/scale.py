@@ -164,16 +164,7 @@ class Scale(Stage):
         return np.broadcast_to(self.multiplier == 0, (n_features,)).copy()
 
     def quantize(self, raw: NDArray[Any]) -> NDArray[Any]:
-        """Quantize raw values that already have the type `raw_dtype`.
-
-        Parameters
-        ----------
-        raw : ndarray of `raw_dtype`, shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of int8 or int16, shape (n_rows, n_features)
-        """
+        """Quantize raw values of the type `raw_dtype` (n_rows, n_features) to int8 or int16."""
         out = np.empty(raw.shape, dtype=self.input_dtype)
         # A few rows at a time: what is between takes 64 bits a value.
         at_once = max(1, _VALUES_AT_ONCE * len(raw) // max(1, raw.size))

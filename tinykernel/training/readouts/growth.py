@@ -126,21 +126,9 @@ def grow(
     The gain of a split is ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G^2 / (H + l2)``, with G the
     sum of `slope` and H that of `bend` over the rows. The leaf of the largest gain is split next.
 
-    Parameters
-    ----------
-    bins : ndarray of uint8, shape (n, n_inputs)
-    first : ndarray of int64, shape (n_inputs + 1,)
-        Of `Bins`.
-    slope, bend : ndarray of float64, shape (n,)
-        First and second derivatives of the loss, each times the weight of the row.
-    used : ndarray of bool, shape (n_bins,)
-        Which thresholds the model has; those of this tree are marked, too.
-    growth : Growth
-
-    Returns
-    -------
-    Tree or None
-        None where no split gains anything.
+    Bins (n, n_inputs) and `first` are those of `Bins`; slope and bend (n,) the derivatives of the
+    loss, each times the weight of the row. `used` (n_bins,) says which thresholds the model has;
+    those of this tree are marked, too. None where no split gains anything.
     """
     total, bent = float(np.abs(slope).sum()), float(bend.sum())
     if total <= 0 or bent <= 0:

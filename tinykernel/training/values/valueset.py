@@ -46,25 +46,8 @@ def prepare_values(
 ) -> TrainSet:
     """Bring rows and values into the canonical form, and everything that belongs to rows with them.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Finite numbers.
-    y : ndarray of float64, shape (n, n_values)
-        Finite.
-    sample_weight : ndarray of float64, shape (n,)
-        Not negative; rows of weight 0 are left out.
-    options : RegressorOptions
-    names : sequence of str
-        Of the values.
-    groups : array-like, shape (n,), optional
-        As for `tinykernel.training.trainset.prepare`.
-    validation : pair of ndarray, shapes (k, n_features) and (k, n_values), optional
-
-    Raises
-    ------
-    TinykernelError
-        If something does not fit to the rows.
+    X (n, n_features) and y (n, n_values) are finite; the others are those of
+    `tinykernel.training.trainset.prepare`. What does not fit to the rows is a TinykernelError.
     """
     if not sample_weight.any():
         raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
