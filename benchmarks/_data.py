@@ -13,7 +13,7 @@ __all__ = ["ARGUMENTS", "BALANCED", "PARTS", "SPLITS", "Data", "accuracy", "load
 #: What the trainer is told about a data set, besides the budget.
 ARGUMENTS = {
     "mnist": ("--image-shape", "28x28", "--augment", "affine"),
-    "fashion_mnist": ("--image-shape", "28x28"),
+    "fashion_mnist": ("--image-shape", "28x28", "--augment", "affine:0.3,flip"),
     "usps": ("--image-shape", "16x16", "--augment", "affine"),
     "har_raw": ("--groups", "group_train", "--window-shape", "128x6", "--augment", "rotate:0.15"),
     "har": ("--groups", "group_train"),
