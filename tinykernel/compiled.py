@@ -70,15 +70,8 @@ def seconds_compiling() -> float:
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function as `numba.njit` does, with the cache of this module.
+    """Compile a function as `numba.njit` does, with its options but ``cache``, which is our own.
 
-    Parameters
-    ----------
-    **options
-        Those of `numba.njit`, without ``cache``.
-
-    Examples
-    --------
     >>> @njit(nogil=True)
     ... def double(x):
     ...     return 2 * x

@@ -38,18 +38,8 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
     """Return the parameters of `train` that lead to a model of the shape of another one.
 
     The shifts of the transforms are those of the other model, and the levels of G become smaller
-    where these would overflow.
-
-    Parameters
-    ----------
-    old : IntegerModel
-    recipe : mapping, optional
-        What `recipe_of` returned of its classifier. Nothing needs to be searched then.
-
-    Raises
-    ------
-    TinykernelError
-        If `old` is of one class: there is nothing to train.
+    where these would overflow. With what `recipe_of` returned of its classifier nothing needs to be
+    searched. A model of one class, which nothing trains, is a TinykernelError.
     """
     if old.is_one_class:
         raise TinykernelError("holds prototypes only, which are not trained; give another model")

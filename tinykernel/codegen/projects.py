@@ -69,16 +69,8 @@ def formats() -> tuple[str, ...]:
 def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
     """Make inputs spread over the range that a model was scaled for, always the same ones.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    n_rows : int, default=8
-
-    Returns
-    -------
-    ndarray of the model's raw type, shape (n_rows, n_inputs)
-        The first row is the lowest value of every feature and the second row the highest; the
-        others are uniform in between.
+    They have its raw type and the shape (n_rows, n_inputs). The first row is the lowest value of
+    every feature and the second row the highest; the others are uniform in between.
     """
     scaler = model.raw_scaler
     per_row = model.input.channels

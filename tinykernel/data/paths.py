@@ -16,20 +16,7 @@ SOUNDS = (".wav", ".flac", ".ogg")
 def find_data(path: str | os.PathLike[str]) -> Path:
     """Find a data file: as it is given or, for a bare file name, in the folder TINYKERNEL_DATA.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, e.g. ``readings/gesture.csv`` or ``usps.npz``.
-
-    Returns
-    -------
-    pathlib.Path
-        An existing file.
-
-    Raises
-    ------
-    TinykernelError
-        If there is none.
+    A file that is in neither place is a TinykernelError.
     """
     given = Path(path)
     if given.is_file():

@@ -66,16 +66,9 @@ class Selection:
         return self.inputs is not None or bool(self.drop)
 
     def positions(self, file: object, columns: Sequence[str], others: Sequence[int]) -> list[int]:
-        """Return the positions of the inputs in a table.
+        """Return the positions of the inputs among the columns of a table, without `others`.
 
-        Parameters
-        ----------
-        file : path-like
-            For messages.
-        columns : sequence of str
-            All of the table.
-        others : sequence of int
-            Positions of label and groups.
+        Those are the positions of label and groups; the file is for messages.
         """
         for name in [*(self.inputs or ()), *self.drop]:
             if name not in columns:

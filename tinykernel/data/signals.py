@@ -61,23 +61,10 @@ class Cutting:
 def load_recordings(
     path: str, *, test_size: float, seed: int, **how: Any
 ) -> tuple[Dataset, Windows, dict[str, Any]]:
-    """Cut recordings to train on, and keep whole ones aside.
+    """Cut recordings of a file or folder to train on, and keep whole ones aside.
 
-    Parameters
-    ----------
-    path : str
-        File or folder.
-    test_size, seed
-        As for `split_recordings`.
-    **how
-        Further parameters of `windows`.
-
-    Returns
-    -------
-    dataset : Dataset
-    cut : Windows
-    about : dict of str to JSON types
-        What `remembered` takes; empty for windows that were ready.
+    Size and seed are those of `split_recordings`, further parameters those of `windows`. Returned
+    are the dataset, the windows, and what `remembered` takes, empty for windows that were ready.
     """
     cut = windows(path, **how)
     dataset = replace(as_dataset(cut, test_size, seed), shape=cut.X.shape[1:])

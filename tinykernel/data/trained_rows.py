@@ -95,16 +95,8 @@ def _half_record(X: NDArray[Any] | StoredRows, half: slice) -> dict[str, Any]:
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
-    """Return the share of rows that were trained on, or None where that cannot be told.
+    """Return the share of rows that were trained on; None where that cannot be told.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_rows, n_inputs)
-    record : dict
-        Of `record_of`; anything else gives None.
-
-    Examples
-    --------
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> seen_before(X, record_of(X[5:]))
     0.5
@@ -132,20 +124,11 @@ def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
 
 
 def near_copies(X: NDArray[Any], record: object) -> float:
-    """Return the share of rows in which little was changed since the training, at least.
+    """Return the share of new rows in which little was changed since the training, at least.
 
-    They are equal to a training row in every second input, by more than is usual among the
-    training rows themselves; 0 where that cannot be told.
+    They are equal to a training row in every second input, by more than is usual among the training
+    rows themselves; 0 where that cannot be told by the record, of `record_of`.
 
-    Parameters
-    ----------
-    X : ndarray
-        Rows that are not themselves among those of the training.
-    record : dict
-        Of `record_of`.
-
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(50, 8))
     >>> other = X + np.eye(8)[0]
     >>> near_copies(other, record_of(X)), near_copies(X + 1, record_of(X))

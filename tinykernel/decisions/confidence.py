@@ -14,18 +14,11 @@ _PRIOR_ROWS = 8.0
 
 
 def fit_temperature(decisions: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
-    """Return the temperature of the likeliest probabilities.
+    """Return the temperature of the likeliest probabilities: decisions (n, n_classes), labels (n,).
 
     Guo et al. 2017, "On calibration of modern neural networks", section 4.2. One row more of each
     class for every label keeps it finite where no row is wrong.
 
-    Parameters
-    ----------
-    decisions : ndarray, shape (n, n_classes)
-    labels : ndarray of int, shape (n,)
-
-    Examples
-    --------
     >>> decisions = np.array([[2.0, -2.0]] * 9 + [[-2.0, 2.0]])
     >>> 1.5 < fit_temperature(decisions, np.zeros(10, dtype=np.intp)) < 3
     True
@@ -121,14 +114,6 @@ def calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_])
 
     15 bins of equal width, weighted by their rows (Naeini et al. 2015; Guo et al. 2017, (3)).
 
-    Parameters
-    ----------
-    confidence : ndarray, shape (n,)
-        0 to 1.
-    right : ndarray of bool, shape (n,)
-
-    Examples
-    --------
     >>> round(calibration_error(np.full(10, 0.9), np.arange(10) < 7), 6)
     0.2
     """

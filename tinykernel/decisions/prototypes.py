@@ -25,21 +25,9 @@ def fit_prototypes(
 ) -> NDArray[np.int8]:
     """Return the means of clusters of known rows (k-means, Lloyd 1982), as levels of 4 bits.
 
-    Every class has as many as the bytes allow, but at least 25 rows for each; where they do not
-    allow one a class, clusters of all rows are taken.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    X : array-like
-        As for `IntegerModel.as_raw`, best the rows of the training.
-    y : array-like, shape (n_rows,)
-    most_bytes : int
-        Half a byte is needed for an input and prototype.
-
-    Returns
-    -------
-    ndarray of int8, shape (k, n_features)
+    Every class has as many as the bytes allow, half a byte an input, but at least 25 rows for each;
+    where they do not allow one a class, clusters of all rows are taken. The rows are best those of
+    the training; returned is int8 of shape (k, n_features).
     """
     labels = np.asarray(y)
     inputs = model.quantize_inputs(X)

@@ -30,20 +30,10 @@ def cautions(
     samples: bool = False,
     float_accuracy: float | None = None,
 ) -> tuple[str, ...]:
-    """Say what makes an accuracy mean less than it seems, one line each.
+    """Say what makes the accuracy on test rows mean less than it seems, one line each.
 
-    Parameters
-    ----------
-    found : LabelEvaluation
-        On the test rows.
-    X_train, y_train : ndarray
-    X_test : ndarray, optional
-    names : sequence of str, optional
-        Of the inputs.
-    samples : bool
-        Whether inputs are samples of a window or pixels, of which one alone is no suspect.
-    float_accuracy : float, optional
-        Of the float machine on the same rows.
+    `samples` says whether inputs are samples of a window or pixels, of which one alone is no
+    suspect; `float_accuracy` is that of the float machine on the same rows.
     """
     lines = [*_unseen(found, y_train), *_rare(found, y_train)]
     if np.all(X_train == X_train[0]):

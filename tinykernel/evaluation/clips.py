@@ -18,23 +18,9 @@ def evaluate_clips(
 ) -> LabelEvaluation | None:
     """Judge the answers for whole clips: the class with the largest sum of the windows' scores.
 
-    Parameters
-    ----------
-    model : IntegerModel
-        A classifier.
-    X : array-like, shape (n, ...)
-        Windows.
-    y : array-like, shape (n,)
-        Their labels.
-    clip : ndarray of int64, shape (n,)
-        Which clip a window is of.
-    groups : array-like, shape (n,), optional
-        What belongs together, for the interval; that of its first window is that of a clip.
-
-    Returns
-    -------
-    LabelEvaluation or None
-        None where no clip has several windows, or a clip has several labels.
+    X (n, ...) are windows, y (n,) their labels, and `clip` (n,) says which clip a window is of.
+    Groups say what belongs together, for the interval; that of its first window is that of a clip.
+    None where no clip has several windows, or a clip has several labels.
     """
     true = np.asarray(y)
     _, first, where = np.unique(clip, return_index=True, return_inverse=True)

@@ -47,20 +47,10 @@ _ARRAY = re.compile(
 def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """Return the bytes of a container; equal for equal content.
 
-    Parameters
-    ----------
-    header : dict
-        JSON types. The format is added, and the `version` 1 where none is given.
-    arrays : dict of ndarray
-        Of numbers, booleans or fixed-length strings.
+    The header holds JSON types; the format is added, and the `version` 1 where none is given.
+    Arrays are of numbers, booleans or fixed-length strings. What would be longer than
+    `read_container` takes is a TinykernelError.
 
-    Raises
-    ------
-    TinykernelError
-        If it would be longer than `read_container` takes.
-
-    Examples
-    --------
     >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
     >>> header["kind"], arrays["a"].tolist()
     ('x', [0, 1, 2])

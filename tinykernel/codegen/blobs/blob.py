@@ -22,16 +22,11 @@ _HEADER = ("magic", "format", "shape", "fingerprint", "size", "crc")
 
 
 def blob_bytes(model: IntegerModel) -> bytes:
-    """Return a model as data.
+    """Return a model as data, a multiple of four bytes.
 
     Little endian: six words (magic number, format, shape, fingerprint, bytes in all, CRC-32 of all
     bytes but its own), then the tables as `tinykernel.codegen.blobs.layout` orders them, and up to
     three zeros.
-
-    Returns
-    -------
-    bytes
-        A multiple of four.
     """
     packed = pack_as_data(model)
     header = _header(model, packed)
@@ -83,16 +78,8 @@ def data_context(model: IntegerModel, packed: PackedModel, name: str) -> dict[st
 def render_blob(model: IntegerModel, name: str, coding: Coding | None = None) -> dict[str, bytes]:
     """Render a model as data: as a file, and as a C array for a program that has two of them.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    name, coding
-        As for `tinykernel.codegen.sources.render_sources`.
-
-    Returns
-    -------
-    dict of str to bytes
-        ``blob/<name>.bin``, ``blob/<name>_blob.h`` and ``blob/<name>_blob.c``.
+    These are ``blob/<name>.bin``, ``blob/<name>_blob.h`` and ``blob/<name>_blob.c``; name and
+    coding are those of `tinykernel.codegen.sources.render_sources`.
     """
     check_name(name)
     data = blob_bytes(model)

@@ -62,18 +62,9 @@ def _rising(edges: NDArray[np.int64], length: int) -> NDArray[np.int64]:
 def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
 
-    Parameters
-    ----------
-    asked : str
-        "on", "auto", or "LENGTH/HOP/BANDS" of the frames.
-    rate : float
-        Samples a second.
-    samples, hop : int
-
-    Raises
-    ------
-    TinykernelError
-        If frames of a stream would not fall on those of its windows, or are too few.
+    `asked` is "on", "auto", or "LENGTH/HOP/BANDS" of the frames, the rate in samples a second.
+    Frames that would not fall on those of the windows of a stream, or too few, are a
+    TinykernelError.
     """
     given = _ASKED.fullmatch(asked)
     if given:
