@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, norm
 
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.errors import TinykernelError
@@ -193,6 +193,9 @@ def drift(
     of its steps tell as much of the shares as ``n r / (2 - r)`` independent ones. So a device
     that was in one state all the time has told next to nothing.
     """
+    # Every command imports this module, and scipy.stats takes half a second.
+    from scipy.special import chdtrc
+
     if not 0 < false_alarm < 1:
         raise TinykernelError(f"drift: the risk must be above 0 and below 1; got {false_alarm}")
     n = counters.decisions
@@ -209,7 +212,7 @@ def drift(
         independent=count,
         chi_square=chi_square,
         degrees=degrees,
-        p_labels=float(chi2.sf(chi_square, degrees)) if degrees else 1.0,
+        p_labels=float(chdtrc(degrees, chi_square)) if degrees else 1.0,
         p_margin=_p_mean(margin - expected.margin, expected.margin_deviation * error),
         p_saturated=_p_mean(saturated - expected.saturated, expected.saturated_deviation * error),
         shares=tuple((here / n).tolist()),
@@ -252,4 +255,4 @@ def _p_mean(difference: float, error: float) -> float:
     """Return how likely a difference of means is by chance."""
     if error == 0:
         return 1.0 if difference == 0 else 0.0
-    return float(2 * norm.sf(abs(difference) / error))
+    return math.erfc(abs(difference) / error / math.sqrt(2))
