@@ -104,6 +104,20 @@ def test_errors_about_columns_do_not_wait_for_numba(arguments, tmp_path):
     assert finished.stderr.splitlines()[-1] == "[]"
 
 
+def test_inspecting_a_model_waited_for_scipy(work):
+    """Commands that train nothing took twice as long: one tail of chi-square came with them."""
+    program = (
+        "import sys; from tinykernel.cli import app\n"
+        f"try: app(['inspect', {str(work / 'gesture.tkm')!r}, '--json'])\n"
+        "except SystemExit as ended: assert not ended.code\n"
+        "print([m for m in ('sklearn', 'scipy.stats') if m in sys.modules], file=sys.stderr)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert finished.stderr.splitlines()[-1] == "[]"
+
+
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
 

@@ -21,9 +21,9 @@ def upper_bound(wrong: float, rows: float, risk: float) -> float:
     >>> round(upper_bound(0, 299, 0.05), 4), round(upper_bound(3, 1000, 0.05), 4)
     (0.01, 0.0077)
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    return 1.0 if wrong >= rows else float(beta.ppf(1 - risk, wrong + 1, rows - wrong))
+    return 1.0 if wrong >= rows else float(betaincinv(wrong + 1, rows - wrong, 1 - risk))
 
 
 def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0) -> int | None:
@@ -109,13 +109,13 @@ def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float
     but no more than `most_effective`. Where all outcomes are equal, the groups do not tell how
     alike their rows are: each then counts as one row.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n, number = outcome.size, kish(groups)
     share, error = outcome.mean(), standard_error(outcome, groups)
     if number < 1.5 or error == 0:
         return number
-    factor = t.ppf((1 + level) / 2, n - 1) / t.ppf((1 + level) / 2, number - 1)
+    factor = stdtrit(n - 1, (1 + level) / 2) / stdtrit(number - 1, (1 + level) / 2)
     found = share * (1 - share) / error**2 * factor**2
     return float(np.clip(found, 1, min(n, most_effective(groups))))
 
@@ -133,11 +133,11 @@ def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> flo
 
 def is_positive(values: NDArray[np.float64], groups: ArrayLike | None, level: float) -> bool:
     """Say whether a mean is above 0 by Student's t, of rows or of groups; not so of one group."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     number = float(values.size) if groups is None else kish(groups)
     error = standard_error(values, groups)
-    return bool(number > 1 and values.mean() > t.ppf(level, number - 1) * error)
+    return bool(number > 1 and values.mean() > stdtrit(number - 1, level) * error)
 
 
 def by_group(values: NDArray[np.float64], groups: ArrayLike) -> NDArray[np.float64]:

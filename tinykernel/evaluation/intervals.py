@@ -62,7 +62,7 @@ def accuracy_interval(
     >>> accuracy_interval([True] * 90 + [False] * 10, [0] * 50 + [1] * 50) is None
     True
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     if too_few_groups(groups):
         return None
@@ -70,8 +70,8 @@ def accuracy_interval(
     share = float(outcome.mean())
     n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)
     good, tail = share * n, (1 - level) / 2
-    low = 0.0 if share == 0 else float(beta.ppf(tail, good, n - good + 1))
-    high = 1.0 if share == 1 else float(beta.ppf(1 - tail, good + 1, n - good))
+    low = 0.0 if share == 0 else float(betaincinv(good, n - good + 1, tail))
+    high = 1.0 if share == 1 else float(betaincinv(good + 1, n - good, 1 - tail))
     return low, high
 
 
@@ -85,7 +85,7 @@ def rmse_interval(
     that were seen is allowed for; `benchmarks/interval_coverage.py` says how often it holds. None
     of fewer than 8 groups.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if too_few_groups(groups):
         return None
@@ -98,5 +98,5 @@ def rmse_interval(
     error = standard_error(squares, groups) / mean
     if groups is not None:
         error = max(error, 1 / math.sqrt(number))
-    factor = math.exp(min(t.ppf(0.975, number - 1) * error / 2, 700.0))
+    factor = math.exp(min(stdtrit(number - 1, 0.975) * error / 2, 700.0))
     return math.sqrt(mean) / factor, math.sqrt(mean) * factor
