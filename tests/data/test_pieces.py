@@ -16,9 +16,7 @@ from tinykernel.cli import app
 from tinykernel.data.load import load_data
 from tinykernel.data.selection import Selection
 from tinykernel.data.trained_rows import record_of
-from tinykernel.stored import StoredRows, rows_at
-from tinykernel.training import passes
-from tinykernel.training.passes import Passes
+from tinykernel.stored import Passes, StoredRows, rows_at
 
 PARTS = ("X_train", "y_train", "X_test", "y_test")
 
@@ -53,7 +51,7 @@ def in_pieces(monkeypatch):
 def drawn(monkeypatch):
     """Draw 500 rows, and pass over parts of 900."""
     monkeypatch.setattr(stored, "MOST_ROWS", 500)
-    monkeypatch.setattr(passes, "_PART_ROWS", 900)
+    monkeypatch.setattr(stored, "_PART_ROWS", 900)
 
 
 @pytest.fixture
@@ -91,7 +89,7 @@ def test_rows_at_places_are_those_of_an_array(n, data):
 def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, monkeypatch, write):
     """Rows, labels and passes do not depend on whether a file was read in pieces."""
     monkeypatch.setattr(stored, "MOST_ROWS", most)
-    monkeypatch.setattr(passes, "_PART_ROWS", 900)
+    monkeypatch.setattr(stored, "_PART_ROWS", 900)
     file = write(tmp_path, suffix, *rows())
     found = []
     for on in (False, True):

@@ -13,8 +13,7 @@ from tinykernel.data.coding import Coding
 from tinykernel.data.faults import needed_labels
 from tinykernel.data.formats import Part
 from tinykernel.data.held_rows import kept_aside
-from tinykernel.stored import StoredRows, drawn_places, rows_at
-from tinykernel.training.passes import Passes
+from tinykernel.stored import Passes, StoredRows, drawn_places, rows_at
 
 
 @dataclass(frozen=True, eq=False)

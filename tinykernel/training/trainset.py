@@ -15,9 +15,9 @@ from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
+from tinykernel.stored import Blocks, Passes
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
-from tinykernel.training.passes import Blocks, Passes
 
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 

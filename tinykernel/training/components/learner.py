@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tinykernel.elementary import cosines
 from tinykernel.errors import TinykernelError
+from tinykernel.stored import Blocks
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.components.kernel_alignment import aligned_blocks
 from tinykernel.training.components.steps import (
@@ -39,7 +40,6 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History, batches, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.passes import Blocks
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.

@@ -28,10 +28,10 @@ from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
+from tinykernel.stored import Blocks
 from tinykernel.training.components.steps import adam
 from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import prior
-from tinykernel.training.passes import Blocks
 from tinykernel.training.readouts.linear_passes import (
     LinearBatch,
     LinearGradients,
