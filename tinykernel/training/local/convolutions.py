@@ -88,16 +88,9 @@ def _shapes(plan: ConvolutionPlan, height: int, width: int) -> NDArray[np.int64]
 
 
 class ConvolutionLearner(LinearLearner):
-    """Taps, biases, hidden layer and linear part for images.
+    """Taps, biases, hidden layer and linear part for images, uint8 of (n, 1, height, width).
 
-    Parameters
-    ----------
-    images : ndarray of uint8, shape (n, 1, height, width)
-        Quantized inputs plus 128.
-    targets : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    plan : ConvolutionPlan
-    augmentation : Augmentation
+    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
     """
 
     names = ("linear", "offset", "gain", "taps", "bias", "hidden", "hidden_bias")

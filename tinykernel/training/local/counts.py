@@ -22,16 +22,7 @@ _BYTE = 255
 class CountingStages:
     """The stages levels and kernels on the input that they take.
 
-    Parameters
-    ----------
-    taken : Grid
-    levels : Levels
-    kernels : Kernels
-
-    Raises
-    ------
-    TinykernelError
-        If they do not fit together, or a response could overflow.
+    A TinykernelError says that they do not fit together, or that a response could overflow.
     """
 
     taken: Grid

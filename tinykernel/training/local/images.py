@@ -99,16 +99,9 @@ def _geometry(plan: ImagePlan, shape: tuple[int, int, int]) -> _Geometry:
 
 
 class ImageLearner(LinearLearner):
-    """Kernels, thresholds and linear part for images.
+    """Kernels, thresholds and linear part for images, uint8 of (n, channels, height, width).
 
-    Parameters
-    ----------
-    images : ndarray of uint8, shape (n, channels, height, width)
-        Quantized inputs plus 128.
-    targets : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    plan : ImagePlan
-    augmentation : Augmentation
+    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
     """
 
     names = ("linear", "offset", "gain", "shadow", "threshold")

@@ -139,19 +139,9 @@ def _draw_pool(
 class SignalPool:
     """A pool of kernels on training windows, and the linear part that chooses among them.
 
-    Parameters
-    ----------
-    rows : ndarray of the raw type, shape (n, samples * channels)
-    shape : (int, int)
-        Samples and channels.
-    scaler : Scale
-        Of the channels.
-    targets : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-    plan : SignalPlan
-    augmentation : Augmentation
-    held : (Levels, Kernels) or ()
-        Take these kernels, all of them, with thresholds of their own.
+    Rows are raw, (n, samples * channels), and `shape` says how many of both; the scaler is that of
+    the channels. Targets (n, n_outputs) and weights (n,) are float32. Of `held`, (Levels, Kernels)
+    or (), all kernels are taken, with thresholds of their own.
     """
 
     def __init__(

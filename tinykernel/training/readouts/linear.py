@@ -121,14 +121,8 @@ def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], n
 class LinearLearner:
     """A linear part and the steps that change it.
 
-    Parameters
-    ----------
-    inputs : ndarray of integers, shape (n, n_inputs)
-        q of the training rows.
-    targets : ndarray of float32, shape (n, n_outputs)
-    weight : ndarray of float32, shape (n,)
-        Mean 1.
-    recipe : LinearRecipe
+    Inputs (n, n_inputs) are q of the training rows; targets (n, n_outputs) and weights (n,), of
+    mean 1, are float32.
     """
 
     names: tuple[str, ...] = ("linear", "offset", "gain")
