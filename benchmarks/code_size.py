@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tests.convolutions import convolution_model
-from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
@@ -35,12 +35,19 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
+from tinykernel.measure.estimate import (
+    ONE_CLASS,
+    SMALL_CODE,
+    TREES,
+    code_properties,
+    without_first,
+)
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
@@ -204,6 +211,23 @@ def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
 
 
 @functools.cache
+def offset_sample(index: int) -> IntegerModel:
+    """Draw a model of windows less their means; the same for the same index."""
+    rng = np.random.default_rng([6, index])
+    channels = int(rng.choice([1, 1, 3, 6]))
+    return offset_model(
+        index,
+        str(rng.choice(["int16", "int16", "uint8"])),
+        channels=channels,
+        height=int(rng.choice([64, 100, 512 // channels])),
+        hop=int(rng.choice([0, 16, 32])),
+        terms=int(rng.integers(1, 3)) if channels > 1 else 0,
+        average=int(rng.integers(1, 3)),
+        cells=(int(rng.choice([1, 4])), 1),
+    )
+
+
+@functools.cache
 def convolution_sample(index: int, largest: int = 28) -> IntegerModel:
     """Draw a model with convolutions, every other with a hidden layer; the same for an index."""
     rng = np.random.default_rng([5, index])
@@ -237,6 +261,7 @@ _ALONE = {
     TREES: tree_sample,
     Spectrum.KIND: spectral_sample,
     Convolutions.KIND: convolution_sample,
+    Offset.KIND: offset_sample,
 }
 
 
@@ -319,6 +344,13 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
         library.append(footprint.parts["library"])
         kind = "float" if model.scaler.is_float else "integer"
         stack[kind] = max(stack[kind], footprint.stack)
+    if all(model.stages[0].WHOLE for model in models):
+        # What the stage adds to the same models without it.
+        bare = measure(name, chain, [without_first(model) for model in models])
+        for known, size in ((bare["code"], code), (bare["library"], library)):
+            for at, row in enumerate(rows):
+                size[at] -= round(sum(known.get(n, 0.0) * x for n, x in row.items()))
+        rows = [{n: 1.0 for n in row if n.startswith(Offset.KIND)} for row in rows]
     code_sizes, code_error = fit(rows, code)
     library_sizes, library_error = fit(rows, library)
     print(

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from code_size import (
     convolution_sample,
+    offset_sample,
     one_class_sample,
     sample,
     shaped_sample,
@@ -139,6 +140,7 @@ _ALONE = {
     "tree": _trees,
     "spectrum": _sounds,
     "convolutions": _layers,
+    "offset": offset_sample,
 }
 
 

@@ -28,6 +28,7 @@ STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\}
 MEMBERS = {
     "tk_spectrum": "length hop channels bands left right amplitude_bits log_bits floor cosines "
     "edges",
+    "tk_offset": "rows channels hop shift",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells shift top pool codes",
@@ -307,6 +308,15 @@ def spectrum(c, s):
     yield "logarithm", 0, (32 + 2 * (31 - s["amplitude_bits"]) << s["log_bits"]) - 1, (0, 1023)
 
 
+def offset(c, s):
+    """Yield name, lowest, highest and limits of samples less their mean."""
+    need(c.sensor == "int32_t" and c.raw.bits <= 16, "samples or levels of another type")
+    need(1 < s["rows"] < 1 << 16 and s["rows"] >> s["shift"] == 1, "means of other samples")
+    low, high = int(c.raw.min), int(c.raw.max)
+    yield "sum of samples", low << s["shift"], high << s["shift"], (-(2**31), 2**31 - 1)
+    yield "sample less the mean", low - high, high - low, (-(2**31), 2**31 - 1)
+
+
 def local(c, levels, k):
     """Yield name, lowest, highest and limits of levels and kernels."""
     need(k.get("lanes", 2) in (2, 4), "other lanes")
@@ -374,7 +384,7 @@ def dense(c, k, top):
 
 
 #: What can stand before the levels, by its structure.
-FIRST = {"tk_spectrum": spectrum}
+FIRST = {"tk_spectrum": spectrum, "tk_offset": offset}
 
 
 def leaves(c):

@@ -14,6 +14,7 @@ from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.offset import Offset
 
 
 class Front(NamedTuple):
@@ -138,3 +139,18 @@ def local_model(
     chain = (stage.levels, stage.kernels, scaler, *model.stages[1:])
     model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
+
+
+def offset_model(
+    seed: int, dtype: str = "int16", *, weight_bits: int = 4, **changes: Any
+) -> IntegerModel:
+    """Return a model of a signal whose windows are taken without their means."""
+    front = random_signal_stage(seed, **{"raw_dtype": "int32"} | changes)
+    given = Grid.raw(dtype, front.input.rows, 1, front.input.channels)
+    # Levels of the differences that there can be.
+    span = given.high - given.low
+    factor = np.array([((1 << 16) - 1 << 16) // (2 * span + 1) or 1])
+    scaler = Scale("int32", 16, np.array([-span]), factor, np.array([2 * span]))
+    front = front._replace(levels=replace(front.levels, scaler=scaler))
+    model = local_model(front, seed, weight_bits=weight_bits)
+    return replace(model, input=given, stages=(Offset(), *model.stages))

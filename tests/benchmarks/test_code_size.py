@@ -22,6 +22,7 @@ from tinykernel.measure.estimate import estimate_footprint
         "one_class_sample",
         "tree_sample",
         "spectral_sample",
+        "offset_sample",
         "convolution_sample",
     ],
 )

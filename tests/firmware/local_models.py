@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.convolutions import convolution_model
-from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
 from tests.random_models import random_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.model.integer import IntegerModel
@@ -88,6 +88,14 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
     "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
 }
+OFFSETS: dict[str, Callable[[], IntegerModel]] = {
+    "int16": lambda: offset_model(1),
+    "1 channel of uint8, odd length": lambda: offset_model(
+        2, "uint8", channels=1, terms=0, average=1, height=61, hop=7
+    ),
+    "int8, no stream": lambda: offset_model(3, "int8", height=48, hop=0, cells=(3, 1)),
+    "uint16, components": lambda: offset_model(4, "uint16", hop=64, weight_bits=0),
+}
 CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
     "4-bit taps": lambda: convolution_model(1, (28, 28), (1, 0, 1), channels=4, bits=4),
     "8-bit taps, averaged, hidden layer": lambda: convolution_model(
@@ -105,5 +113,6 @@ ALL = (
     | {f"image, {name}": make for name, make in IMAGES.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
     | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
+    | {f"offset, {name}": make for name, make in OFFSETS.items()}
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
 )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
-from tests.firmware.local_models import ALL, IMAGES, SIGNALS
+from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_raw
@@ -56,7 +56,7 @@ def _extremes(model: IntegerModel) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [*(f"image, {name}" for name in IMAGES), *(f"signal, {name}" for name in SIGNALS)]
+    "kind", [name for name in ALL if name.startswith(("image, ", "signal, ", "offset, "))]
 )
 def test_extreme_levels(require_tool: Callable[[str], str], kind: str) -> None:
     """Levels that are all 0 or at the top reach the ends of a lane and do not leave it."""
@@ -80,7 +80,7 @@ def test_equal_on_every_core(
     outputs = run_rows(program, model, rows)
     assert compare(model, expected_values(model, rows), outputs, None).first_difference is None
     is_float = model.raw_dtype == "float32"
-    most = 320 if kind.startswith("spectrum") else 256
+    most = 320 if kind.startswith(("spectrum", "offset")) else 256
     assert 0 < outputs["raw"].stack <= most or is_float
 
 

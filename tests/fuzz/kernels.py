@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.convolutions import convolution_model
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
-from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
@@ -56,6 +56,10 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             n_kernels=int(rng.integers(1, 12)),
             hop=int(rng.choice([0, 6])),
             dilations=(1,),
+        )
+    if kind < 0.11:
+        return offset_model(
+            seed, str(rng.choice(_RAW[1:5])), height=int(rng.integers(17, 45)) * 2, hop=16
         )
     if kind < 0.2:
         average = int(rng.integers(1, 3))  # of which windows and hops are multiples

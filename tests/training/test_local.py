@@ -18,7 +18,7 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
-from tinykernel.training.local.signal_training import cells_ahead, some_rows
+from tinykernel.training.local.signal_training import counted_ahead, some_rows
 from tinykernel.training.local.signals import SignalPlan, SignalPool
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import run_epochs
@@ -131,7 +131,7 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert found.sizes.flash > 3500
     assert tinykernel.train(X, y, cells=1, **options).model.find(Kernels).cells == (1, 1)
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
-    assert not cells_ahead(data, TrainerOptions(random_state=0), (64, 2))
+    assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
     for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(options={"cells": cells}).fit(X, y)
@@ -242,7 +242,7 @@ def test_a_channel_that_rarely_varies_was_refused():
     X[:, :, 0] = rng.normal(0, 100, (1200, 64))
     X[-1, 5, 1] = 500
     data = prepare(X.reshape(-1, 128), np.arange(1200) % 2)[1]
-    assert isinstance(cells_ahead(data, TrainerOptions(random_state=0), (64, 2)), bool)
+    assert isinstance(counted_ahead(data, TrainerOptions(random_state=0), (64, 2)), bool)
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

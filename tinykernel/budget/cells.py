@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.standins import FOUND_ONLY, Asked
-from tinykernel.training.local.signal_training import CELLS, FEW_WINDOWS, cells_ahead
+from tinykernel.training.local.signal_training import CELLS, FEW_WINDOWS, counted_ahead
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import prepare
@@ -22,8 +24,8 @@ def cells_of(
     *,
     groups: ArrayLike | None,
     sample_weight: ArrayLike | None,
-) -> dict[str, int]:
-    """Return the option that is ahead; none where nothing is to be chosen."""
+) -> dict[str, Any]:
+    """Return the options that are ahead; none where nothing is to be chosen."""
     rows, labels, shape, given = np.asarray(X), np.asarray(y), asked.shape, asked.options
     if shape is None or len(shape) != 2 or len(rows) <= FEW_WINDOWS:
         return {}
@@ -44,4 +46,4 @@ def cells_of(
         class_weight=options.class_weight,
         groups=groups,
     )
-    return {"cells": CELLS} if cells_ahead(data, options, shape) else {}
+    return counted_ahead(data, options, shape)

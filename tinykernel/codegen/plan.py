@@ -167,10 +167,12 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     ):
         # The levels have number 0, and so has what stands before them.
         number = max(index - kinds.index(Levels), 0)
-        place = Place(number, given, hop or given.rows, calls, model.stages[index + 1])
+        following = model.stages[index + 1]
+        place = Place(number, given, hop or given.rows, calls, model.hop > 0, following)
         file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
         found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
-        hop //= stage.step
+        # The rows of whole windows are counted anew for each.
+        hop = 0 if stage.WHOLE else hop // stage.step
     return found
 
 

@@ -47,6 +47,7 @@ class IntegerModel(Predictions, Record):
     * a table: ``Scale``, and ``Components`` where there are any;
     * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
     * an image: ``Levels``, ``Convolutions``, and ``Dense`` if any, then the same as for a table;
+    * windows of a signal less their means: ``Offset``, then the same as for a signal;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal.
 
     There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry

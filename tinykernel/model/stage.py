@@ -24,6 +24,8 @@ class Stage(Record, ABC):
 
     #: The word for it, the same in the names of its files.
     KIND: ClassVar[str]
+    #: Whether it needs all of a window of a signal before it gives any row.
+    WHOLE: ClassVar[bool] = False
 
     @property
     def step(self) -> int:

@@ -23,6 +23,8 @@ class Place:
         Rows of these from window to window of a stream.
     calls : int
         Samples of a stream over which a row can be counted.
+    streams : bool
+        Whether there is a stream.
     following : Stage, optional
         The next stage.
     """
@@ -31,6 +33,7 @@ class Place:
     given: Grid
     hop: int
     calls: int
+    streams: bool
     following: Stage | None = None
 
 

@@ -8,11 +8,12 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
 
 #: Those that can stand before the levels of a signal, one in a chain.
-FIRST: tuple[type[Stage], ...] = (Spectrum,)
+FIRST: tuple[type[Stage], ...] = (Spectrum, Offset)
 #: All that there are.
 STAGES: tuple[type[Stage], ...] = (
     *FIRST,

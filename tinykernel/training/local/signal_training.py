@@ -20,6 +20,7 @@ from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.linear_training import (
@@ -111,9 +112,11 @@ def signal_plan(
     )
     if cells <= _FEW_CELLS:
         return plan
+    plan = replace(plan, n_pool=max(_POOL_OF_CELLS // cells, 2 * n))
+    if options.offset == "remove":
+        return plan
     return replace(
         plan,
-        n_pool=max(_POOL_OF_CELLS // cells, 2 * n),
         level_share=0.0,  # with it, beats of other persons are told 6 points less often
         dilations=reach(max(samples // average // 2, 9), 1),
     )
@@ -128,46 +131,74 @@ def fit_windows(
         first, why = spectrum_of(options, shape, data.raw_dtype)
         if why:
             warnings.warn(why, stacklevel=2)
+        if options.offset == "remove":
+            if first is not None:
+                raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
+            first = Offset()
     if first is None:
         return _fit_samples(data, options, shape, held)
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
     made = first.gives(grid)
-    progress.report("spectra", 0, None)
+    if not first.WHOLE:
+        progress.report("spectra", 0, None)
     levels = replace(data, X=first.run(data.X, grid), raw_dtype=made.dtype)
     if data.validation is not None:
         rows, truth = data.validation
         levels = replace(levels, validation=(first.run(rows, grid), truth))
-    cells = 2 if options.cells == "auto" else options.cells
-    augment = _moved_frames(options.augment, shape[0] / made.rows)
-    plain = replace(options, hop=0, cells=cells, augment=augment)
-    found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
+    if first.WHOLE:
+        found = _fit_samples(levels, options, shape, held[1:])
+    else:
+        cells = 2 if options.cells == "auto" else options.cells
+        augment = _moved_frames(options.augment, shape[0] / made.rows)
+        plain = replace(options, hop=0, cells=cells, augment=augment)
+        found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
     assert isinstance(model, IntegerModel)
     stages = (first, *model.stages)
     return replace(found, machine=replace(model, input=grid, stages=stages, hop=options.hop))
 
 
-def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> bool:
-    """Say whether 16 cells tell classes better than one, by some windows or groups left out."""
+def counted_ahead(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Return the options by which some windows or groups left out are told better, if any are.
+
+    16 cells compete with one, and where these are ahead windows less their means with those.
+    """
     rows, weight = some_rows(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
-    # Of all windows: a channel may vary in few of them.
-    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
-    check_channels(scaler)
-    data = replace(data, X=data.X[rows], codes=data.codes[rows])
     groups = None if data.groups is None else data.groups[rows]
-    right = []
-    for number, cells in enumerate((1, CELLS)):
-        progress.report("choosing cells", number, 2)
-        plan = signal_plan(replace(options, cells=cells), shape, len(rows), 4)
+    choices: list[dict[str, Any]] = [{}, {"cells": CELLS}]
+    if options.offset == "auto" and data.raw_dtype in NARROW:
+        choices.append({"cells": CELLS, "offset": "remove"})
+    best, most = choices[0], 0.0
+    for number, choice in enumerate(choices):
+        progress.report("choosing cells", number, len(choices))
+        if number == 2 and not best:
+            break
+        taken = replace(options, **choice)
+        given = _without_means(data, shape) if taken.offset == "remove" else data
+        # Of all windows: a channel may vary in few of them.
+        scaler = _signal_scaler(given.X.reshape(-1, shape[1]), given.raw_dtype)
+        check_channels(scaler)
+        given = replace(given, X=given.X[rows], codes=given.codes[rows])
+        plan = signal_plan(taken, shape, len(rows), 4)
         bits = min(plan.level_bits, scaler.bits)
-        one = replace(plan, n_pool=_CONTEST_COUNTS // cells, level_bits=bits)
+        one = replace(plan, n_pool=_CONTEST_COUNTS // plan.cells, level_bits=bits)
         pool = SignalPool(
-            data.X, (shape[0], shape[1]), scaler, data.targets(), weight, one, Augmentation()
+            given.X, (shape[0], shape[1]), scaler, given.targets(), weight, one, Augmentation()
         )
         fit, _ = pool.ridge(np.arange(one.n_pool), groups)
-        right.append(share_right(fit.left_out.astype(np.float32), data.codes, weight))
-    progress.report("choosing cells", 2, 2)
-    return right[1] > right[0] + _AHEAD
+        right = share_right(fit.left_out.astype(np.float32), given.codes, weight)
+        if number == 0 or right > most + _AHEAD:
+            best, most = choice, right
+    progress.report("choosing cells", len(choices), len(choices))
+    return best
+
+
+def _without_means(data: TrainSet, shape: tuple[int, ...]) -> TrainSet:
+    """Return the windows as the stage "offset" gives them."""
+    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    return replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
 
 
 def _moved_frames(augment: Mapping[str, float] | None, samples: float) -> dict[str, float] | None:

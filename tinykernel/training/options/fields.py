@@ -347,6 +347,14 @@ class TrainerOptions(ClassParameters):
         "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
         local=True,
     )
+    offset: str = option(
+        "auto",
+        one_of("auto", "keep", "remove"),
+        '{"auto", "keep", "remove"}',
+        "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
+        'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
+        local=True,
+    )
     spectrum: str = option(
         "auto",
         Check(ranges.spectrum),
@@ -431,6 +439,8 @@ class TrainerOptions(ClassParameters):
             )
         if kind != 2 and self.hop:
             raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
+        if kind != 2 and self.offset != "auto":
+            raise TinykernelError("offset: give signals, e.g. window_shape=(128, 6)")
         if kind != 2 and self.spectrum not in ("auto", "off"):
             raise TinykernelError("spectrum: give signals, e.g. window_shape=(16000, 1)")
         if self.n_components == 0 and self.linear == "off":

@@ -1,0 +1,21 @@
+"""Storage of an offset: the shape of a window; a stream keeps one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinykernel.codegen.definitions import Struct
+from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.model.stages.offset import Offset
+
+
+def pack_offset(stage: Offset, place: Place) -> Packed:
+    """Store the shape; see ``tk_offset.h`` for the state."""
+    name, given = f"tk_offset_{place.number}", place.given
+    window = -(-given.size * np.dtype(given.dtype).itemsize // 4) if place.streams else 0
+    shape = {"rows": given.rows, "channels": given.channels, "hop": place.hop}
+    return Packed(
+        [Struct.of(name, "tk_offset", **shape, shift=stage.shift(given))],
+        # Two numbers, means, a row, the window.
+        state_words=2 + 2 * given.channels + window,
+    )

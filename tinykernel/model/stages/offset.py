@@ -1,0 +1,82 @@
+"""Offset: each channel of a window of a signal less its own mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.stage import Stage
+
+#: The types that it takes.
+NARROW = ("uint8", "int8", "uint16", "int16")
+_MOST_ROWS = 65535
+
+
+@dataclass(frozen=True, eq=False)
+class Offset(Stage):
+    """The stage *offset*: ``y[t, c] = x[t, c] - m[c]`` with the mean m of the same window.
+
+    ``m[c] = (sum of x[(i * rows) >> k, c] for i in 0..2**k - 1) >> k`` with the largest k for which
+    ``2**k <= rows``: of windows of 2**k samples it is their mean, rounded down, of others that of
+    2**k samples that are evenly spread. It takes whole numbers of 8 or 16 bits and gives 32 bits.
+
+    Raises
+    ------
+    TinykernelError
+        From `gives`, if the input is no such signal, or has more than 65535 samples.
+
+    Examples
+    --------
+    >>> Offset().run(np.array([[3, 5, 4, 5]]), Grid.raw("uint8", 4, 1)).tolist()  # less 17 >> 2
+    [[-1, 1, 0, 1]]
+    """
+
+    KIND = "offset"
+    OWNER = "offset"
+    WHOLE = True
+
+    @property
+    def words(self) -> str:
+        """What it does; see `Stage`."""
+        return "means removed"
+
+    @staticmethod
+    def shift(given: Grid) -> int:
+        """Return log2 of how many samples the mean is of."""
+        return given.rows.bit_length() - 1
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the grid of samples less their mean; see `Stage`."""
+        if not given.is_signal or given.dtype not in NARROW or given.rows > _MOST_ROWS:
+            raise self.refuse(
+                f"it takes signals of at most {_MOST_ROWS} whole numbers of 8 or 16 bits"
+            )
+        span = given.high - given.low
+        return Grid(given.rows, 1, given.channels, "int32", -span, span)
+
+    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+        """Take the means off rows of samples; see `Stage`."""
+        made, shift = self.gives(given), self.shift(given)
+        samples = values.reshape(len(values), given.rows, given.channels).astype(np.int32)
+        some = samples[:, np.arange(1 << shift) * given.rows >> shift]
+        mean = some.sum(axis=1, keepdims=True, dtype=np.int32) >> shift
+        less: NDArray[np.int32] = (samples - mean).reshape(len(values), made.size)
+        return less
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the bounds of a sum and of a sample less the mean; see `Stage`."""
+        made, shift, kind = self.gives(given), self.shift(given), np.iinfo(np.int32)
+        ends = int(kind.min), int(kind.max)
+        low, high = given.low << shift, given.high << shift
+        return (
+            Range("sum of samples", low, high, *ends),
+            Range("sample less the mean", made.low, made.high, *ends),
+        )
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return one addition a sample of the mean, and one difference a value; see `Stage`."""
+        return {"addition": given.channels << self.shift(given), "difference": given.size}
