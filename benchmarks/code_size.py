@@ -35,13 +35,7 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import (
-    ONE_CLASS,
-    SMALL_CODE,
-    TREES,
-    code_properties,
-    without_first,
-)
+from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
@@ -221,7 +215,7 @@ def offset_sample(index: int) -> IntegerModel:
         channels=channels,
         height=int(rng.choice([64, 100, 512 // channels])),
         hop=int(rng.choice([0, 16, 32])),
-        terms=int(rng.integers(1, 3)) if channels > 1 else 0,
+        terms=int(rng.integers(1, 3)),
         average=int(rng.integers(1, 3)),
         cells=(int(rng.choice([1, 4])), 1),
     )
@@ -328,8 +322,10 @@ def many(count: int) -> list[IntegerModel]:
     ]
 
 
-def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str, Any]:
-    """Link models for one target and fit their code."""
+def measure(
+    name: str, chain: Toolchain, models: list[IntegerModel], known: dict[str, Any]
+) -> dict[str, Any]:
+    """Link models for one target and fit their code, or what a stage adds to what is known."""
     rows, code, library = [], [], []
     stack = {"float": 0, "integer": 0}
     if TARGETS[name].family == "avr":
@@ -345,12 +341,13 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
         kind = "float" if model.scaler.is_float else "integer"
         stack[kind] = max(stack[kind], footprint.stack)
     if all(model.stages[0].WHOLE for model in models):
-        # What the stage adds to the same models without it.
-        bare = measure(name, chain, [without_first(model) for model in models])
-        for known, size in ((bare["code"], code), (bare["library"], library)):
+        # What the stage adds to models without it.
+        own = [{n: 1.0 for n in row if n.startswith(Offset.KIND)} for row in rows]
+        for part, size in (("code", code), ("library", library)):
             for at, row in enumerate(rows):
-                size[at] -= round(sum(known.get(n, 0.0) * x for n, x in row.items()))
-        rows = [{n: 1.0 for n in row if n.startswith(Offset.KIND)} for row in rows]
+                others = row.keys() - own[at].keys()
+                size[at] -= round(sum(known[part].get(n, 0.0) * row[n] for n in others))
+        rows = own
     code_sizes, code_error = fit(rows, code)
     library_sizes, library_error = fit(rows, library)
     print(
@@ -424,9 +421,10 @@ def main() -> None:
         if key not in done:
             several = None
             if not arguments.only:
-                several = measure(name, chain, many(arguments.models))
+                several = measure(name, chain, many(arguments.models), {})
             number = range(arguments.models // 2)
-            alone = [measure(name, chain, list(map(_ALONE[k], number))) for k in kinds]
+            known = several or targets[name]
+            alone = [measure(name, chain, list(map(_ALONE[k], number)), known) for k in kinds]
             done[key] = several, alone
         several, alone = done[key]
         targets[name] = functools.reduce(together, alone, several or targets[name])

@@ -28,6 +28,7 @@ from tinykernel import train
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.report import report
 from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.offset import Offset
 
 WINDOW = {"speech": 16000, "spoken_digits": 8000, "motors": 4096, "ecg_beats": 512}
 RATE = {"speech": 16000.0, "spoken_digits": 8000.0, "motors": 1000.0, "ecg_beats": 180.0}
@@ -38,6 +39,8 @@ PROTOCOLS = {
     "motors": "GroupKFold(5) by recording",
     "ecg_beats": "GroupKFold(11) by record",
 }
+#: Training windows of a class of beats, which keeps the time short; all others are tested.
+BEATS = 5000
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -67,20 +70,23 @@ def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, F
 
 
 def trained(
-    name: str, budget: str, found: dict[str, int], data: tuple[np.ndarray, ...], outside: np.ndarray
+    name: str, budget: str, found: dict[str, Any], data: tuple[np.ndarray, ...], outside: np.ndarray
 ) -> dict[str, Any]:
     """Train for a budget, or with the kernels `found` for it; return answers, kernels, bytes."""
     X, y, group = data
     own, inside = name.split()[0], np.setdiff1d(np.arange(len(y)), outside)
     options: dict[str, Any] = {"rate": RATE[own], "hop": WINDOW[own] // 2, "random_state": 0}
     if own == "ecg_beats":
+        drawn = np.random.default_rng(0).permutation(inside)
+        inside = np.concatenate([drawn[y[drawn] == one][:BEATS] for one in np.unique(y)])
         options |= {"hop": 0, "class_weight": "balanced"}
     options |= {"link": False} | found if found else {"budget": budget, "groups": group[inside]}
     model = train(X[inside], y[inside], **options).model
     kernels = model.find(Kernels)
+    offset = {} if model.find(Offset) is None else {"offset": "remove"}
     return {
         "answers": model.predict(X[outside]).tolist(),
-        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]},
+        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]} | offset,
         "flash": report(model, "cortex-m4").flash,
     }
 
@@ -89,7 +95,7 @@ def row(name: str, budget: str, n_folds: int, folder: Path, work: Path | None) -
     """Train on the first folds; return a line of the table."""
     *data, folds = load(name, folder)
     y, own = data[1], name.split()[0]
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
     right, sizes, answers = [], [], []
     for fold, (_, outside) in enumerate(folds[:n_folds]):
         kept = None if work is None else work / f"{name} {budget} {fold}.json"
@@ -113,6 +119,8 @@ def row(name: str, budget: str, n_folds: int, folder: Path, work: Path | None) -
     kernels = str(found["n_kernels"])
     if found["cells"] > 2:
         kernels += f" of {found['cells']} cells"
+    if "offset" in found:
+        kernels += ", less the mean"
     return (
         f"| {name} | {protocol} | {budget} | {100 * share:.2f} | {each} | {kernels} | "
         f"{max(sizes)} |"
@@ -133,7 +141,8 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield "Accuracy in % of windows whose groups were held out, of the integer model; bytes are"
     yield "those linked on Cortex-M4, spectrum included. Of beats it is the mean recall of"
-    yield "N, S and V over the folds named. Written by `benchmarks/sounds.py`."
+    yield f"N, S and V over the folds named, trained on at most {BEATS} windows of a class. Written"
+    yield "by `benchmarks/sounds.py`."
     yield ""
     yield "Not reached: beats had a goal of 75 %. Not measured: the other folds of beats, of motors"
     yield "at 2 KB and of speech at 16 KB; beats at 16 KB."

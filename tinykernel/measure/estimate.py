@@ -56,8 +56,10 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     0 or 1 for properties that a model has or not, else a count.
     """
     if model.stages[0].WHOLE:
-        # Its code is beside that of all else.
-        return code_properties(without_first(model)) | {f"{model.stages[0].KIND}, stage": 1.0}
+        # Its code is beside that of the same samples as they are.
+        raw, made = f", raw {model.raw_dtype}", f", raw {model.grids()[1].dtype}"
+        found = {n.replace(made, raw): x for n, x in code_properties(_without_first(model)).items()}
+        return found | {f"{model.stages[0].KIND}, stage": 1.0}
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
     tables = {table.name for table in packed.tables}
@@ -245,8 +247,7 @@ def _unmeasured(model: IntegerModel, sizes: dict[str, float]) -> str | None:
     return None if measured or not isinstance(first, FIRST) else first.KIND
 
 
-def without_first(model: IntegerModel) -> IntegerModel:
-    """Return what is behind the first stage of a signal."""
+def _without_first(model: IntegerModel) -> IntegerModel:
     hop = model.hop // model.stages[0].step
     return replace(model, input=model.grids()[1], stages=model.stages[1:], hop=hop)
 
@@ -267,7 +268,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     own = _unmeasured(model, measured["code"])
     if own is not None:
         # As without that stage.
-        known = code_properties(without_first(model))
+        known = code_properties(_without_first(model))
         properties = {name: n for name, n in known.items() if name in measured["code"]}
         notes.append(f"the code of {own} was not measured: {_UNMEASURED} bytes are assumed")
     for name in properties:
