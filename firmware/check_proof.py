@@ -35,8 +35,8 @@ MEMBERS = {
     "tk_convolutions": "rows columns padding stride layers pools shifts channels tap_bits "
     "bias_bytes codes",
     "tk_dense": "values units bits shift weights biases",
-    "tk_signal": "rows channels kernels cells hop windows kept distances split kinds ring running "
-    "counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
+    "tk_signal": "rows channels kernels cells hop windows kept distances turns split kinds ring "
+    "running counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
 }
 FILE = (
     r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'

@@ -85,6 +85,7 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "int16": lambda: spectral_model(1),
     "2 channels of int8": lambda: spectral_model(2, channels=2, dtype="int8", cells=(1, 1)),
     "4 channels, steps at once": lambda: spectral_model(5, channels=4, dtype="int8", cells=(1, 1)),
+    "kernels in turns": lambda: spectral_model(6, n_kernels=200, dilations=(1, 2)),
     "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
     "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
 }

@@ -22,7 +22,8 @@ struct tk_signal {
     uint32_t windows;        /* windows that are under way at a time */
     uint32_t kept;           /* rows in the ring, those that the longest kernel looks at */
     uint32_t distances;      /* different dilations */
-    uint32_t split;          /* of these, those that one call counts */
+    uint32_t turns;          /* 1, 2, 4, ...: parts of the channels, which take turns */
+    uint32_t split;          /* dilations that one call counts; of one a part, where there are */
     uint32_t kinds;          /* 1: there are kernels of nine 1, or of a 1 for the newest value */
     uint32_t ring;           /* words of the state before the ring */
     uint32_t running;        /* before the running counts */
@@ -48,7 +49,7 @@ enum {
     TK_STATE_NEXT,     /* where that one will be */
     TK_STATE_FINISHED, /* window that is done */
     TK_STATE_PENDING,  /* whether its last cells are still to be ended */
-    TK_STATE_LATER,    /* last dilations of the newest row that are still to be counted */
+    TK_STATE_LATER,    /* last parts of the newest row that are still to be counted */
     TK_STATE_AGES      /* of the windows: rows so far */
 };
 
@@ -111,23 +112,32 @@ TK_INLINE void tk_signal_rows(const TK_FLASH struct tk_signal *k, uint32_t *rows
     } while (i != 0u);
 }
 
-/* Count the newest responses of the kernels of dilation d; returns the end of these. */
+/* First channel of a part of the channels. */
+TK_INLINE uint32_t tk_signal_channel(const TK_FLASH struct tk_signal *k, uint32_t turn)
+{
+    return turn * k->channels / k->turns;
+}
+
+/* Count the newest responses of the kernels of a part; returns the end of these. */
 TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_signal *k,
                                                      const TK_FLASH uint32_t *kernel,
                                                      tk_count_t *running, const uint32_t *state,
-                                                     uint32_t d)
+                                                     uint32_t part)
 {
-    const tk_u16 *ring = (const tk_u16 *)(state + k->ring);
+    const uint32_t d = part / k->turns;
+    const uint32_t begin = tk_signal_channel(k, part % k->turns);
+    const uint32_t last = tk_signal_channel(k, part % k->turns + 1u);
+    const tk_u16 *ring = (const tk_u16 *)(state + k->ring) + begin;
     const uint32_t dilation = tk_signal_dilation(k, d, 0u);
     const uint32_t group = d * k->channels;
     uint32_t rows[9];
     int32_t values[12];
     uint32_t m;
-    if (state[TK_STATE_FILLED] <= 8u * dilation) {
+    if (k->turns == 1u && state[TK_STATE_FILLED] <= 8u * dilation) {
         return kernel + tk_signal_dilation(k, d, 1u); /* no window needs these */
     }
     tk_signal_rows(k, rows, state[TK_STATE_AT], dilation);
-    for (m = 0u; m < k->channels; ++m) {
+    for (m = begin; m < last; ++m) {
         const TK_FLASH uint32_t *const end = kernel + tk_item(k->groups, k->group_bytes, group + m);
         if (kernel != end) {
             const int32_t sum = tk_signal_values(k, values, ring, rows);
@@ -209,28 +219,37 @@ TK_INLINE int tk_signal_push(const TK_FLASH struct tk_signal *k, uint32_t *state
  * of its loops. */
 typedef const TK_FLASH uint32_t *tk_signal_respond_t(TK_GIVEN const TK_FLASH uint32_t *kernel,
                                                      tk_count_t *running, const uint32_t *state,
-                                                     uint32_t d);
+                                                     uint32_t part);
 
 /* Count the newest row in all windows: the responses that end with it, and the cells that begin or
- * end. A call does `split` of the last `left` dilations; those of the next samples, or the
- * decision, do the others: no call takes much longer than another. */
+ * end. A call does `split` of the last `left` parts; those of the next samples, or the decision, do
+ * the others: no call takes much longer than another. */
 TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
                                tk_signal_respond_t *respond, uint32_t *state, uint32_t left)
 {
-    const uint32_t begin = k->distances - left;
+    const uint32_t begin = k->distances * k->turns - left;
     tk_count_t *running = (tk_count_t *)(state + k->running);
     const TK_FLASH uint32_t *kernel = k->codes;
     uint32_t d;
     for (d = 0u; d < k->distances; ++d) {
-        const TK_FLASH uint32_t *const first = kernel;
-        tk_count_t *const end = running;
+        const TK_FLASH uint32_t *first = kernel;
+        tk_count_t *end = running;
         uint32_t window = 0u;
-        if (d - begin >= k->split) {
+        if (d - begin / k->turns >= k->split) {
             kernel += tk_signal_dilation(k, d, 1u);
             running += kernel - first;
             continue;
         }
-        kernel = respond(TK_GIVE kernel, running, state, d);
+        if (k->turns != 1u) {
+            uint32_t m = tk_signal_channel(k, begin % k->turns);
+            while (m != 0u) {
+                kernel += tk_item(k->groups, k->group_bytes, d * k->channels + --m);
+            }
+            running += kernel - first;
+            first = kernel;
+            end = running;
+        }
+        kernel = respond(TK_GIVE kernel, running, state, k->turns == 1u ? d : begin);
         running += kernel - first;
         TK_HIDE(window); /* so that the loop is not unrolled */
         for (; window < k->windows; ++window) {
@@ -242,10 +261,10 @@ TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
     state[TK_STATE_LATER] = left > k->split ? left - k->split : 0u;
 }
 
-/* Whether dilations are still to be counted. */
+/* Whether parts are still to be counted. */
 TK_INLINE int tk_signal_later(const TK_FLASH struct tk_signal *k, const uint32_t *state)
 {
-    return k->split != k->distances && state[TK_STATE_LATER] != 0u;
+    return k->split != k->distances * k->turns && state[TK_STATE_LATER] != 0u;
 }
 
 /* Whether the last cells of the window that is done are still to be ended. */

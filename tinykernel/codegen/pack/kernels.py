@@ -31,6 +31,7 @@ _TRITS = 5  # taps a byte
 _MOST_WORDS = (2, 4, 7)  # of a row that the firmware computes together, by its radix
 _OWN = 0xFFFF  # TK_OWN
 _AGES = 7  # TK_STATE_AGES
+_PART = 48  # kernels that a sample of a stream counts, about, where there is time
 
 
 def pack_kernels(stage: Kernels, place: Place) -> Packed:
@@ -211,6 +212,9 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     kept = int(stage.spans().max()) + 1
     dilations = np.unique(stage.dilation)
     codes, kinds = _signal_kernels(stage)
+    turns = 1
+    while 2 * turns * dilations.size <= place.calls and codes.size > turns * _PART * dilations.size:
+        turns *= 2
     tables = {
         "dilation": _dilation_table(stage, place, dilations),
         "group": _group_table(stage, place, dilations),
@@ -238,7 +242,8 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
                 windows=windows,
                 kept=kept,
                 distances=dilations.size,
-                split=-(-dilations.size // place.calls),
+                turns=turns,
+                split=-(-dilations.size * turns // place.calls),
                 kinds=int(kinds),
                 ring=ring,
                 running=running,

@@ -18,7 +18,7 @@ LENGTHS = (64, 128, 256, 512)
 #: Samples are shifted to so many bits before the transform.
 _LOADED_BITS = 26
 # Samples of a stream over which kernels are counted, where there is time.
-_CALLS = 6
+_CALLS = 24
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
@@ -74,7 +74,7 @@ class Spectrum(Stage):
     **A stream** spreads the work on a frame over the samples of the next hop. A channel takes
     ``log2(N) + 2`` steps: each half of the pairs with two stages, each other stage, split, window,
     levels. Each sample, from the last one of the frame on, does ``ceil(steps channels / hop)``.
-    Where that is one, and time is left, six samples count the kernels.
+    Where that is one, up to 24 samples that are left before the next frame count the kernels.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Spectrum(Stage):
 
     def calls(self, given: Grid) -> int:
         """Return over how many samples the kernels are counted; see `Stage`."""
-        return _CALLS if self.steps * given.channels + _CALLS <= self.hop else 1
+        return max(1, min(_CALLS, self.hop - self.steps * given.channels))
 
     def delay(self, given: Grid) -> int:
         """Return the samples from the end of a frame to its last kernel; see `Stage`."""
