@@ -163,7 +163,7 @@ def page(rows: list[Row], kept: dict[str, Any], peers: list[Peer]) -> str:
         "",
         "Rows of har, and those of covtype below 30 KB, were measured before trees competed. With "
         "trees covtype has 90.7 % in 8 KB: [tables](tables.md). Those of dna, usps in 4.4 and 8 "
-        "KB, mnist in 4.4 and 8 KB, fashion_mnist in 4.4 and 16 KB and covtype in 30 KB were "
+        "KB, mnist in 4.4 to 16 KB, fashion_mnist in 4.4 and 16 KB and covtype in 30 KB were "
         "measured on a busy machine, which takes two to four times as long. Models of har_raw in "
         "2 and 16 KB are older: then they had at most 512 kernels. Models of fashion_mnist, but "
         "for 16 KB, learned from images as they are.",
