@@ -69,7 +69,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-_NO_LOCAL: dict[str, Any] = {"image_shape": None, "window_shape": None, "augment": None}
+_NO_LOCAL: dict[str, Any] = {
+    "image_shape": None,
+    "window_shape": None,
+    "augment": None,
+    "n_kernels": None,
+}
 #: Changes of options of `tinykernel.train`; "plan" has those of the plan of a local stage.
 IMAGE_VARIANTS: dict[str, dict[str, Any]] = {
     "recipe: kernels and thresholds learned, 4-bit weights, augmented": {},
@@ -95,10 +100,10 @@ SIGNAL_VARIANTS: dict[str, dict[str, Any]] = {
     "samples not averaged": {"plan": {"average": 1}},
     "a pool of 4032": {"plan": {"n_pool": 4032}},
     "thresholds by one window in place of 64": {"constants": {"_QUANTILE_WINDOWS": 1}},
-    "4 cells": {"cells": 4},
+    "128 kernels in 4 cells": {"n_kernels": 128, "cells": 4},
     "128 kernels": {"n_kernels": 128},
     "256 kernels": {"n_kernels": 256},
-    "512 kernels": {"n_kernels": 512},
+    "943 kernels, which fill the budget": {"n_kernels": 943},
     "weights on counts of 2 bits": {"linear": 2},
     "weights on counts of 8 bits": {"linear": 8},
     "no local stage: components, linear part or both, by search": _NO_LOCAL,
@@ -159,7 +164,7 @@ LOCAL_SETS: dict[str, dict[str, Any]] = {
         "convolutions": "on",
     },
     "usps": {"image_shape": (16, 16), "augment": {"affine": 1.0}},
-    "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}},
+    "har_raw": {"window_shape": (128, 6), "augment": {"rotate": 0.15}, "n_kernels": 512},
     "digits": {"image_shape": (8, 8), "augment": {"affine": 1.0}},
 }
 
