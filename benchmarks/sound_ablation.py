@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 from _page import page_arguments, print_page
+from sound_fronts import section
 from sounds import RATE, WINDOW, load
 
 from tinykernel.estimator import TernaryKernelClassifier
@@ -148,6 +149,8 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     for decibels in (-6, -30, -60, -80):
         ratios = (f"{noise_ratio(bits, decibels):.1f}" for bits in (26, 21, 16))
         yield f"| {decibels} dBFS | {' | '.join(ratios)} |"
+    yield ""
+    yield from section(Path(arguments.data))
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def _key(line: str) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    chosen = "speech:8KB,speech:16KB:1,spoken_digits:8KB,spoken_digits:16KB,"
+    chosen = "speech:8KB,speech:16KB:1,speech:30KB:1,spoken_digits:8KB,spoken_digits:16KB,"
     chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB:2"
     parser = page_arguments(__doc__, chosen)
     parser.add_argument("--work", type=Path, help="folder that keeps folds")
