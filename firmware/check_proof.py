@@ -35,6 +35,7 @@ MEMBERS = {
     "tk_convolutions": "rows columns padding stride layers pools shifts channels tap_bits "
     "bias_bytes codes",
     "tk_dense": "values units bits shift weights biases",
+    "tk_beside": "counts entries factor sources offsets multipliers spans shifts",
     "tk_signal": "rows channels kernels cells hop windows kept distances turns split kinds ring "
     "running counts window dilation_bytes group_bytes order_bytes dilations groups codes order",
 }
@@ -47,7 +48,7 @@ FILE = (
     rf"(?:{MACRO})+(?:{TABLE})+"
     r'(?:(?:#include "(?P<first>FIRST)\.h"\s*)?#include "tk_levels\.h"\s*'
     r'#include "tk_(?:kernels_image|kernels_signal|convolutions)\.h"\s*'
-    r'(?:#include "tk_dense\.h"\s*)?'
+    r'(?:#include "tk_(?:dense|beside)\.h"\s*)?'
     rf"(?:{STRUCT})+[^#]*)?"
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
@@ -270,11 +271,14 @@ def stages(c):
         yield from convolutions(c)
         return
     first = [f"{c.first}_0"] if c.first else []
-    need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1"], "stages are missing")
+    last = ["tk_beside_2"] if "tk_beside_2" in c.struct else []
+    need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1", *last], "stages are missing")
     need(c.first or c.sensor == "tk_sample_t", "levels of another type")
     for name in first:
         yield from FIRST[c.first](c, c.struct[name])
     yield from local(c, c.struct["tk_levels_0"], c.struct["tk_kernels_1"])
+    for name in last:
+        yield from beside(c, c.struct[name])
 
 
 def spectrum(c, s):
@@ -381,6 +385,22 @@ def dense(c, k, top):
     low, high = (c.table[k["biases"]] + top * f(w, 0).sum(axis=1) for f in ENDS)
     yield "sum of a unit", low, high, INT32
     yield "unit", 0, np.clip(high >> k["shift"], 0, 255), (0, 255)
+
+
+def beside(c, k):
+    """Yield the same of numbers beside a window."""
+    n, factor = k["entries"], k["factor"]
+    need(c("STAGES") == 2 and k["counts"] + n == c("FEATURES"), "other counts")
+    need(0 < n <= 256 and 2 <= factor <= 65536, "other numbers")
+    need(len(c.table[k["sources"]]) == n, "sources are missing")
+    if c.raw is not None:
+        spans, shifts, factors = (c.table[k[name]] for name in ("spans", "shifts", "multipliers"))
+        need(len(spans) == len(shifts) == len(factors) == len(c.table[k["offsets"]]) == n, "tables")
+        need(shifts.min() >= 0 and shifts.max() < 32, "shifts of a number")
+        levels = [int(x) * int(y) >> 16 for x, y in zip(spans >> shifts, factors, strict=True)]
+        need(max(levels) < 256, "a level of a number is too large")
+    yield "level of a number, scaled", 0, 255 * factor, (0, (1 << 32) - 1)
+    yield "count of a number", 0, factor - 1, (0, c.most_count)
 
 
 #: What can stand before the levels, by its structure.

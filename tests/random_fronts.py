@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.random_models import random_model, random_scaler, with_linear
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.grid import Grid
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
@@ -120,11 +121,26 @@ def random_signal_stage(seed: int, **changes: Any) -> Front:
     return random_stage(seed, **(fields | changes))
 
 
+def random_beside(seed: int, n: int, raw_dtype: str, top: int = 255) -> Beside:
+    """Return n numbers beside a window, all but the first looked at twice, with random scalers."""
+    source = np.concatenate([np.arange(n), np.arange(1, n)])
+    found = random_scaler(np.random.default_rng(seed), raw_dtype, 8, source.size, False)
+    arrays = {name: np.broadcast_to(a, source.size).copy() for name, a in found.arrays.items()}
+    arrays["multiplier"] = np.maximum(arrays["multiplier"], 1)
+    return Beside(Scale(raw_dtype, 8, **arrays), source, top)
+
+
 def local_model(
-    stage: Front, seed: int, *, weight_bits: int = 4, components: bool = False, **changes: Any
+    stage: Front,
+    seed: int,
+    *,
+    weight_bits: int = 4,
+    components: bool = False,
+    beside: Beside | None = None,
+    **changes: Any,
 ) -> IntegerModel:
     """Return a machine with a linear part behind kernels; `weight_bits` 0: without one."""
-    counts = stage.counts
+    counts = stage.counts if beside is None else beside.gives(stage.counts)
     model = random_model(
         seed,
         n_features=counts.size,
@@ -136,13 +152,14 @@ def local_model(
     bits = model.scaler.bits
     factor = min(((1 << (16 + bits)) - 1) // counts.high, 2**32 - 1)
     scaler = Scale(counts.dtype, bits, [0], [factor], [counts.high])
-    chain = (stage.levels, stage.kernels, scaler, *model.stages[1:])
+    front = (stage.levels, stage.kernels, *([] if beside is None else [beside]))
+    chain = (*front, scaler, *model.stages[1:])
     model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
 
 
 def offset_model(
-    seed: int, dtype: str = "int16", *, weight_bits: int = 4, **changes: Any
+    seed: int, dtype: str = "int16", *, weight_bits: int = 4, n_numbers: int = 0, **changes: Any
 ) -> IntegerModel:
     """Return a model of a signal whose windows are taken without their means."""
     front = random_signal_stage(seed, **{"raw_dtype": "int32"} | changes)
@@ -152,5 +169,8 @@ def offset_model(
     factor = np.array([((1 << 16) - 1 << 16) // (2 * span + 1) or 1])
     scaler = Scale("int32", 16, np.array([-span]), factor, np.array([2 * span]))
     front = front._replace(levels=replace(front.levels, scaler=scaler))
-    model = local_model(front, seed, weight_bits=weight_bits)
-    return replace(model, input=given, stages=(Offset(), *model.stages))
+    beside = random_beside(seed, n_numbers, "int32") if n_numbers else None
+    model = local_model(front, seed, weight_bits=weight_bits, beside=beside)
+    own = random_beside(seed, n_numbers, dtype) if n_numbers else None
+    stages = (own if stage is beside else stage for stage in model.stages)
+    return replace(model, input=given, stages=(Offset(), *stages))

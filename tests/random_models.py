@@ -277,7 +277,13 @@ def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
         given = model.input
         samples = n_rows * given.rows * given.columns
         raw = _random_values(model.raw_scaler, seed, (samples, given.channels))
-        return raw.reshape(n_rows, given.size)
+        numbers = np.empty((n_rows, 0), dtype=raw.dtype)
+        if model.beside is not None:
+            entries = _random_values(
+                model.beside.scaler, seed + 1, (n_rows, model.beside.n_entries)
+            )
+            numbers = entries[:, : model.n_numbers]  # as the first entries look at them
+        return np.hstack([raw.reshape(n_rows, given.size), numbers])
     return _random_values(model.scaler, seed, (n_rows, model.n_features))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.random_fronts import local_model, random_signal_stage
+from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
@@ -55,6 +55,7 @@ def spectral_model(
     dtype: str = "int16",
     bands: int = 5,
     output: Mapping[str, int] | None = None,
+    n_numbers: int = 0,
     **changes: Any,
 ) -> IntegerModel:
     """Return a model of windows of frames and a rest, whose stream decides every 6 frames."""
@@ -72,5 +73,9 @@ def spectral_model(
         "cells": (2, 1),
         "hop": 6,
     }
-    model = local_model(random_signal_stage(seed, **fields | changes), seed, **output or {})
-    return replace(model, input=grid, stages=(spectrum, *model.stages), hop=model.hop * hop)
+    beside = random_beside(seed, n_numbers, "uint8") if n_numbers else None
+    front = random_signal_stage(seed, **fields | changes)
+    model = local_model(front, seed, beside=beside, **output or {})
+    own = random_beside(seed, n_numbers, dtype) if n_numbers else None
+    stages = (spectrum, *(own if stage is beside else stage for stage in model.stages))
+    return replace(model, input=grid, stages=stages, hop=model.hop * hop)

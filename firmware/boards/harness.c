@@ -37,6 +37,13 @@
 #endif
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
+#define CHANNELS JOIN(MODEL_UPPER, _CHANNELS)
+#ifdef NUMBERS
+#define INPUT raw, raw + JOIN(MODEL_UPPER, _WINDOW) * CHANNELS
+#else
+#define INPUT raw
+#endif
+
 enum { RAW, QUANTIZED, QUANTIZE, STREAM };
 
 /* A row is used up before the next one is read, as small boards have little memory. */
@@ -113,7 +120,7 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
     }
 #endif
     (void)entry;
-    SCORES(raw, scratch, again);
+    SCORES(INPUT, scratch, again);
     return 0;
 #else
 #ifdef QUANTIZED_ENTRIES
@@ -125,15 +132,15 @@ __attribute__((noinline)) int tk_measured(uint32_t entry)
 #ifdef DECISIONS
     sure = JOIN(MODEL, _confidence)(result);
 #if defined(NOVELTY) && NOVELTY == 2
-    return JOIN(MODEL, _decide_novelty)(raw, scratch, &margin, &far);
+    return JOIN(MODEL, _decide_novelty)(INPUT, scratch, &margin, &far);
 #else
 #ifdef NOVELTY
     novel = JOIN(MODEL, _is_novel)(result);
 #endif
-    return JOIN(MODEL, _decide)(raw, scratch, &margin);
+    return JOIN(MODEL, _decide)(INPUT, scratch, &margin);
 #endif
 #else
-    return JOIN(MODEL, _predict)(raw, scratch);
+    return JOIN(MODEL, _predict)(INPUT, scratch);
 #endif
 #endif
 }
@@ -155,12 +162,12 @@ static void run_row(uint32_t entry)
     } else
 #endif
     {
-        SCORES(raw, scratch, result);
+        SCORES(INPUT, scratch, result);
     }
     fill_scratch();
 #ifdef DECISIONS
     if (entry == RAW) {
-        result[CLASSES] = JOIN(MODEL, _predict)(raw, scratch);
+        result[CLASSES] = JOIN(MODEL, _predict)(INPUT, scratch);
         fill_scratch();
         result[CLASSES + 1] = tk_measured(entry);
     } else {
@@ -178,7 +185,7 @@ static void run_row(uint32_t entry)
     }
 #endif
     fill_scratch();
-    judge_far(JOIN(MODEL, _decide)(raw, scratch, &margin));
+    judge_far(JOIN(MODEL, _decide)(INPUT, scratch, &margin));
 #endif
 #else
     result[CLASSES] = tk_measured(entry);
@@ -221,8 +228,6 @@ static uint32_t stack_used(uint32_t entry)
 #endif
 
 #ifdef STREAM_ENTRIES
-#define CHANNELS JOIN(MODEL_UPPER, _CHANNELS)
-
 static JOIN(MODEL, _state_t) state;
 
 /* One call for each sample, apart for the same reason. */
@@ -235,7 +240,12 @@ __attribute__((noinline)) int tk_measured_push(void)
 /* Push samples and write what each window gives that ends; returns 0 on success. */
 static int run_stream(uint32_t samples, int32_t input, int32_t output)
 {
-    const uint32_t size = (uint32_t)(CHANNELS * sizeof raw[0]);
+#ifdef NUMBERS
+    const uint32_t values = CHANNELS + JOIN(MODEL_UPPER, _NUMBERS);
+#else
+    const uint32_t values = CHANNELS;
+#endif
+    const uint32_t size = (uint32_t)(values * sizeof raw[0]);
     uint32_t i;
     for (i = 0u; i < sizeof state / sizeof(uint32_t); i++) {
         ((volatile uint32_t *)&state)[i] = 0xa5a5a5a5u;
@@ -246,6 +256,9 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             return 1;
         }
         if (tk_measured_push() != 0) {
+#ifdef NUMBERS
+            JOIN(MODEL, _numbers)(&state, raw + CHANNELS);
+#endif
             fill_scratch();
             STREAM_SCORES(&state, scratch, result);
             fill_scratch();

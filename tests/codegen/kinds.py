@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import ALL, CONVOLUTIONS, IMAGES, LINEAR, SIGNALS
+from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tests.random_models import one_class, random_model, random_raw, tree_model
 from tinykernel.model.answers.values import Values
@@ -67,6 +67,11 @@ def calibrated(make: Maker, answer: str) -> IntegerModel:
     return replace(found, decision=decision)
 
 
+def is_code_alone(name: str) -> bool:
+    """Say of one of `ALL` whether it cannot be exported as data."""
+    return name.startswith("convolutions") or "numbers beside" in name
+
+
 _ONE_OF_EACH: dict[str, Maker] = {
     "table": lambda: random_model(2, n_features=20, raw_dtype="float32"),
     "linear": LINEAR["4 bits, few inputs"],
@@ -79,7 +84,7 @@ EVERY: dict[str, Maker] = {
     **{
         f"table, {name}": lambda o=options: random_model(4, **o) for name, options in TABLES.items()
     },
-    **{name: make for name, make in ALL.items() if not name.startswith("convolutions")},
+    **{name: make for name, make in ALL.items() if not is_code_alone(name)},
     **{
         f"{kind}, calibrated: {answer}": lambda make=make, answer=answer: calibrated(make, answer)
         for kind, make in _ONE_OF_EACH.items()
@@ -94,7 +99,7 @@ EVERY: dict[str, Maker] = {
 }
 #: These cannot be exported as data.
 CODE_ALONE: dict[str, Maker] = {
-    **{f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()},
+    **{name: make for name, make in ALL.items() if is_code_alone(name)},
     "trees": lambda: tree_model(1),
     "trees beside a linear part": lambda: tree_model(2, linear=True),
     "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.convolutions import convolution_model
-from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
+from tests.random_fronts import (
+    local_model,
+    offset_model,
+    random_beside,
+    random_signal_stage,
+    random_stage,
+)
 from tests.random_models import random_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.model.integer import IntegerModel
@@ -77,6 +83,20 @@ SIGNALS: dict[str, Callable[[], IntegerModel]] = {
     "12-bit levels, 16-bit inputs": lambda: local_model(
         random_signal_stage(7, level_bits=12, dilations=(1, 2, 3), terms=1), 7, bits=16
     ),
+    "numbers beside": lambda: local_model(
+        random_signal_stage(9), 9, beside=random_beside(9, 3, "int16", 300)
+    ),
+    "numbers beside, components, 16-bit counts, float": lambda: local_model(
+        random_signal_stage(10, height=600, hop=150, raw_dtype="float32", average=1),
+        10,
+        beside=random_beside(10, 1, "float32", 580),
+        components=True,
+    ),
+    "numbers beside, wide, cells, no stream": lambda: local_model(
+        random_signal_stage(11, cells=(3, 1), hop=0, raw_dtype="int32"),
+        11,
+        beside=random_beside(11, 2, "int32"),
+    ),
     "one channel": lambda: local_model(
         random_signal_stage(8, channels=1, terms=0, hop=2, height=34, raw_dtype="int32"), 8
     ),
@@ -87,6 +107,7 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "4 channels, steps at once": lambda: spectral_model(5, channels=4, dtype="int8", cells=(1, 1)),
     "kernels in turns": lambda: spectral_model(6, n_kernels=200, dilations=(1, 2)),
     "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
+    "numbers beside": lambda: spectral_model(5, n_numbers=2),
     "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
 }
 OFFSETS: dict[str, Callable[[], IntegerModel]] = {
@@ -94,6 +115,7 @@ OFFSETS: dict[str, Callable[[], IntegerModel]] = {
     "1 channel of uint8, odd length": lambda: offset_model(
         2, "uint8", channels=1, terms=0, average=1, height=61, hop=7
     ),
+    "numbers beside": lambda: offset_model(5, n_numbers=2),
     "int8, no stream": lambda: offset_model(3, "int8", height=48, hop=0, cells=(3, 1)),
     "uint16, components": lambda: offset_model(4, "uint16", hop=64, weight_bits=0),
 }

@@ -92,6 +92,8 @@ def run(batch: Batch, size: int) -> None:
     for index in range(size):
         rng = np.random.default_rng((batch.seed, index))
         model = any_model(rng)
+        while model.n_numbers:  # its functions take more than an input
+            model = any_model(rng)
         variant = VARIANTS[rng.integers(1, len(VARIANTS))]
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from tests.convolutions import convolution_model
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
-from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
+from tests.random_fronts import (
+    local_model,
+    offset_model,
+    random_beside,
+    random_signal_stage,
+    random_stage,
+)
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
@@ -72,7 +78,8 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             raw_dtype=str(rng.choice(_RAW)),
             n_kernels=int(rng.integers(1, 12)),
         )
-        return local_model(stage, seed, components=bool(rng.integers(2)))
+        numbers = random_beside(seed, seed % 4, stage.input.dtype) if seed % 4 else None
+        return local_model(stage, seed, components=bool(rng.integers(2)), beside=numbers)
     if kind < 0.27:
         return layers(
             seed,

@@ -36,6 +36,7 @@ def seeds() -> list[bytes]:
     models += [IMAGES["channels mixed"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
     models += [SPECTRA["int16"](), OFFSETS["int16"](), layers(1), tree_model(2, linear=True)]
+    models += [SIGNALS["numbers beside"]()]
     models += [one_class(make_model(4), 1), *(make() for make in CONVOLUTIONS.values())]
     files = [path.read_bytes() for path in kept]
     files += [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]

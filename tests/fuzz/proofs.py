@@ -72,6 +72,7 @@ def models() -> list[IntegerModel]:
         LINEAR["2 bits, 2 classes"](),
         IMAGES["components"](),
         SIGNALS["averaged"](),
+        SIGNALS["numbers beside"](),
         SPECTRA["int16"](),
         OFFSETS["int16"](),
         CONVOLUTIONS["8-bit taps, averaged, hidden layer"](),

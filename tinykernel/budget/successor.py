@@ -39,10 +39,13 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
 
     The shifts of the transforms are those of the other model, and the levels of G become smaller
     where these would overflow. With what `recipe_of` returned of its classifier nothing needs to be
-    searched. A model of one class, which nothing trains, is a TinykernelError.
+    searched. A model of one class, which nothing trains, is a TinykernelError, and so is one with
+    numbers beside a window.
     """
     if old.is_one_class:
         raise TinykernelError("holds prototypes only, which are not trained; give another model")
+    if old.beside is not None:
+        raise TinykernelError("takes numbers beside a window, so that no model takes its place")
     if not old.input.is_table:
         return _like_local(old)
     given: dict[str, Any] = {"input_bits": old.scaler.bits}

@@ -72,10 +72,11 @@ def _sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[A
     """List what the program is given, one section after the other."""
     for entry, given in rows.items():
         for part in [given] if isinstance(given, np.ndarray) else given:
-            if (
-                entry == "stream" and model.delay
-            ):  # samples behind the last window, until its decision is there
-                part = np.pad(part, ((0, model.delay), (0, 0)))
+            if entry == "stream":
+                # Samples behind the last window, until its decision is there with its numbers.
+                samples, numbers = np.split(part, [model.input.channels], axis=1)
+                samples = np.pad(samples, ((0, model.delay), (0, 0)))
+                part = np.hstack([samples, np.pad(numbers, ((model.delay, 0), (0, 0)))])
             yield entry, part
 
 
@@ -86,7 +87,7 @@ def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
             dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
             width = model.n_inputs
             if entry == "stream":
-                width = model.input.channels
+                width = model.input.channels + model.n_numbers
             if given.ndim != 2 or given.shape[1] != width or given.dtype != dtype:
                 raise TinykernelError(
                     f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes "

@@ -28,6 +28,7 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.values import Values
 from tinykernel.model.arrays import raw_values
+from tinykernel.model.stages.beside import as_rows, as_windows
 from tinykernel.progress import report as say
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
@@ -276,13 +277,14 @@ def entry_rows(
             return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
     if recordings is None:
-        return {"raw": raw, "stream": [raw.reshape(-1, model.input.channels)]}
+        windows = as_windows(raw, model.input)
+        return {"raw": raw, "stream": [windows.reshape(-1, windows.shape[2])]}
     return {"raw": raw, "stream": [_samples(model, samples) for samples in recordings]}
 
 
 def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
     """Return the samples of a recording in the raw type."""
-    given, channels = np.asarray(samples), model.input.channels
+    given, channels = np.asarray(samples), model.input.channels + model.n_numbers
     if given.ndim != 2 or given.shape[1] != channels:
         raise TinykernelError(
             f"verify: a recording of shape {given.shape}, but the model takes samples of "
@@ -338,7 +340,8 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
         view = np.lib.stride_tricks.sliding_window_view(samples, window, axis=0)[:: model.hop]
         for first in range(0, len(view), _HOPS_AT_ONCE):
             windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-            yield _with_labels(model, model.quantize_inputs(windows.reshape(-1, model.n_inputs)))
+            rows = as_rows(windows, model.n_numbers)
+            yield _with_labels(model, model.quantize_inputs(rows))
 
 
 def compare(

@@ -251,6 +251,8 @@ def build_model(
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.hop:
         names.append("-DSTREAM_ENTRIES=1")
+    if model.n_numbers:
+        names.append("-DNUMBERS=1")
     if model.is_regressor:
         names.append("-DVALUES=1")
     if model.decision is not None:

@@ -191,7 +191,8 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     if not given.is_table:
         shape = " x ".join(map(str, given.shape))
         what = "samples and channels" if given.is_signal else "pixels"
-        inputs = f"{shape} {what} of {given.dtype}"
+        beside = "" if integer.beside is None else f" and {integer.beside.words}"
+        inputs = f"{shape} {what}{beside} of {given.dtype}"
         unit = f"{integer.scaler.raw_dtype}, used as {integer.input_dtype}"
     return [
         ("file", size(file_size)),

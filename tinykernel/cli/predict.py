@@ -225,9 +225,9 @@ def _decisions(
         typer.echo(f"note: {note}", err=True)
     decided = None
     if integer.decision is None:
-        labels = in_batches(integer.predict, cut.X)
+        labels = in_batches(integer.predict, cut.inputs)
     else:
-        scores = in_batches(integer.scores, cut.X)
+        scores = in_batches(integer.scores, cut.inputs)
         labels = np.array(integer.classes)[scores.argmax(axis=1)]
         decided = _decided(integer, scores)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()

@@ -89,7 +89,7 @@ def _stored(model: IntegerModel) -> IntegerModel:
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
     """Return the bounds as the C allows them."""
     found = {stage.stage: stage for stage in model.ranges()}
-    changes = _of_kernels(packed)
+    changes = _of_kernels(model, packed)
     if last is not None:
         changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
         changes |= _of_ternary(model, packed)
@@ -105,8 +105,8 @@ def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
     return {"low": int(low.min()), "high": int(high.max())}
 
 
-def _of_kernels(packed: PackedModel) -> dict[str, dict[str, int]]:
-    """Return the limits of the lanes in which responses are kept."""
+def _of_kernels(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:
+    """Return the limits of the lanes in which responses are kept, and of the type of counts."""
     kernels = next((s for s in packed.structs if s.kind in ("tk_image", "tk_signal")), None)
     if kernels is None:
         return {}
@@ -115,6 +115,7 @@ def _of_kernels(packed: PackedModel) -> dict[str, dict[str, int]]:
     return {
         "level": {"limit_high": 2 * half - 1},
         "response less threshold": {"limit_low": -half, "limit_high": half - 1},
+        "count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)},
     }
 
 

@@ -13,7 +13,12 @@ from tinykernel.model.stages.kernels import Kernels
 
 
 def taken_by(model: IntegerModel) -> str:
-    """Say what a model takes: inputs, or windows or images of a shape."""
+    """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
+    return _looked_at(model) + (f" and {model.beside.words}" if model.beside is not None else "")
+
+
+def _looked_at(model: IntegerModel) -> str:
+    """Say what the first stage looks at."""
     shape = " x ".join(map(str, model.input.shape))
     if model.input.is_table:
         return f"{model.n_inputs} inputs"
@@ -25,7 +30,7 @@ def consists_of(model: IntegerModel) -> str:
     inputs, pieces = f"{model.n_features} inputs", []
     for piece in (*model.stages, *model.readout.parts):
         if isinstance(piece, Kernels):
-            pieces.append(f"{piece.n_kernels} kernels on {taken_by(model)}")
+            pieces.append(f"{piece.n_kernels} kernels on {_looked_at(model)}")
             inputs = f"{model.n_features} counts"
         elif isinstance(piece, Components):
             code = " in small code" if piece.small_code else ""

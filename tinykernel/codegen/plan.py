@@ -32,6 +32,7 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
@@ -50,7 +51,8 @@ _CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (Levels, Kernels, Kernels),
     (Levels, Convolutions),
     (Levels, Convolutions, Dense),
-    *((first, Levels, Kernels) for first in FIRST),
+    (Levels, Kernels, Beside),
+    *((first, Levels, Kernels, *last) for first in FIRST for last in ((), (Beside,))),
 )
 
 
@@ -177,11 +179,16 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
 
 
 def _places(front: list[Packed]) -> dict[str, int]:
-    """Return where the state of each stage begins: the last stage comes first."""
+    """Return where the state of each stage begins: the last stage comes first.
+
+    Numbers beside a window come at the end: an empty stream keeps them.
+    """
     found: dict[str, int] = {}
     at = 0
-    for stage in reversed(front):
-        names = (part.name for part in stage.parts if isinstance(part, Struct))
+    structs = [[part for part in stage.parts if isinstance(part, Struct)] for stage in front]
+    pairs = list(zip(front, structs, strict=True))[::-1]
+    for stage, own in sorted(pairs, key=lambda pair: pair[1][0].kind == "tk_beside"):
+        names = (struct.name for struct in own)
         found |= dict.fromkeys(names, at)
         at += stage.state_words
     return found

@@ -32,6 +32,7 @@ from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.stages.scale import Scale
 
 #: Options of an export that its manifest names, so that an audit can repeat it.
 OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
@@ -72,20 +73,29 @@ def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any
     They have its raw type and the shape (n_rows, n_inputs). The first row is the lowest value of
     every feature and the second row the highest; the others are uniform in between.
     """
-    scaler = model.raw_scaler
-    per_row = model.input.channels
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
     place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
     place[:1], place[1:2] = 0.0, 1.0
-    place = place.reshape(-1, per_row)
+    size = model.input.size
+    found = _at(model.raw_scaler, place[:, :size].reshape(-1, model.input.channels))
+    found = found.reshape(n_rows, size)
+    if model.beside is None:
+        return found
+    entries = _at(model.beside.scaler, place[:, size:][:, model.beside.source])
+    first = np.unique(model.beside.source, return_index=True)[1]
+    return np.hstack([found, entries[:, first]])
+
+
+def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
+    """Return raw values at places from 0 to 1 in the range of a scaler."""
     offset = scaler.offset.astype(np.float64)
     if scaler.span is None:
         slope = scaler.multiplier.astype(np.float64)
         width = np.divide(2.0**scaler.bits, slope, out=np.zeros_like(slope), where=slope > 0)
-        return (offset + place * width).astype(np.float32).reshape(n_rows, -1)
+        return (offset + place * width).astype(np.float32)
     raw = np.rint(offset + place * scaler.span.astype(np.float64))
-    limits = np.iinfo(model.raw_dtype)
-    return np.clip(raw, limits.min, limits.max).astype(model.raw_dtype).reshape(n_rows, -1)
+    limits = np.iinfo(scaler.raw_dtype)
+    return np.clip(raw, limits.min, limits.max).astype(scaler.raw_dtype)
 
 
 def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:

@@ -206,6 +206,7 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
         "name": name,
         "NAME": name.upper(),
         "streams": model.hop > 0,
+        "model": model,
         **_words(model),
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
@@ -308,7 +309,9 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "fingerprint": model.fingerprint()[:8],
         "small_code": components is not None and components.small_code,
         "structs": packed.structs,
-        "kernels": packed.structs[-1].members if packed.structs else {},
+        "kernels": _kernels(packed),
+        "n_numbers": model.n_numbers,
+        "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
         "planes": packed.planes,
         "places": packed.places,
         "definitions": _aligned(packed.definitions),
@@ -316,6 +319,12 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "checksum": f"0x{checksum(packed.tables):08x}",
         "data": False,
     }
+
+
+def _kernels(packed: PackedModel) -> dict[str, str]:
+    """Return the members of the structure of the last kernels."""
+    found = [one for one in packed.structs if one.kind != "tk_beside"]
+    return found[-1].members if found else {}
 
 
 def _field_context(model: IntegerModel) -> dict[str, Any]:

@@ -45,17 +45,21 @@ class Cutting:
     missing: str = "error"  # {"error", "drop"}
     name: str | None = None  # where label and group stand in the names of files.
     short: str | None = None  # {"pad", "drop"}
+    beside: tuple[str, ...] = ()  # columns of numbers beside a window
 
     @classmethod
     def of(cls, cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a model file is to remember of windows, as JSON types; `how` is a Reading."""
         if cut.hop is None:
             return {}
-        kept = ("label", "groups", "time", "mixed", "missing", "name", "short")
+        kept = ("label", "groups", "time", "mixed", "missing", "name", "short", "beside")
         said = {name: how[name] for name in kept if how.get(name) is not None}
         cutting = asdict(cls(cut.X.shape[1], cut.hop, cut.channels, cut.rate, **said))
         # Tuples are lists in JSON.
-        return {"recordings": cutting | {"channels": list(cut.channels)}}
+        cutting["channels"] = list(cut.channels)
+        if cut.numbers:
+            return {"recordings": cutting | {"beside": list(cut.numbers)}}
+        return {"recordings": {name: cutting[name] for name in cutting if name != "beside"}}
 
 
 def load_recordings(
@@ -67,7 +71,8 @@ def load_recordings(
     are the dataset, the windows, and what `remembered` takes, empty for windows that were ready.
     """
     cut = windows(path, **how)
-    dataset = replace(as_dataset(cut, test_size, seed), shape=cut.X.shape[1:])
+    shape = cut.X.shape[1], len(cut.channels)
+    dataset = replace(as_dataset(cut, test_size, seed), shape=shape)
     return dataset, cut, Cutting.of(cut, how)
 
 
@@ -86,9 +91,12 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
     names = cutting.channels
     wrong = (cutting.window, cutting.hop) != (model.input.rows, model.hop)
     wrong = wrong or not isinstance(names, list | tuple)
+    wrong = wrong or not isinstance(cutting.beside, list | tuple)
+    wrong = wrong or len(cutting.beside) != model.n_numbers
     if wrong or len(names) not in (0, model.input.channels):
         raise TinykernelError("the model file does not say of its own model how it was cut")
-    return replace(cutting, channels=tuple(map(str, names)))
+    beside = tuple(map(str, cutting.beside))
+    return replace(cutting, channels=tuple(map(str, names)), beside=beside)
 
 
 def cut_for(
@@ -110,9 +118,10 @@ def cut_for(
     how = {**vars(cutting), "mixed": mixed or cutting.mixed}
     channels = how.pop("channels") or None
     cut = windows(path, **how, inputs=channels, labels_needed=False)
-    if cut.X.shape[2] != model.input.channels:
+    if len(cut.channels) != model.input.channels:
         raise TinykernelError(
-            f"{cut.source}: has {cut.X.shape[2]} channels, the model takes {model.input.channels}"
+            f"{cut.source}: has {len(cut.channels)} channels, the model takes "
+            f"{model.input.channels}"
         )
     return replace(cut, y=_as_classes(cut, model, in_names=mixed is not None))
 
@@ -156,7 +165,7 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     aside = set() if cut.groups is None or test.all() else set(cut.groups[~test])
     streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in aside)
     return Rows(
-        cut.X[test], y, cut.source, where, group, cut.notes, streams, clip=cut.recording[test]
+        cut.inputs[test], y, cut.source, where, group, cut.notes, streams, clip=cut.recording[test]
     )
 
 
@@ -177,7 +186,7 @@ def stretch(cut: Windows, n: int) -> NDArray[Any]:
         labels = 1 if cut.y is None else len(np.unique(cut.y[rows]))
         if labels > most:
             best, most = rows, labels
-    return cut.X[best]
+    return cut.inputs[best]
 
 
 def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -> bool:

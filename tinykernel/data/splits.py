@@ -107,8 +107,8 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
     Returns
     -------
     Dataset
-        With X of shape (n, samples, channels); `columns` are the channels, `split` says how many
-        recordings were held out.
+        With X of shape (n, samples, channels), or with numbers beside the windows (n, values);
+        `columns` are the channels, `split` says how many recordings were held out.
 
     Raises
     ------
@@ -131,9 +131,9 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         words += "no test windows"
     has_test = bool(test.any())
     return Dataset(
-        data.X[train],
+        data.inputs[train],
         data.y[train],
-        data.X[test] if has_test else None,
+        data.inputs[test] if has_test else None,
         data.y[test] if has_test else None,
         data.source,
         words,

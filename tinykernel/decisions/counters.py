@@ -33,7 +33,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     """Count the values of each row at or beyond an end of their range: ``<name>_saturated``.
 
     Of the quantized inputs; of models with a local stage of the raw ones. Constant inputs do not
-    count.
+    count, nor do numbers beside a window.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     raw = model.as_raw(X)
     scaler = model.raw_scaler
     if not model.input.is_table:
-        raw = raw.reshape(-1, model.input.channels)
+        raw = raw[:, : model.input.size].reshape(-1, model.input.channels)
         if scaler.is_float:
             level = scaler._float_level(raw)
             ends = ((level <= 0) | (level >= 2**scaler.bits - 1)) & (scaler.multiplier > 0)
@@ -57,7 +57,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
             above = raw.astype(np.int64) - scaler.offset
             ends = (above <= 0) | (above >= scaler.span.astype(np.int64))
             ends &= (scaler.multiplier > 0) & (scaler.span > 0)
-        return np.asarray(np.sum(ends.reshape(-1, model.n_inputs), axis=1), dtype=np.int64)
+        return np.asarray(np.sum(ends.reshape(-1, model.input.size), axis=1), dtype=np.int64)
     q = model.quantize_inputs(raw)
     half = model.quantized_grid.high + 1
     return np.asarray(np.sum((q == -half) | (q == half - 1), axis=1), dtype=np.int64)

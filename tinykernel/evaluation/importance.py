@@ -14,6 +14,7 @@ from tinykernel.evaluation.baselines import equal_classes
 from tinykernel.evaluation.comparison import LEVEL
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
+from tinykernel.model.stages.beside import as_rows, as_windows
 
 _MOST_ROWS = 2_000
 _REPEATS = 5
@@ -90,7 +91,7 @@ def input_importance(
     model : IntegerModel or what `tinykernel.quantize` takes
     X : array-like, shape (n, n_inputs) or (n, samples, channels)
         Rows that the model was not trained on; of many some are drawn. An input is a column, or a
-        channel with all its samples.
+        channel with all its samples; numbers beside a window come last.
     y : array-like, shape (n,)
         Labels or values.
     groups : array-like, shape (n,), optional
@@ -118,7 +119,7 @@ def input_importance(
     integer, true = as_integer_model(model), np.asarray(y)
     if integer.input.columns > 1:
         raise TinykernelError("inputs: those of the model are pixels, of which none matters alone")
-    rows = integer.input.as_raw(X).reshape(-1, integer.input.rows, integer.input.channels)
+    rows = as_windows(integer.as_raw(X), integer.input)
     if len(rows) != len(true) or len(true) < 2:
         raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")
     rng = np.random.default_rng(seed)
@@ -163,7 +164,7 @@ class _Trial:
 
     def _wrong(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Return squared errors, or which labels are wrong."""
-        found = np.asarray(self.model.predict(rows.reshape(len(rows), -1)))
+        found = np.asarray(self.model.predict(as_rows(rows, self.model.n_numbers)))
         if not self.is_values:
             return np.asarray(self.weight * (found != self.true))
         outputs = found.reshape(len(rows), -1)

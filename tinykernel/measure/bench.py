@@ -20,6 +20,7 @@ from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import STAGES, function_ranges, stage_map
 from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.stages.beside import as_windows
 from tinykernel.model.stages.components import Components
 from tinykernel.progress import report as say
 
@@ -284,7 +285,8 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     """Push a window and a hop of samples, and count what each call takes."""
     if not model.hop:
         return None
-    rows = generated_inputs(model, 3)[1:].reshape(-1, model.input.channels)
+    windows = as_windows(generated_inputs(model, 3)[1:], model.input)
+    rows = windows.reshape(-1, windows.shape[2])
     n_samples = model.input.rows + model.hop
     write_rows(program, model, {"stream": rows[:n_samples]})
     names = [f"{MODEL}_push", f"{MODEL}_stream_predict"]

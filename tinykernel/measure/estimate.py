@@ -40,6 +40,8 @@ _TRANSFORMS = ("2^", "further", "halving", "all halve", "no halving", "diagonal"
 _MANY_INPUTS = 3
 # Of the code of a stage before the levels; a spectrum takes 1130.
 _UNMEASURED = 1536
+# Of numbers beside a window; 36 to 192 were linked, on AVR 94 to 360.
+_OF_NUMBERS = 192
 
 
 @functools.cache
@@ -271,6 +273,10 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         known = code_properties(_without_first(model))
         properties = {name: n for name, n in known.items() if name in measured["code"]}
         notes.append(f"the code of {own} was not measured: {_UNMEASURED} bytes are assumed")
+    numbers = 0
+    if model.beside is not None:
+        numbers = 2 * _OF_NUMBERS if row.family == "avr" else _OF_NUMBERS
+        notes.append(f"of numbers beside a window {numbers} bytes of code are assumed")
     for name in properties:
         matters = ", " in name or "linear part" in name or name == SMALL_CODE
         if matters and name not in measured["code"]:
@@ -284,6 +290,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         sizes = measured[part]
         parts[part] = round(sum(sizes.get(name, 0.0) * n for name, n in properties.items()))
     parts["code"] += 0 if own is None else _UNMEASURED
+    parts["code"] += numbers
     tables = sum(packed.table_bytes().values())
     return Footprint(
         parts={part: parts[part] for part in flash_parts(model)},

@@ -152,8 +152,10 @@ _CALLS = {
 def _call(model: IntegerModel, names: Sequence[str]) -> str:
     """Return the expression that calls functions; it is linked and never run."""
     if model.is_regressor:
-        return f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
-    return " + ".join(_CALLS[name] for name in names)
+        found = f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
+    else:
+        found = " + ".join(_CALLS[name] for name in names)
+    return found.replace("(input,", "(input, input,") if model.n_numbers else found
 
 
 def _compare(

@@ -27,6 +27,7 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
@@ -156,6 +157,11 @@ def _dense(stage: Dense, given: Grid, packed: _Packed) -> _Work:
     return {"local": {products: work["multiply"], "convolutions, units": work["unit"]}}
 
 
+def _beside(stage: Beside, given: Grid, packed: _Packed) -> _Work:
+    # In the place of those of the kernels: all counts are copied, too.
+    return {"local": {"signal, counts": float(2 * given.size + stage.n_entries)}}
+
+
 def _kind(given: Grid) -> str:
     return "signal" if given.is_signal else "image"
 
@@ -183,6 +189,7 @@ _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Kernels: _kernels,
     Convolutions: _convolutions,
     Dense: _dense,
+    Beside: _beside,
 }
 _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},

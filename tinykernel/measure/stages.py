@@ -32,6 +32,7 @@ _STAGE_OF_FILE = {
     "tk_kernels_signal.h": "local",
     "tk_convolutions.h": "local",
     "tk_dense.h": "local",
+    "tk_beside.h": "local",
     "tk_input.h": "scale",
     "tk_transform.h": "transform",
     "tk_permutation.h": "transform",

@@ -100,17 +100,19 @@ class Grid(Record):
             return (self.rows, self.channels)
         return (self.rows, self.columns, *((self.channels,) if self.channels > 1 else ()))
 
-    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+    def as_raw(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
         """Convert inputs to rows of values.
 
         Parameters
         ----------
         X : array-like, shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns, channels)
             Numbers. Floats are rounded to float32; of integers every value must fit.
+        more : int, default=0
+            Values of a row beside these; then only shape (n_rows, size + more).
 
         Returns
         -------
-        ndarray of `dtype`, shape (n_rows, size)
+        ndarray of `dtype`, shape (n_rows, size + more)
 
         Raises
         ------
@@ -119,9 +121,11 @@ class Grid(Record):
         """
         given = np.asarray(X)
         whole = (self.rows, self.columns, self.channels)
-        if given.ndim < 2 or given.shape[1:] not in ((self.size,), self.shape, whole):
-            raise TinykernelError(f"inputs: shape {given.shape}, but the model takes {self.words}")
-        return raw_values(given.reshape(given.shape[0], self.size), self.dtype)
+        shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
+        if given.ndim < 2 or given.shape[1:] not in shapes:
+            words = f"{self.words}, then {more} beside them" if more else self.words
+            raise TinykernelError(f"inputs: shape {given.shape}, but the model takes {words}")
+        return raw_values(given.reshape(given.shape[0], self.size + more), self.dtype)
 
     @property
     def words(self) -> str:

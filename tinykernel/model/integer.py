@@ -23,6 +23,7 @@ from tinykernel.model.proof import Range
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import Record, contents
 from tinykernel.model.stage import Part, Stage, proved
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 
@@ -48,7 +49,8 @@ class IntegerModel(Predictions, Record):
     * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
     * an image: ``Levels``, ``Convolutions``, and ``Dense`` if any, then the same as for a table;
     * windows of a signal less their means: ``Offset``, then the same as for a signal;
-    * a sound or a vibration: ``Spectrum``, then the same as for a signal.
+    * a sound or a vibration: ``Spectrum``, then the same as for a signal;
+    * a signal with numbers beside it: ``Beside`` after its ``Kernels``.
 
     There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry
     of the firmware takes them directly, with any value of their type, and those that are constant
@@ -63,7 +65,7 @@ class IntegerModel(Predictions, Record):
     Parameters
     ----------
     input : Grid
-        Raw values that the firmware takes.
+        Raw values that the firmware takes. With ``Beside`` its numbers follow them in a row.
     stages : tuple of Stage
         In their order.
     readout : Readout
@@ -116,6 +118,8 @@ class IntegerModel(Predictions, Record):
         if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
             raise self.refuse("a chain has one stage scale")
         grids = dict(zip((stage.KIND for stage in self.stages), self.grids()[1:], strict=True))
+        if self.beside is not None and self.beside.scaler.raw_dtype != self.raw_dtype:
+            raise self.refuse("numbers beside a window are not of the type of its samples")
         if self.n_features > _MOST_INPUTS:
             raise self.refuse(f"n_features is {self.n_features}, allowed are 1..{_MOST_INPUTS}")
         self.readout.check_given(grids, self.n_outputs)
@@ -221,7 +225,17 @@ class IntegerModel(Predictions, Record):
     @property
     def n_inputs(self) -> int:
         """Number of raw values that the firmware takes."""
-        return self.input.size
+        return self.input.size + self.n_numbers
+
+    @property
+    def beside(self) -> Beside | None:
+        """The stage of numbers beside a window, where there is one."""
+        return self.find(Beside)
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of raw values that follow those of a window, and pass no kernel."""
+        return 0 if self.beside is None else self.beside.n_numbers
 
     @property
     def raw_dtype(self) -> str:
@@ -321,7 +335,7 @@ class IntegerModel(Predictions, Record):
         ----------
         X : array-like, shape (n_rows, n_inputs)
             Numbers; of signals and images also (n_rows, samples, channels), (n_rows, height, width)
-            or (n_rows, height, width, channels).
+            or (n_rows, height, width, channels). Numbers beside a window follow its values.
 
         Returns
         -------
@@ -333,7 +347,7 @@ class IntegerModel(Predictions, Record):
             If the shape is wrong or a value does not fit the raw type.
         """
         self._check_columns(X)
-        return self.input.as_raw(X)
+        return self.input.as_raw(X, self.n_numbers)
 
     def _check_columns(self, X: object) -> None:
         """Refuse a DataFrame whose columns are not the inputs, in their order."""
@@ -373,8 +387,11 @@ class IntegerModel(Predictions, Record):
         raw = self.as_raw(X)
         out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
         for first in range(0, len(raw), _ROWS_AT_ONCE):
-            values = raw[first : first + _ROWS_AT_ONCE]
+            rows = raw[first : first + _ROWS_AT_ONCE]
+            values = rows[:, : self.input.size]
             for stage, given in zip(self.stages[: self._entry], self.grids(), strict=False):
+                if isinstance(stage, Beside):
+                    values = np.hstack([values, rows[:, self.input.size :]])
                 values = stage.run(values, given)
             out[first : first + _ROWS_AT_ONCE] = values
         return out

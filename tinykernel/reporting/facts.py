@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.model import IntegerModel
+from tinykernel.model.stages.beside import Beside
+from tinykernel.model.stages.scale import Scale
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,43 @@ def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
 
 
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
-    """Return the range of each input, or of each channel; unnamed equal ones stand together."""
-    scaler = model.raw_scaler
+    """Return the range of each input, or of each channel; unnamed equal ones stand together.
+
+    Those of numbers beside a window come last.
+    """
     n, shaped = model.input.channels, not model.input.is_table
+    names, medians = _names(model, about, n), about.get("medians")
+    found = _ranges_of(model.raw_scaler, n, names, medians)
+    found = found if names else _together(found, "channel" if shaped else "input")
+    if model.beside is None:
+        return tuple(found)
+    names = _of_recordings(about, "beside", model.n_numbers)
+    numbers = _numbers(model.beside, names)
+    return (*found, *(numbers if names else _together(numbers, "number")))
+
+
+def _numbers(beside: Beside, names: Sequence[str]) -> list[InputRange]:
+    """Return the ranges of numbers, over all entries that look at each."""
+    found = _ranges_of(beside.scaler, beside.n_entries, [], None)
+    numbers = []
+    for number in range(beside.n_numbers):
+        own = [found[at] for at in np.flatnonzero(beside.source == number)]
+        ends = [end for one in own for end in (one.low, one.high) if end is not None]
+        name = names[number] if names else str(number)
+        numbers.append(InputRange(name, min(ends), max(ends)))
+    return numbers
+
+
+def _ranges_of(scaler: Scale, n: int, names: Sequence[str], medians: Any) -> list[InputRange]:
+    """Return the ranges of a scaler, of inputs that may have names and medians."""
     offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
     slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
     if scaler.span is None:
         width = np.divide(2.0**scaler.bits, slope, out=np.zeros(n), where=slope > 0)
     else:
         width = np.broadcast_to(scaler.span.astype(np.float64), n)
-    names, medians = _names(model, about, n), about.get("medians")
     known = isinstance(medians, list) and len(medians) == n
-    found = [
+    return [
         InputRange(
             names[i] if names else str(i),
             None if slope[i] == 0 else float(offset[i]),
@@ -75,16 +102,21 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
         )
         for i in range(n)
     ]
-    return tuple(found if names else _together(found, "channel" if shaped else "input"))
+
+
+def _of_recordings(about: Mapping[str, Any], what: str, n: int) -> list[str]:
+    """Return the names of n columns that recordings were read for."""
+    recordings = about.get("recordings")
+    names = recordings.get(what) if isinstance(recordings, dict) else None
+    return list(map(str, names)) if isinstance(names, list | tuple) and len(names) == n else []
 
 
 def _names(model: IntegerModel, about: Mapping[str, Any], n: int) -> list[str]:
     """Return the names of inputs or channels, where they are known."""
-    names: Any = model.feature_names
     if not model.input.is_table:
-        recordings = about.get("recordings")
-        names = recordings.get("channels") if isinstance(recordings, dict) else None
-    return list(map(str, names)) if isinstance(names, list | tuple) and len(names) == n else []
+        return _of_recordings(about, "channels", n)
+    names = model.feature_names or ()
+    return list(map(str, names)) if len(names) == n else []
 
 
 def _together(ranges: Sequence[InputRange], word: str) -> list[InputRange]:

@@ -240,10 +240,11 @@ def check_width(options: TrainerOptions, n_inputs: int) -> None:
     """Refuse a shape of images or windows that rows of so many inputs cannot have."""
     for name in ("image_shape", "window_shape"):
         shape = getattr(options, name)
-        if shape is not None and np.prod(shape) != n_inputs:
+        if shape is not None and np.prod(shape) + options.beside != n_inputs:
+            beside = f" and {options.beside} beside" if options.beside else ""
             raise TinykernelError(
-                f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values, but rows "
-                f"have {n_inputs} inputs"
+                f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values{beside}, but "
+                f"rows have {n_inputs} inputs"
             )
 
 

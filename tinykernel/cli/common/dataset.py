@@ -32,6 +32,7 @@ _OF_RECORDINGS = (
     "mixed",
     "name",
     "short",
+    "beside",
 )
 
 
@@ -53,11 +54,14 @@ def is_cut(options: Mapping[str, Any]) -> bool:
 def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return how recordings are read and cut, as `windows` takes it."""
     missing = options["missing"] or "error"
+    if isinstance(options["beside"], int):
+        raise typer.BadParameter("recordings have columns: name them", param_hint="--set beside")
     if missing not in ("drop", "error"):
         raise typer.BadParameter(
             f"{missing!r}: write drop or error for windows of recordings", param_hint="--missing"
         )
     kept = {name: options[name] for name in _OF_RECORDINGS}
+    kept["beside"] = tuple(kept["beside"] or ())
     return kept | {"drop": options["drop"] or (), "missing": missing}
 
 
@@ -86,7 +90,12 @@ def dataset_for(
             )
         dataset, cut, kept = load_recordings(data, **cutting_of(options), **split)
         parameters |= {"hop": cut.hop, "rate": cut.rate}
+        if cut.numbers:
+            parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
         return dataset, cut, kept
+    if isinstance(options["beside"], list):
+        hint = SETTINGS["beside"].hint
+        raise typer.BadParameter("rows: say how many values at their end", param_hint=hint)
     if options["window_shape"] is not None:
         parameters["rate"] = options["rate"]
     if options["hop"] is not None:

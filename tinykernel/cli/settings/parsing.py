@@ -83,6 +83,11 @@ def names(text: str) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] or None
 
 
+def number_or_names(text: str) -> int | list[str] | None:
+    """Read a whole number, or else names."""
+    return int(text) if text.isdigit() else names(text)
+
+
 def levels(text: str) -> tuple[float, ...]:
     """Read numbers separated by commas."""
     try:

@@ -367,12 +367,14 @@ _OWN = (
 _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
 _READERS = {
     "augment": parsing.augmentation,
+    "beside": parsing.number_or_names,
     "quantiles": parsing.levels,
     "window_shape": parsing.shape("SAMPLESxCHANNELS", (2,), "128x6"),
     "image_shape": parsing.shape("HEIGHTxWIDTH", (2, 3), "28x28 or 32x32x3"),
 }
 _KINDS = {
     "augment": "KIND[:AMOUNT],...",
+    "beside": "int|COLUMNS",
     "cells": "auto|int",
     "window_shape": "SxC",
     "image_shape": "HxW[xC]",
@@ -428,7 +430,7 @@ def _reader(field: Field[Any]) -> parsing.Reader:
 
     def checked(text: str) -> Any:
         value = how(text)
-        if value is not None:
+        if value is not None and not isinstance(value, list):  # names of columns
             check(field.name, value)
         return value
 

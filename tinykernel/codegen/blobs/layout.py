@@ -25,6 +25,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import most_steps
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Part, Stage
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
@@ -39,8 +40,9 @@ _SCALER = (
     ("pre_shift", "PRE_SHIFT", "pre_shifts", "uint32_t", "uint8_t"),
 )
 
-# No code checks yet that loaded nodes stay inside their tables; the bytes of a layer differ.
-_NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions)
+# No code checks yet that loaded nodes stay inside their tables; the bytes of a layer differ; no
+# function that takes a model takes numbers, too.
+_NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions, Beside)
 
 
 def pack_as_data(model: IntegerModel) -> PackedModel:

@@ -23,6 +23,7 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Part, Stage
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
 from tinykernel.model.stages.scale import Scale
@@ -39,8 +40,11 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
     return _pack_signal(stage, place) if stage.is_signal else _pack_image(stage, place)
 
 
-def _count_words(stage: Kernels, given: Grid, n_counts: int) -> int:
-    return -(-n_counts * (2 if stage.gives(given).dtype == "uint16" else 1) // 4)
+def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
+    made = stage.gives(place.given)
+    if isinstance(place.following, Beside):
+        made = place.following.gives(made)
+    return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
 
 
 # -- images -----------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
         ],
         # The last words of a row are read together with some behind it.
         given.channels * plane + max(n_taps + rows, _MOST_WORDS[-1]),
-        _count_words(stage, given, stage.n_counts) if stage.output == "counts" else 0,
+        _count_words(stage, place, stage.n_counts) if stage.output == "counts" else 0,
     )
 
 
@@ -175,6 +179,7 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
     if kernels is None or not kernels.is_signal or model.find(Components) is not None:
         return model
     order = _count_order(kernels)
+    order = np.concatenate([order, np.arange(order.size, model.n_features)])
     if np.array_equal(order, np.arange(order.size)):
         return model
     decision = model.decision
@@ -224,8 +229,8 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
         tables["order"] = Table(f"{name}_order", smallest_type(places), places, "kernels", comment)
     ring = _AGES + windows
     running = ring + -(-kept * given.channels // 2)
-    counts = running + _count_words(stage, given, stage.n_kernels)
-    window = _count_words(stage, given, stage.n_counts)
+    counts = running + _count_words(stage, place, stage.n_kernels)
+    window = _count_words(stage, place, stage.n_counts)
     comment = "Kernels: threshold and the three values that count thrice."
     return Packed(
         [

@@ -125,6 +125,9 @@ def _npz_parts(
         X = get(f"X{suffix}", in_pieces=in_pieces)
         if X is None:
             return None
+        beside = get(f"beside{suffix}")
+        if beside is not None:
+            X = _with_numbers(path, X, beside)
         group = get(f"group{suffix}", f"groups{suffix}")
         if groups is not None and suffix != "_test":
             group = _one_a_row(path, groups, get(groups))
@@ -143,6 +146,27 @@ def _npz_parts(
             f"it holds {', '.join(archive.files) or 'nothing'}"
         )
     return Parts(train, test)
+
+
+def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
+    """Put the numbers beside windows at the end of rows, in the type of these."""
+    problem = ""
+    if isinstance(X, StoredRows) or X.ndim < 2 or beside.dtype.kind not in "biuf":
+        problem = "beside is for windows, and for fewer; put the numbers into X"
+    elif beside.shape[:1] != X.shape[:1] or beside.ndim > 2:
+        problem = f"beside has shape {beside.shape} for {len(X)} rows of X"
+    else:
+        with np.errstate(invalid="ignore"):
+            same = np.array_equal(beside.astype(X.dtype), beside) or X.dtype.kind == "f"
+        if not same:
+            problem = (
+                f"a number of beside does not fit {X.dtype}, the type of X; take another unit, "
+                "such as tenths, or a wider type of X"
+            )
+    if problem:
+        raise TinykernelError(f"{path}: {problem}")
+    numbers = beside.reshape(len(X), -1).astype(X.dtype)
+    return np.hstack([X.reshape(len(X), -1), numbers])
 
 
 def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any] | None:

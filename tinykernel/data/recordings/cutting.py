@@ -26,6 +26,7 @@ from tinykernel.data.recordings.tracks import (
     without,
 )
 from tinykernel.errors import TinykernelError
+from tinykernel.model.stages.beside import as_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Windows:
 
     Parameters
     ----------
-    X : ndarray, shape (n, samples, channels)
+    X : ndarray, shape (n, samples, channels + numbers)
         int16 or int32 where all channels hold whole numbers (arrays and sounds keep a smaller
         type), else float32.
     y : ndarray of int64 or str, shape (n,), or None
@@ -82,6 +83,8 @@ class Windows:
         Channels of sounds that were not taken.
     resampled : int
         Sounds that were brought to `rate` from another one.
+    numbers : tuple of str
+        Columns that are no channels but numbers beside a window, the last ones of X.
     """
 
     X: NDArray[Any]
@@ -103,11 +106,19 @@ class Windows:
     padded: int = 0
     beside: tuple[str, ...] = ()
     resampled: int = 0
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """What a model takes: X, or rows of a window and of the numbers at its end."""
+        return as_rows(self.X, len(self.numbers)) if self.numbers else self.X
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""
-        n, samples, channels = self.X.shape
-        shape = f"{samples} samples x {count(channels, 'channel')}"
+        n, samples, _ = self.X.shape
+        shape = f"{samples} samples x {count(len(self.channels), 'channel')}"
+        if self.numbers:
+            shape += f" and {count(len(self.numbers), 'number')} beside"
         words = f"{self.source}: {count(n, 'window')} of {shape}"
         if self.hop is not None:
             words += f", hop {self.hop}"

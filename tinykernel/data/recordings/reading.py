@@ -15,7 +15,7 @@ from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
 from tinykernel.data.recordings.names import NamePattern, is_background
-from tinykernel.data.recordings.tracks import Track, alike, read_tracks
+from tinykernel.data.recordings.tracks import Track, alike, numbers_last, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
@@ -104,6 +104,7 @@ def windows(
     mixed: str = "drop",
     missing: str = "error",
     short: str | None = None,
+    beside: Sequence[str] = (),
     labels_needed: bool = True,
 ) -> Windows:
     r"""Cut recordings into windows.
@@ -158,6 +159,9 @@ def windows(
     short : {"pad", "drop"}, optional
         A recording that is shorter than a window gets zeros after its end, or is left out.
         If not given, sounds are padded and others are an error.
+    beside : sequence of str, default=()
+        Columns that are no channels but numbers beside a window, such as a temperature: that of its
+        last sample counts.
     labels_needed : bool, default=True
         Whether a file without labels, or with one label only, is an error.
 
@@ -210,6 +214,8 @@ def windows(
     say("cutting windows", 0, None)
     ready = next((item for item in read if isinstance(item, Ready)), None)
     if ready is not None:
+        if beside:
+            raise TinykernelError(f"{ready.file}: holds ready windows, beside which is no column")
         if len(read) > 1:
             raise TinykernelError(
                 f"{ready.file}: holds ready windows; give it alone, or recordings only"
@@ -219,14 +225,24 @@ def windows(
         found = ready_windows(ready, window, hop, inputs, drop, reading.rate, missing, source)
     else:
         tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
-        tracks = read_tracks(tables, names, inputs, drop, reading.rate, time)
+        taken = inputs if inputs is None else [*inputs, *beside]
+        tracks = read_tracks(tables, names, taken, drop, reading.rate, time)
+        for track in tracks:
+            numbers_last(track, beside)
         lengths = _lengths(tracks[0], window, hop)
         kept, padded = long_enough(tracks, lengths[0], short, source)
+        if beside and padded:
+            raise TinykernelError(
+                f"{source}: a recording is shorter than a window, and there are no numbers beside "
+                "what is padded; give --set short=drop"
+            )
         found = cut(kept, *lengths, mixed, missing, source)
+        channels = found.channels[: len(found.channels) - len(beside)]
+        found = replace(found, channels=channels, numbers=tuple(beside))
         sounds = (table for table in tables if table.is_sound)
-        beside = {column for table in sounds for column in table.columns} - set(found.channels)
+        others = {column for table in sounds for column in table.columns} - set(found.channels)
         resampled = sum(table.own_rate is not None for table in tables)
-        found = replace(found, padded=padded, beside=tuple(sorted(beside)), resampled=resampled)
+        found = replace(found, padded=padded, beside=tuple(sorted(others)), resampled=resampled)
         found.dropped["short"] += len(tracks) - len(kept)
     if labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(

@@ -182,6 +182,24 @@ def matrix(
     return np.where(holes, 0, X), holes
 
 
+def numbers_last(track: Track, names: Sequence[str]) -> None:
+    """Put the columns that are numbers beside a window behind the channels."""
+    if not names:
+        return
+    lacking = [name for name in names if name not in track.channels]
+    if lacking:
+        raise TinykernelError(
+            f"{track.table.file}: has no column {lacking[0]!r} of numbers beside a window; "
+            f"columns: {_listed(track.channels)}"
+        )
+    channels = tuple(name for name in track.channels if name not in names)
+    if not channels or len(set(names)) < len(names):
+        raise TinykernelError(f"{track.table.file}: beside needs names once, and leaves a channel")
+    order = [track.channels.index(name) for name in (*channels, *names)]
+    track.X, track.channels = track.X[:, order], (*channels, *names)
+    track.holes = None if track.holes is None else track.holes[:, order]
+
+
 def _clock(
     table: Columns, name: str, values: NDArray[Any], rate: float | None
 ) -> tuple[NDArray[np.float64] | None, float | None, NDArray[np.intp]]:

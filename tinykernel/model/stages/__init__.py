@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinykernel.model.stage import Stage
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
@@ -21,6 +22,7 @@ STAGES: tuple[type[Stage], ...] = (
     Kernels,
     Convolutions,
     Dense,
+    Beside,
     Scale,
     Components,
 )

@@ -109,9 +109,11 @@ def chained_model(
     return linear_model(chain, taken, meaning, weights, worth, moved)
 
 
-def counting_model(stages: CountingStages, largest: int, meaning: Any, stored: Any) -> IntegerModel:
-    """Make the model of a linear part on counts of at most so much."""
-    return chained_model(stages.then_scaled(largest), stages.taken, meaning, stored)
+def counting_model(
+    stages: CountingStages, largest: int, meaning: Any, stored: Any, n_numbers: int = 0
+) -> IntegerModel:
+    """Make the model of a linear part on counts of at most so much, and on levels of numbers."""
+    return chained_model(stages.then_scaled(largest, n_numbers), stages.taken, meaning, stored)
 
 
 def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation
@@ -54,6 +56,8 @@ _CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
 _FEW_CELLS = 2
 # Kernels to choose from, and with cells counts; the windows by which they are chosen.
 _POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
+# Where the ramps of a number meet, in shares of the training rows.
+_RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -108,6 +112,7 @@ def signal_plan(
         average=average,
         cells=cells,
         hop=options.hop,
+        beside=options.beside,
         linear=replace(linear_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
     )
     if cells <= _FEW_CELLS:
@@ -135,16 +140,72 @@ def fit_windows(
             if first is not None:
                 raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
             first = Offset()
-    if first is None:
-        return _fit_samples(data, options, shape, held)
+    if not options.beside:
+        return _fit_first(data, options, shape, first, held, None)
+    beside, data = _with_levels(data, shape[0] * shape[1])
+    options = replace(options, beside=beside.n_entries)
+    return _fit_first(data, options, shape, first, held, beside)
+
+
+def _with_levels(data: TrainSet, size: int) -> tuple[Beside, TrainSet]:
+    """Return the stage of the numbers behind so many values, and rows with levels in their place.
+
+    Each number has ramps between quartiles of the training rows, so that the linear part can bend:
+    beats with the time since the last one are told 2.5 points better than by one range.
+    """
+    ranges, source = list[tuple[float, float]](), list[int]()
+    for number, values in enumerate(data.X[:, size:].astype(np.float64).T):
+        edges = np.unique(np.quantile(values, _RAMPS))
+        if edges.size < 2:
+            edges = np.unique([values.min(), values.max()])
+        if edges.size < 2:
+            raise TinykernelError(f"X: number {number} beside never varies; leave it out")
+        ranges += pairwise(edges.tolist())
+        source += [number] * (len(ranges) - len(source))
+    low, high = np.array(ranges).T
+    scaler = _scaler_between(low, high, data.raw_dtype, 8)
+    each = {name: np.broadcast_to(array, len(source)) for name, array in scaler.arrays.items()}
+    beside = Beside(Scale(scaler.raw_dtype, 8, **each), np.array(source), 255)
+
+    def seen(rows: NDArray[Any]) -> NDArray[Any]:
+        levels = beside.levels(rows[:, size:]).astype(np.uint8)
+        return np.hstack([rows[:, :size], levels])
+
+    return beside, _seen_by(data, seen)
+
+
+def _seen_by(data: TrainSet, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
+    """Put what is made of rows in their place."""
+    validation = data.validation
+    if validation is not None:
+        validation = (seen(validation[0]), validation[1])
+    return replace(data, X=seen(data.X), validation=validation)
+
+
+def _fit_first(
+    data: TrainSet,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    first: Stage | None,
+    held: tuple[Stage, ...],
+    beside: Beside | None,
+) -> TrainingResult:
+    """Choose kernels for windows, or for what a first stage makes of them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    if first is None:
+        found = _fit_samples(data, options, shape, held)
+        assert isinstance(found.machine, IntegerModel)
+        stages = _with_own(found.machine.stages, beside)
+        return replace(found, machine=replace(found.machine, stages=stages))
     made = first.gives(grid)
     if not first.WHOLE:
         progress.report("spectra", 0, None)
-    levels = replace(data, X=first.run(data.X, grid), raw_dtype=made.dtype)
-    if data.validation is not None:
-        rows, truth = data.validation
-        levels = replace(levels, validation=(first.run(rows, grid), truth))
+
+    def seen(rows: NDArray[Any]) -> NDArray[Any]:
+        levels = first.run(rows[:, : grid.size], grid)
+        return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
+
+    levels = replace(_seen_by(data, seen), raw_dtype=made.dtype)
     if first.WHOLE:
         found = _fit_samples(levels, options, shape, held[1:])
     else:
@@ -154,8 +215,17 @@ def fit_windows(
         found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
     assert isinstance(model, IntegerModel)
-    stages = (first, *model.stages)
+    stages = (first, *_with_own(model.stages, beside))
     return replace(found, machine=replace(model, input=grid, stages=stages, hop=options.hop))
+
+
+def _with_own(stages: tuple[Stage, ...], beside: Beside | None) -> tuple[Stage, ...]:
+    """Put the numbers in the place of their levels."""
+    if beside is None:
+        return stages
+    return tuple(
+        replace(beside, top=stage.top) if isinstance(stage, Beside) else stage for stage in stages
+    )
 
 
 def counted_ahead(
@@ -165,6 +235,8 @@ def counted_ahead(
 
     16 cells compete with one, and where these are ahead windows less their means with those.
     """
+    data = replace(data, X=data.X[:, : shape[0] * shape[1]])
+    options = replace(options, beside=0)
     rows, weight = some_rows(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
     groups = None if data.groups is None else data.groups[rows]
     choices: list[dict[str, Any]] = [{}, {"cells": CELLS}]
@@ -216,7 +288,8 @@ def _fit_samples(
 ) -> TrainingResult:
     """Choose kernels for windows of samples."""
     plan = signal_plan(options, shape, len(data.X), bits_of(options, shape), data.losses)
-    scaler = _signal_scaler(data.X.reshape(-1, shape[1]), data.raw_dtype)
+    samples = data.X[:, : shape[0] * shape[1]].reshape(-1, shape[1])
+    scaler = _signal_scaler(samples, data.raw_dtype)
     check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     return _fit_pool(data, options, shape, plan, scaler, held)
@@ -269,7 +342,8 @@ def _fit_pool(
     if rows.held is not None:
         rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
     history = run_training(learner, lambda counts: counts, rows, options)
-    model = counting_model(stages, pool.stages.largest_count, data.meaning, learner.stored())
+    largest, stored = pool.stages.largest_count, learner.stored()
+    model = counting_model(stages, largest, data.meaning, stored, plan.beside)
     return TrainingResult(replace(model, hop=plan.hop), plan, history)
 
 
@@ -299,19 +373,23 @@ def _fit_few(
         pools.append(
             SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, one, Augmentation())
         )
-        whole, deviation = fit_standardised(pools[-1].inputs, wanted, rows.weight, data.groups)
+        fitted = rows.weight, data.groups, plan.beside
+        whole, deviation = fit_standardised(pools[-1].inputs, wanted, *fitted)
         losses.append(float(np.square(whole.left_out - wanted).mean()))
     chosen = int(np.argmin(losses))
-    pool, inputs = pools[chosen], np.concatenate([each.inputs for each in pools], axis=1)
+    pool = pools[chosen]
+    n = pool.inputs.shape[1] - plan.beside
+    inputs = np.concatenate([*(each.inputs[:, :n] for each in pools), pool.inputs[:, n:]], axis=1)
     if len(pools) > 1:
-        whole, deviation = fit_standardised(inputs, wanted, rows.weight, data.groups)
+        whole, deviation = fit_standardised(inputs, wanted, *fitted)
     power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
-    own = power.reshape(len(pools), pool.plan.n_pool, -1)[chosen]
+    own = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
     kept = np.argsort(-own.sum(axis=1), kind="stable")[: plan.n_kernels]
     kept, stages = pool.reduced(np.sort(kept))
     fit, _ = pool.ridge(kept, data.groups, whole.fitted(inputs))
     stored = round_fit(fit, pool.inputs[:, pool.columns(kept)], plan.linear.bits)
-    model = counting_model(stages, pool.stages.largest_count, data.meaning, stored)
+    largest = pool.stages.largest_count
+    model = counting_model(stages, largest, data.meaning, stored, plan.beside)
     model = replace(model, hop=plan.hop)
     progress.report("choosing kernels", len(averages), len(averages))
     history = [{"loss": losses[chosen], "seconds": time.perf_counter() - started}]
@@ -359,7 +437,13 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> Scale:
     still = high <= low
     low, high = np.where(still, least, low), np.where(still, most, high)
     margin = 0.1 * (high - low)
-    low, high = low - margin, high + margin
+    return _scaler_between(low - margin, high + margin, raw_dtype, bits)
+
+
+def _scaler_between(
+    low: NDArray[np.float64], high: NDArray[np.float64], raw_dtype: str, bits: int
+) -> Scale:
+    """Return the scaler of these ranges; of none it is constant."""
     varies = high > low
     scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
     lowest, highest = np.full(low.size, -1.0), np.full(low.size, 1 - 2.0 ** (1 - bits))

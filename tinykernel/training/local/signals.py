@@ -26,7 +26,7 @@ from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation, vary_windows
-from tinykernel.training.local.counts import CountingStages, scaled_counts
+from tinykernel.training.local.counts import CountingStages, counts_of_levels, scaled_counts
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
@@ -76,6 +76,8 @@ class SignalPlan:
         Samples between windows of a stream, 0 for none.
     copies : int
         Varied copies of the training windows, where they are varied.
+    beside : int
+        Numbers beside a window.
     linear : LinearRecipe
     """
 
@@ -89,6 +91,7 @@ class SignalPlan:
     cells: int = 1
     hop: int = 0
     copies: int = 1
+    beside: int = 0
     linear: LinearRecipe = field(default_factory=LinearRecipe)
 
 
@@ -139,9 +142,10 @@ def _draw_pool(
 class SignalPool:
     """A pool of kernels on training windows, and the linear part that chooses among them.
 
-    Rows are raw, (n, samples * channels), and `shape` says how many of both; the scaler is that of
-    the channels. Targets (n, n_outputs) and weights (n,) are float32. Of `held`, (Levels, Kernels)
-    or (), all kernels are taken, with thresholds of their own.
+    Rows are raw, (n, samples * channels), then levels 0..255 of the numbers beside them; `shape`
+    says how many of both; the scaler is that of the channels. Targets (n, n_outputs) and weights
+    (n,) are float32. Of `held`, (Levels, Kernels) or (), all kernels are taken, with thresholds of
+    their own.
     """
 
     def __init__(
@@ -167,11 +171,13 @@ class SignalPool:
         self._place_thresholds(rows, rng)
         parts = [self.counts(rows)]
         if augmentation != Augmentation():
-            windows = rows.reshape(len(rows), *shape).astype(np.float64)
+            size = self.stages.taken.size
+            windows = rows[:, :size].reshape(len(rows), *shape).astype(np.float64)
             for copy in range(plan.copies):
                 progress.report("varying windows", copy + 1, plan.copies)
-                varied = _as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
-                parts.append(self.counts(varied))
+                varied = vary_windows(windows, augmentation, rng)
+                varied = _as_raw(varied, np.dtype(self.stages.taken.dtype))
+                parts.append(self.counts(np.hstack([varied, rows[:, size:]])))
         self.inputs = np.concatenate(parts)
         self.targets = np.tile(targets, (len(parts), 1))
         self.weight = np.tile(weight, len(parts))
@@ -187,7 +193,8 @@ class SignalPool:
         Its targets are -1 and 1 of the classes unless told otherwise.
         """
         wanted = 2.0 * self.targets - 1.0 if targets is None else targets
-        return fit_standardised(self.inputs[:, self.columns(kept)], wanted, self.weight, group)
+        inputs = self.inputs[:, self.columns(kept)]
+        return fit_standardised(inputs, wanted, self.weight, group, self.plan.beside)
 
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
         """Put thresholds at quantiles of the responses of some windows."""
@@ -204,10 +211,11 @@ class SignalPool:
         self.stages = replace(self.stages, kernels=replace(kernels, threshold=threshold))
 
     def counts(self, rows: NDArray[Any], stages: CountingStages | None = None) -> NDArray[np.int16]:
-        """Compute what the linear part sees, plus 128, of raw windows; by some of the kernels."""
+        """Compute what the linear part sees, plus 128, of rows; by some of the kernels."""
         stages = self.stages if stages is None else stages
-        kernels = stages.kernels
-        out = np.empty((len(rows), kernels.n_counts), dtype=np.int32)
+        kernels, largest = stages.kernels, self.stages.largest_count
+        out = np.empty((len(rows), kernels.n_counts + self.plan.beside), dtype=np.int32)
+        out[:, kernels.n_counts :] = counts_of_levels(rows[:, stages.taken.size :], largest)
         for first in range(0, len(rows), 1024):
             levels = _by_channel(stages, rows[first : first + 1024])
             run_on_rows(
@@ -222,12 +230,13 @@ class SignalPool:
                 kernels.cells[0],
                 out[first : first + 1024],
             )
-        return scaled_counts(out, self.stages.largest_count)
+        return scaled_counts(out, largest)
 
     def columns(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where the counts of some kernels stand among all."""
+        """Return where the counts of some kernels stand among all, and the numbers beside."""
         cells = self.stages.kernels.cells[0]
-        return (kept[:, np.newaxis] * cells + np.arange(cells)).ravel()
+        places = (kept[:, np.newaxis] * cells + np.arange(cells)).ravel()
+        return np.append(places, self.plan.n_pool * cells + np.arange(self.plan.beside))
 
     def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
         """Return a linear part on the counts of some kernels."""
@@ -244,7 +253,8 @@ class SignalPool:
             learner = self.learner(kept, replace(self.plan.linear, bits=8, epochs=epochs))
             run_epochs(learner, epochs, None, None, f"choosing {n} kernels", chooses=True)
             power = np.square(learner.linear).sum(axis=1) * np.square(learner.spread)
-            size = np.sqrt(power.reshape(kept.size, -1).sum(axis=1))
+            own = power[: power.size - self.plan.beside].reshape(kept.size, -1)
+            size = np.sqrt(own.sum(axis=1))
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)
 
@@ -275,9 +285,10 @@ def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _by_channel(stages: CountingStages, rows: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the levels of raw windows, shape (n, n_mixed, rows)."""
+    """Return the levels of the windows of rows, shape (n, n_mixed, rows)."""
     placed = stages.placed
-    levels = stages.levels.run(rows, stages.taken).reshape(-1, placed.rows, placed.channels)
+    windows = rows[:, : stages.taken.size]
+    levels = stages.levels.run(windows, stages.taken).reshape(-1, placed.rows, placed.channels)
     return np.ascontiguousarray(levels.transpose(0, 2, 1), dtype=np.int32)
 
 

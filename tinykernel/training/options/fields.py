@@ -364,6 +364,15 @@ class TrainerOptions(ClassParameters):
         'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
         local=True,
     )
+    beside: int = option(
+        0,
+        at_least(0),
+        "int",
+        "Signals: how many values at the end of a row are no samples but numbers beside the "
+        "window, of the type of its samples. They pass no kernel and reach the linear part. For "
+        "recordings, columns on the command line, of which the last sample of a window counts.",
+        local=True,
+    )
     convolutions: str = option(
         "auto",
         one_of("auto", "off", "on"),
@@ -461,6 +470,8 @@ class TrainerOptions(ClassParameters):
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
+        if self.beside and (shape is None or len(shape) != 2):
+            raise TinykernelError("beside: give signals, as rows with a window_shape")
         unread: tuple[str, ...] = ("layout", "sigma", "noise", "permutation", "code")
         if shape is None:
             what = "a linear part alone"

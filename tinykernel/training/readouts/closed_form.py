@@ -105,12 +105,17 @@ def _products(rows: _Doubles) -> _Doubles:
 
 
 def fit_standardised(
-    inputs: NDArray[Any], targets: NDArray[Any], weight: NDArray[Any], group: NDArray[Any] | None
+    inputs: NDArray[Any],
+    targets: NDArray[Any],
+    weight: NDArray[Any],
+    group: NDArray[Any] | None,
+    n_strong: int = 0,
 ) -> tuple[Fit, _Doubles]:
     """Fit to inputs of one deviation each; returns the fit to `inputs`, and the deviations.
 
     The penalty is then the same for inputs that vary much and for those that vary little. Without
-    it small sets of windows lose 4 to 8 points (``benchmarks/series.py``).
+    it small sets of windows lose 4 to 8 points (``benchmarks/series.py``). Each of the last
+    `n_strong` inputs has as little of it as if it stood there as often as there are inputs.
     """
     total = inputs.sum(axis=0, dtype=np.int64)
     squares = np.square(inputs.astype(np.int64)).sum(axis=0)
@@ -120,6 +125,7 @@ def fit_standardised(
     # Inputs that hardly vary would get weights so large that the others round to 0.
     least = _LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
     unit = np.maximum(deviation, least)
+    unit[len(unit) - n_strong :] /= np.sqrt(len(unit))
     # Whole numbers of 1/256 of a deviation: their products are exact.
     rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
     fit = fit_ridge(rows, targets, weight, group)

@@ -1,0 +1,86 @@
+"""The command line with numbers beside windows: columns of recordings, and arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import failed, run
+from tests.training.test_beside import rows_of
+
+QUICK = ("--set", "n_kernels=16", "--set", "epochs=2", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A folder with recordings of a wave and a temperature, and a model of them."""
+    folder = tmp_path_factory.mktemp("sensor")
+    (folder / "rec").mkdir()
+    rng = np.random.default_rng(0)
+    t = np.arange(320)
+    for person in range(4):
+        for label in ("cold", "hot"):
+            wave = np.rint(500 * np.sin(0.4 * t + person) + 100 * rng.standard_normal(t.size))
+            warm = np.rint({"cold": 180, "hot": 310}[label] + rng.normal(0, 5, t.size))
+            rows = zip(20 * t, warm, wave, strict=True)
+            lines = [f"{ms},{b:.0f},{a:.0f},{label}" for ms, b, a in rows]
+            text = "\n".join(["time_ms,warm,ax,label", *lines])
+            (folder / "rec" / f"{label}{person}.csv").write_text(text)
+    cut = ("--window", "64", "--hop", "32", "--set", "beside=warm")
+    result = run("train", folder / "rec", *cut, "-o", folder / "m.tkm", *QUICK)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
+    """Later recordings are read the same way, by every command that reads some."""
+    model, data = recorded / "m.tkm", recorded / "rec"
+    assert "100.00 %" in run("evaluate", model, data).output
+    found = run("verify", model, data)
+    assert "C and Python agree" in found.output
+    assert "compared as a stream" in found.output
+    assert "hot" in run("predict", model, "--stream", data / "hot1.csv").output
+    words = run("inspect", model).output
+    assert "1 number beside" in words
+    assert "64 x 1 samples and channels and 1 number beside of int16" in words
+    result = run("report", model, "--html", tmp_path / "page.html", "--data", data)
+    assert result.exit_code == 0, result.output
+    assert "warm" in (tmp_path / "page.html").read_text()
+    assert run("export", model, "--format", "library", "-o", tmp_path / "c").exit_code == 0
+    header = next((tmp_path / "c").rglob("include/*.h"), None) or next(
+        (tmp_path / "c").rglob("src/m.h")
+    )
+    assert "int m_predict(const m_input_t *input, const m_input_t *numbers" in header.read_text()
+    assert "cannot be data" in failed("export", model, "--format", "blob", "-o", tmp_path / "b")
+
+
+def test_an_array_beside_windows(tmp_path):
+    """In an archive it joins the rows; numbers of another type, or of other rows, are refused."""
+    X, y = rows_of(240)
+    windows, numbers = X[:, :-2].reshape(240, 64, 1), X[:, -2:]
+    given = ("--window-shape", "64x1", "--set", "beside=2", *QUICK, "-o", tmp_path / "m.tkm")
+    np.savez(tmp_path / "a.npz", X=windows, y=y, beside=numbers)
+    assert run("train", tmp_path / "a.npz", *given).exit_code == 0
+    assert "C and Python agree" in run("verify", tmp_path / "m.tkm", tmp_path / "a.npz").output
+    np.savez(tmp_path / "b.npz", X=windows, y=y, beside=numbers + 0.5)
+    assert "does not fit int16, the type of X" in failed("train", tmp_path / "b.npz", *given)
+    np.savez(tmp_path / "c.npz", X=windows, y=y, beside=numbers[:9])
+    assert "beside has shape (9, 2) for 240 rows" in failed("train", tmp_path / "c.npz", *given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
+        (("--window", "64", "--set", "beside=ax,warm"), "leaves a channel"),
+        (("--window", "64", "--set", "beside=2"), "recordings have columns: name them"),
+        (
+            ("--window", "400", "--set", "beside=warm", "--set", "short=pad"),
+            "there are no numbers beside what is padded",
+        ),
+    ],
+)
+def test_wrong_columns_are_refused(recorded, tmp_path, options, message):
+    """In one line that says what to give."""
+    given = ("train", recorded / "rec", *options, *QUICK, "-o", tmp_path / "m.tkm")
+    assert message in failed(*given, status=2 if "name them" in message else 1)

@@ -1,0 +1,100 @@
+"""Training with numbers beside the windows of a signal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel import TernaryKernelClassifier, TinykernelError, train
+from tinykernel.build.parity import verify
+from tinykernel.model import as_integer_model
+from tinykernel.model.stages.beside import Beside
+
+
+def rows_of(n, samples=64, channels=1, seed=0):
+    """Draw slow and fast waves beside which a temperature is low, middling or high."""
+    rng = np.random.default_rng(seed)
+    fast, warm = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    t = np.arange(samples) + 40 * rng.random((n, 1))
+    wave = np.sin(2 * np.pi * np.where(fast, 0.15, 0.05)[:, None] * t)[:, :, None]
+    X = np.rint(900 * wave + 150 * rng.standard_normal((n, samples, channels)))
+    temperature = 200 + 60 * warm + rng.normal(0, 8, n)
+    rows = np.hstack([X.reshape(n, -1), np.rint(temperature)[:, None], rng.integers(0, 9, (n, 1))])
+    # A middling temperature is told by where a ramp of the number ends.
+    return rows.astype(np.int16), 2 * fast + (warm == 1)
+
+
+def fitted(X, y, **options):
+    """Train quickly on windows of one channel."""
+    return TernaryKernelClassifier(
+        n_components=0, n_kernels=24, window_shape=(64, 1), hop=16, random_state=0, options=options
+    ).fit(X, y)
+
+
+@pytest.mark.parametrize("n", [240, 1200])
+def test_a_number_tells_what_windows_do_not(n):
+    """In closed form and by gradients, also where classes lie between values; C is the same."""
+    X, y = rows_of(n)
+    new, known = rows_of(400, seed=1)
+    model = as_integer_model(fitted(X, y, beside=2))
+    without = as_integer_model(fitted(X[:, :-2], y))
+    assert np.mean(model.predict(new) == known) > 0.9
+    assert np.mean(without.predict(new[:, :-2]) == known) < 0.75
+    stage = model.find(Beside)
+    assert stage is not None
+    assert stage.n_numbers == 2
+    assert verify(model, new[:40]).ok
+
+
+def test_what_training_sees_of_numbers_is_the_model():
+    """The scores of a training row are those of the floats it was learned by, but for rounding."""
+    X, y = rows_of(1200)
+    classifier = fitted(X.astype(np.float32), y, beside=2)
+    model = as_integer_model(classifier)
+    assert model.raw_dtype == "float32"
+    assert np.array_equal(model.predict(X), classifier.predict(X))
+    assert verify(model, X[:20].astype(np.float32)).ok
+
+
+@pytest.mark.slow
+def test_numbers_beside_sounds_and_in_a_budget():
+    """A spectrum leaves them alone, and so do varied copies; `train` counts their bytes."""
+    X, y = rows_of(160, samples=1200)
+    trained = train(
+        X,
+        y,
+        budget="4KB",
+        window_shape=(1200, 1),
+        rate=2000.0,
+        beside=2,
+        augment={"shift": 20},
+        effort="quick",
+        random_state=0,
+    )
+    kinds = [stage.KIND for stage in trained.model.stages]
+    assert kinds == ["spectrum", "levels", "kernels", "beside", "scale"]
+    assert np.mean(trained.model.predict(X) == y) > 0.9
+    assert verify(trained.model, X[:10]).ok
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window_shape": (64, 1), "options": {"beside": 1}}, "64 values and 1 beside, but rows"),
+        ({"image_shape": (11, 6), "options": {"beside": 2}}, "beside: give signals"),
+        ({"options": {"beside": 2}}, "beside: give signals"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(options, message):
+    """Too few, beside images, or beside a table, which has columns for them."""
+    X, y = rows_of(60)
+    with pytest.raises(TinykernelError, match=message):
+        TernaryKernelClassifier(n_components=0, random_state=0, **options).fit(X, y)
+
+
+def test_a_constant_number_is_named():
+    """It says nothing, and has no range."""
+    X, y = rows_of(60)
+    X[:, -1] = 7
+    with pytest.raises(TinykernelError, match="number 1 beside never varies"):
+        fitted(X, y, beside=2)
