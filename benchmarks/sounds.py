@@ -144,8 +144,8 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     yield f"N, S and V over the folds named, trained on at most {BEATS} windows of a class. Written"
     yield "by `benchmarks/sounds.py`."
     yield ""
-    yield "Not reached: beats had a goal of 75 %. Not measured: the other folds of beats, of motors"
-    yield "at 2 KB and of speech at 16 KB; beats at 16 KB."
+    yield "Not reached: beats had a goal of 75 %, words of 97 % in 16 KB and 98.5 % in 30 KB. Not"
+    yield "measured: the other folds of beats and of motors at 2 KB; beats at 16 KB."
     yield ""
     yield "| data | held out | budget | accuracy | each fold | kernels | bytes |"
     yield "|---|---|---|---|---|---|---|"
@@ -168,7 +168,7 @@ def _key(line: str) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    chosen = "speech:8KB,speech:16KB:1,speech:30KB:1,spoken_digits:8KB,spoken_digits:16KB,"
+    chosen = "speech:8KB,speech:16KB,speech:30KB,spoken_digits:8KB,spoken_digits:16KB,"
     chosen += "spoken_digits without:8KB,motors:2KB:1,motors:4KB,ecg_beats:8KB:2"
     parser = page_arguments(__doc__, chosen)
     parser.add_argument("--work", type=Path, help="folder that keeps folds")
