@@ -26,6 +26,7 @@ _SAID = (
     "linear",
     "n_kernels",
     "cells",
+    "offset",
     "image_shape",
     "window_shape",
     "input_bits",
