@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
+from tinykernel.budget.contenders import Asked, sizes_that_fit
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import Convolutions
@@ -145,18 +147,48 @@ def test_convolutions_end_to_end(tmp_path):
     assert chosen.quantize().find(Convolutions) is not None
 
 
+def test_deep_convolutions_learn_and_are_chosen():
+    """Protects their four layers, asked for or from a mapping, and that they learn."""
+    X, y = strokes(600, 0)
+    options = {"image_shape": (14, 16), "epochs": 8, "random_state": 0}
+    for more in (
+        {"options": {"convolutions": "deep"}, "n_kernels": 4},
+        {"n_kernels": {"kernels": 1, "deep": 4}},
+    ):
+        model = TernaryKernelClassifier(**options, **more).fit(X[:400], y[:400])
+        layers = model.quantize().find(Convolutions)
+        assert layers.n_channels == 4
+        assert layers.pools.tolist() == [False, False, False, True]
+        assert model.score(X[400:], y[400:]) > 0.9
+
+
+def test_large_budgets_take_deep_convolutions_of_small_images():
+    """Protects the form: 40 deep channels must fit, and images must be small."""
+    rng = np.random.default_rng(0)
+    for side, flash, form in ((28, "8KB", "convolutions"), (28, "12KB", "deep"), (40, "30KB", "")):
+        X, shape = rng.integers(0, 256, (40, side * side), dtype=np.uint8), (side, side, 1)
+        told = {"image_shape": shape[:2]}
+        asked = Asked(X, np.arange(40) % 10, told, parse_limits(flash), shape=shape, n_rows=60000)
+        found = sizes_that_fit(asked)["n_kernels"]
+        assert ("deep" in found) == (form == "deep")
+        assert not form or form in found
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"options": {"convolutions": "on"}}, "give the image_shape"),
         ({"options": {"convolutions": "on"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
         ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
+        ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
+        ({"options": {"convolutions": "deep"}, "image_shape": (22, 20)}, "deep ones take"),
         ({"n_kernels": {"windows": 4}, "image_shape": (16, 16)}, "has numbers for"),
+        ({"n_kernels": {"convolutions": 4, "deep": 4}, "image_shape": (16, 16)}, "has numbers for"),
     ],
 )
 def test_what_has_no_convolutions_is_refused(options, words):
     """Protects one clear line before the training."""
-    X = np.zeros((8, 256), dtype=np.uint8)
+    X = np.zeros((8, np.prod(options.get("image_shape", (256,)))), dtype=np.uint8)
     X[::2] = 9
     with pytest.raises(TinykernelError, match=words):
         TernaryKernelClassifier(epochs=1, **options).fit(X, np.arange(8) % 2)

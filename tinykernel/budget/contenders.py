@@ -43,6 +43,7 @@ from tinykernel.training.options import (
     form_of,
     parts_of,
 )
+from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.trainer import check_width
@@ -61,6 +62,8 @@ _BESIDE, _LINEAR_CODE = 4, 260
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
+# From so many deep channels on, they are more accurate than others in as many bytes.
+_MANY_CHANNELS = 40
 # With eight bits, few windows are told better only where as many kernels fit.
 _MOST_BITS = 8
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position,
@@ -127,7 +130,7 @@ def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
     if asked.method != LEARNED:
         return quantize(enlarged(_drawn(asked), n))
     if asked.shape is not None:
-        asked = asked.but(convolutions="on") if form == "convolutions" else asked
+        asked = asked.but(convolutions=FORMS[form]) if form else asked
         return asked.integers(n_kernels=n)
     if n == 0:
         return asked.integers(n_components=0, linear=parts_of(form)[1])
@@ -251,7 +254,7 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the number of kernels, of channels of convolutions, or of both to choose from."""
-    if asked.get("convolutions") == "on":
+    if asked.get("convolutions") in ("on", "deep"):
         n, least = _channels(asked, shape)
         if not n:
             raise _too_small(asked, least, "one with the fewest channels")
@@ -260,15 +263,19 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
     if not free or no_convolutions(shape):
         return found
-    n, _ = _channels(asked.but(convolutions="on", linear=found["linear"]), shape)
-    if not n:
-        return found
-    return found | {"n_kernels": {"kernels": found["n_kernels"], "convolutions": n}}
+    for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1)):
+        asked = asked.but(convolutions=FORMS[form], linear=found["linear"])
+        n = 0 if no_convolutions(shape, FORMS[form]) else _channels(asked, shape)[0]
+        if n >= fewest:
+            return found | {"n_kernels": {"kernels": found["n_kernels"], form: n}}
+    return found
 
 
 def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
     """Return how many channels of convolutions fit, 0 for none, and the size of the fewest."""
-    most = asked.flash * _A_BYTE / (responses_of(shape) * _A_RESPONSE)
+    most = (
+        asked.flash * _A_BYTE / (responses_of(shape, str(asked.get("convolutions"))) * _A_RESPONSE)
+    )
     low, high = _FEW_CHANNELS - 1, int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
     n, least = _FEW_CHANNELS, 0
     while low < high:

@@ -35,6 +35,7 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
+from tinykernel.training.local.convolutions import form_of
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
@@ -374,8 +375,8 @@ def _smaller(
         n = convolutions.n_channels if convolutions is not None else n
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
-        form = {"convolutions": "off" if convolutions is None else "on"}
-        return {"n_kernels": fewer, **form} if fewer > 0 else None
+        form = "off" if convolutions is None else form_of(convolutions.pools)
+        return {"n_kernels": fewer, "convolutions": form} if fewer > 0 else None
     if p == 0:
         narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]
         if asked != "auto" or not narrower:

@@ -20,6 +20,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.local.convolutions import form_of
 from tinykernel.training.options import LINEAR_BITS
 
 #: What a search chooses; a model file remembers it for a training of the same shape.
@@ -80,7 +81,8 @@ def _like_local(old: IntegerModel) -> dict[str, Any]:
     kernels, convolutions = old.find(Kernels), old.find(Convolutions)
     if convolutions is not None:
         channels, shape = convolutions.n_channels, old.input.shape
-        given = {"n_kernels": channels, "convolutions": "on", "linear": _bits(old)}
+        form = form_of(convolutions.pools)
+        given = {"n_kernels": channels, "convolutions": form, "linear": _bits(old)}
         return given | {"effort": "quick", "image_shape": shape}
     assert kernels is not None
     size = kernels.n_kernels

@@ -20,7 +20,7 @@ from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.fields import wrong_name
+from tinykernel.training.options.declarations import wrong_name
 from tinykernel.training.options.parameters import (
     EstimatorParameters,
     check_entries,

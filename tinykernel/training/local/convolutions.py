@@ -32,6 +32,8 @@ from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearReci
 _SHIFT, _TOP = 6, 255
 # Images of so many rows are averaged.
 _FINE_IMAGE = 24
+# How the layers of deep convolutions pool, and the largest images with zeros around that have them.
+_DEEP_POOLS, _DEEP_SIDE = (1, 1, 1, 2), 18
 _LARGEST_TAP = np.float32(127 / 2**_SHIFT)
 # Two bytes hold it.
 _LARGEST_BIAS = np.float32(32767 // 2**_SHIFT)
@@ -301,29 +303,51 @@ def pools_for(side: int) -> tuple[int, ...]:
     return tuple(pools)
 
 
-def hidden_units(n_channels: int) -> int:
-    """Return how many hidden units go with so many channels."""
-    return max(16, 4 * round(1.5 * n_channels / 4))
+def plan_for(
+    shape: tuple[int, ...], n_channels: int, form: str = "on", linear: LinearRecipe | None = None
+) -> ConvolutionPlan:
+    """Plan so many channels for images of (height, width, channels).
 
+    The form "deep" has four layers, and 16 places of small images where "on" has 4. Of 20,000
+    images of Fashion, in 12.4 KB of tables, 48 deep channels with 64 hidden units have 89.99 % of
+    held-out training rows, and 84 others with 128 units have 89.63 (24 epochs, one seed).
 
-def frame_for(shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """Return by how much images of (height, width, channels) are averaged, and how layers pool."""
+    >>> plan_for((28, 28, 1), 32).pools, plan_for((28, 28, 1), 48, "deep").n_hidden
+    ((1, 2, 2), 64)
+    """
     side = min(shape[:2])
     average = 2 if side >= _FINE_IMAGE else 1
-    return average, pools_for(side // average + 2)
+    deep = form == "deep"
+    return ConvolutionPlan(
+        n_channels=n_channels,
+        n_hidden=max(16, 4 * round((4 / 3 if deep else 1.5) * n_channels / 4)),
+        average=average,
+        pools=_DEEP_POOLS if deep else pools_for(side // average + 2),
+        linear=linear or LinearRecipe(),
+    )
 
 
-def responses_of(shape: tuple[int, ...]) -> int:
+def form_of(pools: NDArray[np.bool_]) -> str:
+    """Return the form of convolutions of which the layers pool so."""
+    return "deep" if np.array_equal(pools, np.array(_DEEP_POOLS) == 2) else "on"
+
+
+def responses_of(shape: tuple[int, ...], form: str) -> int:
     """Return how many responses a channel has in images of (height, width, channels)."""
-    average, pools = frame_for(shape)
-    sizes = _shapes(ConvolutionPlan(average=average, pools=pools), shape[0], shape[1])[:-1]
+    sizes = _shapes(plan_for(shape, 1, form), shape[0], shape[1])[:-1]
     return int(((sizes[:, 0] - 2) * (sizes[:, 1] - 2)).sum())
 
 
-def no_convolutions(shape: tuple[int, ...]) -> str:
+def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
     """Say why images of (height, width, channels) have none; nothing where they may."""
     if shape[2] != 1:
         return f"images have {shape[2]} channels, and convolutions take one"
     if min(shape[:2]) < 12 or max(shape[:2]) > 96:
         return f"images of {shape[0]} x {shape[1]}; give 12 to 96 rows and columns"
+    average = plan_for(shape, 1).average
+    if form == "deep" and max(shape[:2]) // average + 2 > _DEEP_SIDE:
+        return (
+            f"images of {shape[0]} x {shape[1]}; deep ones take 12 to 16 rows and columns, or 24 "
+            "to 33"
+        )
     return ""

@@ -20,9 +20,8 @@ from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.convolutions import (
     ConvolutionLearner,
     ConvolutionPlan,
-    frame_for,
-    hidden_units,
     no_convolutions,
+    plan_for,
 )
 from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
@@ -39,6 +38,7 @@ from tinykernel.training.local.linear_training import (
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.readouts.contest import Contest
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
@@ -89,19 +89,13 @@ def convolution_plan(
     losses: tuple[float, ...] = (),
 ) -> ConvolutionPlan:
     """Return how convolutions of images are trained."""
-    refused = no_convolutions(shape)
+    refused = no_convolutions(shape, options.convolutions)
     if refused:
         raise TinykernelError(f"convolutions: {refused}")
-    average, pools = frame_for(shape)
     n = options.n_kernels or 32
     assert isinstance(n, int)
-    return ConvolutionPlan(
-        n_channels=n,
-        n_hidden=hidden_units(n),
-        average=average,
-        pools=pools,
-        linear=linear_recipe(options, n_rows, bits, 30, losses),
-    )
+    linear = linear_recipe(options, n_rows, bits, 30, losses)
+    return plan_for(shape, n, options.convolutions, linear)
 
 
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
@@ -145,7 +139,7 @@ def _image_learner(
     """Begin with kernels or convolutions, on rows that are levels."""
     bits = bits_of(options, shape)
     given = rows.rows, rows.targets, rows.weight
-    if options.convolutions == "on":
+    if options.convolutions not in ("auto", "off"):
         plan = convolution_plan(options, shape, len(rows.rows), bits, losses)
         augment = _USUALLY_VARIED if options.augment is None else options.augment
         return ConvolutionLearner(*given, plan, Augmentation.of(augment))
@@ -163,8 +157,9 @@ def _better(
         kept = ~keep_aside(codes, groups, options.validation_fraction, seed)
         codes, groups = codes[kept], None if groups is None else np.asarray(groups)[kept]
     truth = data.truth if len(data.truth) == len(codes) else data.truth[kept]
-    if len(codes) > _MANY_IMAGES and "convolutions" in options.n_kernels:
-        return _of_form(options, "convolutions", options.n_kernels["convolutions"]), None
+    layers = next((form for form in options.n_kernels if form != "kernels"), "")
+    if len(codes) > _MANY_IMAGES and layers:
+        return _of_form(options, layers, options.n_kernels[layers]), None
     judged: dict[str, list[tuple[float, float]]] = {form: [] for form in options.n_kernels}
     folds = trial_folds(codes, groups, seed) if len(judged) > 1 else []
     for number, fold in enumerate(folds):
@@ -183,14 +178,13 @@ def _better(
     best, contest = next(iter(judged)), None
     if folds:
         means = {name: tuple(np.mean(found, axis=0).tolist()) for name, found in judged.items()}
-        contest = Contest(means["convolutions"], means["kernels"], "kernels", "convolutions")
+        contest = Contest(means[layers], means["kernels"], "kernels", "convolutions")
         best = min(means, key=lambda form: means[form][0])
     return _of_form(options, best, options.n_kernels[best]), contest
 
 
 def _of_form(options: TrainerOptions, form: str, n: int) -> TrainerOptions:
-    on = "on" if form == "convolutions" else "off"
-    return replace(options, convolutions=on, n_kernels=n)
+    return replace(options, convolutions=FORMS[form], n_kernels=n)
 
 
 def _check_image(stages: CountingStages) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tinykernel.training.options.fields import (
-    TrainerOptions,
-    declared,
-)
+from tinykernel.training.options.declarations import declared
+from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import LINEAR_BITS, form_of, parts_of
 from tinykernel.training.options.ranges import MOST_COMPONENTS
 

@@ -10,16 +10,14 @@ heavy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
-from functools import wraps
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
-from tinykernel.text import similar
 from tinykernel.training.options import ranges
+from tinykernel.training.options.declarations import declared, option
 from tinykernel.training.options.forms import (
     DEFAULT_LAYOUT,
     LAYOUT_NAMES,
@@ -45,76 +43,12 @@ _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     2: (("shift", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
+_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum")
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
 if TYPE_CHECKING:
     import numpy as np
-
-_ClassT = TypeVar("_ClassT", bound=type)
-
-
-def option(
-    default: Any, check: Callable[[str, Any], object], kind: str, text: str, *, local: bool = False
-) -> Any:
-    """Declare an option; the metadata say all that is known of it.
-
-    `local` ones say what stages signals and images have, and so how large a model is.
-    """
-    known = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
-    return field(default=default, metadata=known | {"local": local})
-
-
-def declared(cls: _ClassT) -> _ClassT:
-    """Document the options of a class, and have it refuse others with the most similar name.
-
-    Its docstring has the lines ``{options}`` and, of an estimator, ``{more}``.
-    """
-    own = fields(cls)
-    names = [option.name for option in own]
-    known = {option.name: option for option in fields(getattr(cls, "KIND", cls))}
-    if cls.__doc__ is not None:
-        more = [option for name, option in known.items() if name not in names]
-        cls.__doc__ = cls.__doc__.replace("{options}", _entries(own))
-        cls.__doc__ = cls.__doc__.replace("{more}", _entries(more))
-    plain = cls.__init__  # type: ignore[misc]
-
-    @wraps(plain)
-    def named(self: Any, *args: Any, **given: Any) -> None:
-        # Options of the trainer are given to `train`, whose user does not know their class.
-        of = f"{cls.__name__}: " if hasattr(cls, "KIND") else ""
-        if args:
-            raise TypeError(f"{of}give parameters by name, e.g. n_components=64")
-        wrong = wrong_name(given, names, known)
-        if wrong:
-            raise TypeError(of + wrong)
-        plain(self, **given)
-
-    cls.__init__ = named  # type: ignore[misc]
-    return cls
-
-
-def wrong_name(given: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
-    """Say which name is no parameter, and what to give; `known` are also those of options."""
-    names = list(names)
-    for name in given:
-        if name not in names:
-            hint = similar(name, names) or f"there are {', '.join(names)}"
-            if name in known:
-                hint = f"give options={{{name!r}: ...}}"
-            return f"{name} is no parameter; {hint}"
-    return ""
-
-
-def _entries(options: Iterable[Field[Any]]) -> str:
-    """Write options as numpydoc has parameters."""
-    space = " " * 8
-    return "\n    ".join(
-        f"{option.name} : {option.metadata['type']}\n"
-        + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
-        for option in options
-        if option.metadata
-    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -191,7 +125,7 @@ class Parameters:
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
         "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
-        'number for "kernels" and one for "convolutions", of which the better is chosen.',
+        'number for "kernels" and one for "convolutions" or "deep" ones: the better is chosen.',
         local=True,
     )
     window_shape: tuple[int, int] | None = option(
@@ -375,17 +309,18 @@ class TrainerOptions(ClassParameters):
     )
     convolutions: str = option(
         "auto",
-        one_of("auto", "off", "on"),
-        '{"auto", "off", "on"}',
-        "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts. "
-        '`train` compares both on rows left out; without its budget "auto" is "off".',
+        one_of("auto", "off", "on", "deep"),
+        '{"auto", "off", "on", "deep"}',
+        "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts, "
+        '"deep" with a layer more and fewer poolings. `train` compares them with kernels on rows '
+        'left out, deep ones if 40 channels fit; without its budget "auto" is "off".',
         local=True,
     )
 
     def check(self) -> None:
         """Refuse values that are not allowed, or that contradict each other or have no use."""
-        for option in fields(self):
-            option.metadata["check"](option.name, getattr(self, option.name))
+        for each in fields(self):
+            each.metadata["check"](each.name, getattr(self, each.name))
         self.capacity()
         self._check_shape()
 
@@ -437,21 +372,17 @@ class TrainerOptions(ClassParameters):
                 raise TinykernelError(f"augment: {key} is not for {of}")
         if shape is None and self.n_kernels is not None:
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
-        if shape is None and self.cells != "auto":
-            raise TinykernelError("cells: give signals, e.g. window_shape=(128, 6)")
         both = isinstance(self.n_kernels, Mapping)
-        if kind != 3 and (self.convolutions == "on" or both):
+        if kind != 3 and (self.convolutions in ("on", "deep") or both):
             raise TinykernelError("convolutions: only for images; give the image_shape")
         if both and self.convolutions != "auto":
             raise TinykernelError(
                 f"n_kernels: with convolutions={self.convolutions!r} give one number"
             )
-        if kind != 2 and self.hop:
-            raise TinykernelError("hop: give signals, e.g. window_shape=(128, 6)")
-        if kind != 2 and self.offset != "auto":
-            raise TinykernelError("offset: give signals, e.g. window_shape=(128, 6)")
-        if kind != 2 and self.spectrum not in ("auto", "off"):
-            raise TinykernelError("spectrum: give signals, e.g. window_shape=(16000, 1)")
+        for name in () if kind == 2 else _OF_SIGNALS:
+            value = getattr(self, name)
+            if value and value not in (getattr(TrainerOptions, name), "off"):
+                raise TinykernelError(f"{name}: give signals, e.g. window_shape=(128, 6)")
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
         self._check_read(shape)
@@ -470,8 +401,6 @@ class TrainerOptions(ClassParameters):
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
-        if self.beside and (shape is None or len(shape) != 2):
-            raise TinykernelError("beside: give signals, as rows with a window_shape")
         unread: tuple[str, ...] = ("layout", "sigma", "noise", "permutation", "code")
         if shape is None:
             what = "a linear part alone"
@@ -480,7 +409,7 @@ class TrainerOptions(ClassParameters):
         elif len(shape) == 2:
             what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
         else:
-            what, unread = "the local stage of images", (*unread, "input_bits", "cells")
+            what, unread = "the local stage of images", (*unread, "input_bits")
             if shape[2] == 1:
                 unread = (*unread, "scaler_scope")
         for name in unread:

@@ -8,12 +8,8 @@ from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
-from tinykernel.training.options.fields import (
-    ClassParameters,
-    Parameters,
-    TrainerOptions,
-    option,
-)
+from tinykernel.training.options.declarations import option
+from tinykernel.training.options.fields import ClassParameters, Parameters, TrainerOptions
 from tinykernel.training.options.regression import RegressorOptions, ValueParameters
 
 

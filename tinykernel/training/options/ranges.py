@@ -32,6 +32,10 @@ class Check:
         return self.test(name, value)
 
 
+# What `convolutions` is for each form that a mapping of numbers of kernels names.
+FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep"}
+
+
 def one_of(*choices: object) -> Check:
     """Take one of the choices."""
     return Check(lambda name, value: check_choice(name, value, choices))
@@ -84,8 +88,10 @@ def kernels(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         check_count(name, value, 1)
         return
-    if not value or value.keys() - {"kernels", "convolutions"}:
-        raise TinykernelError(f'{name}: a mapping has numbers for "kernels" and "convolutions"')
+    if not value or value.keys() - FORMS.keys() or {"convolutions", "deep"} <= value.keys():
+        raise TinykernelError(
+            f'{name}: a mapping has numbers for "kernels", and for "convolutions" or "deep"'
+        )
     for number in value.values():
         check_count(name, number, 1)
 

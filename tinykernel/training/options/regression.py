@@ -8,7 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.fields import Parameters, TrainerOptions, declared, option
+from tinykernel.training.options.declarations import declared, option
+from tinykernel.training.options.fields import Parameters, TrainerOptions
 from tinykernel.training.options.forms import parts_of
 
 LOSSES = ("squared", "absolute", "quantile")
