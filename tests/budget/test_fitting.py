@@ -335,3 +335,17 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
     with pytest.warns(UserWarning, match="its size is not known"):
         found = train(*blobs(60, 0), budget="8KB", n_components=64, **QUICK)
     assert found.memory is None
+
+
+def test_trees_of_images_were_refused_for_bytes_that_nobody_gave():
+    """The line names what was asked for, not what the budget adds."""
+    X, y = load_digits(return_X_y=True)
+    with pytest.raises(TinykernelError, match='model="trees": only for tables'):
+        train(
+            X[:60],
+            y[:60],
+            budget="4KB",
+            model="trees",
+            image_shape=(8, 8),
+            link=False,
+        )

@@ -9,6 +9,7 @@ from tinykernel import TernaryKernelClassifier, TinykernelError, train
 from tinykernel.build.parity import verify
 from tinykernel.model import as_integer_model
 from tinykernel.model.stages.beside import Beside
+from tinykernel.training.readouts.closed_form import fit_standardised
 
 
 def rows_of(n, samples=64, channels=1, seed=0):
@@ -98,3 +99,32 @@ def test_a_constant_number_is_named():
     X[:, -1] = 7
     with pytest.raises(TinykernelError, match="number 1 beside never varies"):
         fitted(X, y, beside=2)
+
+
+def test_windows_without_their_numbers_ended_in_a_traceback():
+    """Arrays of windows have no place for numbers, and 64 numbers are the most."""
+    X, y = rows_of(60)
+    options = {"n_components": 0, "random_state": 0}
+    with pytest.raises(TinykernelError, match="beside: give rows"):
+        TernaryKernelClassifier(**options, options={"beside": 1}).fit(
+            X[:, :64].reshape(60, 64, 1), y
+        )
+    with pytest.raises(TinykernelError, match="65 numbers; 64 are the most"):
+        fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
+
+
+def test_a_rare_flag_ended_in_a_traceback():
+    """One row of many differs: its products with many counts must stay exact."""
+    rng = np.random.default_rng(0)
+    inputs, wanted = rng.integers(0, 200, (300, 40_000)), rng.normal(size=(300, 1))
+    inputs[:, -1] = np.arange(300) == 7
+    fit, _ = fit_standardised(inputs, wanted, np.ones(300), None, 1)
+    assert np.isfinite(fit.weights).all()
+
+
+def test_an_offset_beside_a_spectrum_was_told_as_a_lack_of_room():
+    """The same line with and without a budget."""
+    X = np.random.default_rng(0).normal(0, 900, (60, 1024)).astype(np.int16)
+    told = {"window_shape": (1024, 1), "rate": 4000, "offset": "remove"}
+    with pytest.raises(TinykernelError, match="offset: a spectrum has none"):
+        train(X, np.arange(60) % 2, budget="8KB", **told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import subprocess
@@ -17,16 +18,20 @@ from tinykernel.compiled import njit
 from tinykernel.elementary import cosines, exps, logs, sines
 from tinykernel.training import eights
 
-_AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+_CORE = "numpy._core" if int(np.__version__.split(".")[0]) > 1 else "numpy.core"
+_NUMPY = importlib.import_module(f"{_CORE}._multiarray_umath")
+# What NumPy chooses its functions by: of old releases single features, of later ones levels.
+_DISPATCHED = [name for name in _NUMPY.__cpu_dispatch__ if _NUMPY.__cpu_features__[name]]
+_WIDEST = [name for name in _DISPATCHED if "512" in name or name.endswith("V4")]
 # A processor without vectors of 256 bits and without fused multiply-add; libraries for another.
 _PROCESSORS = [
     {
         "NUMBA_CPU_NAME": "nehalem",
         "NUMBA_CPU_FEATURES": "",
         "OPENBLAS_CORETYPE": "Nehalem",
-        "NPY_DISABLE_CPU_FEATURES": f"{_AVX512} AVX2 FMA3",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(_DISPATCHED),
     },
-    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": _AVX512},
+    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": " ".join(_WIDEST)},
 ]
 _TRAININGS = """
 import sys
@@ -40,6 +45,9 @@ from tinykernel import TernaryKernelClassifier, TernaryKernelNovelty, TernaryKer
 
 warnings.simplefilter("ignore")
 n_jobs = int(sys.argv[1])
+features = sys.modules[sys.argv[2]].__cpu_features__
+left_on = [name for name in sys.argv[3:] if features[name]]
+assert not left_on, left_on
 X, y = (part[:500] for part in load_digits(return_X_y=True))
 cancer, values = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 lines = np.random.default_rng(0).normal(0, 300, (200, 64, 3)).cumsum(axis=1).astype(np.int16)
@@ -86,8 +94,9 @@ for name, model in found.items():
     losses = getattr(model, "history_", {"loss": np.zeros(0)})["loss"]
     print(name, model.quantize().fingerprint(), losses.tobytes().hex())
 doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
-sure = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful).model.decision
-print("calibrated", sure.temperature.hex(), sure.table.tobytes().hex())
+calibrated = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful)
+sure = calibrated.model.decision
+print("calibrated", sure.temperature.hex(), sure.table.tobytes().hex(), calibrated.to_dict())
 print("budget", tinykernel.train(X, y, budget="2KB", link=False, **one).model.fingerprint())
 """
 
@@ -95,7 +104,8 @@ print("budget", tinykernel.train(X, y, budget="2KB", link=False, **one).model.fi
 def _fingerprints(n_jobs: int, variables: dict[str, str]) -> list[str]:
     # What is compiled for another processor has entries of its own in the cache that tests share.
     environment = {**os.environ, **variables}
-    command = [sys.executable, "-c", _TRAININGS, str(n_jobs)]
+    off = variables.get("NPY_DISABLE_CPU_FEATURES", "").split()
+    command = [sys.executable, "-c", _TRAININGS, str(n_jobs), _NUMPY.__name__, *off]
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -14,9 +14,9 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.decision import pack_decision
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
 from tinykernel.codegen.pack.components import choose_layout, pack_components
-from tinykernel.codegen.pack.decision import pack_decision
 from tinykernel.codegen.pack.front import Limit, Packed, Place
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.linear import pack_linear

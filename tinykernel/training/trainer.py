@@ -161,8 +161,6 @@ def _trees_alone(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None, given: dict[str, Any]
 ) -> TrainingResult:
     """Train trees, without a comparison."""
-    if shape is not None:
-        raise TinykernelError('model="trees": only for tables, not for signals and images')
     if any(data.losses):
         raise TinykernelError('model="trees": only for loss="squared"')
     seed = recipe_for(options, data.codes.size, data.usual() | given).seed

@@ -152,7 +152,7 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
     """Put the numbers beside windows at the end of rows, in the type of these."""
     problem = ""
     if isinstance(X, StoredRows) or X.ndim < 2 or beside.dtype.kind not in "biuf":
-        problem = "beside is for windows, and for fewer; put the numbers into X"
+        problem = "beside takes numbers, of rows that fit into memory; put them into X"
     elif beside.shape[:1] != X.shape[:1] or beside.ndim > 2:
         problem = f"beside has shape {beside.shape} for {len(X)} rows of X"
     else:

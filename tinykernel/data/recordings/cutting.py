@@ -26,7 +26,6 @@ from tinykernel.data.recordings.tracks import (
     without,
 )
 from tinykernel.errors import TinykernelError
-from tinykernel.model.stages.beside import as_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +110,11 @@ class Windows:
     @property
     def inputs(self) -> NDArray[Any]:
         """What a model takes: X, or rows of a window and of the numbers at its end."""
-        return as_rows(self.X, len(self.numbers)) if self.numbers else self.X
+        if not self.numbers:
+            return self.X
+        from tinykernel.model.stages.beside import as_rows  # errors about columns need no numba
+
+        return as_rows(self.X, len(self.numbers))
 
     def __str__(self) -> str:
         """Say in one line what was cut from what."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
 from tinykernel.model.record import Matrix, Record
@@ -70,7 +71,7 @@ def nearer(
 def softmax(decisions: NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
     """Return probabilities of classes."""
     powers = decisions / temperature
-    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+    powers = exps(powers - powers.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 

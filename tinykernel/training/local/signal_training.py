@@ -58,6 +58,7 @@ _FEW_CELLS = 2
 _POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
 # Where the ramps of a number meet, in shares of the training rows.
 _RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
+_MOST_NUMBERS = 64
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -142,7 +143,14 @@ def fit_windows(
             first = Offset()
     if not options.beside:
         return _fit_first(data, options, shape, first, held, None)
-    beside, data = _with_levels(data, shape[0] * shape[1])
+    size = shape[0] * shape[1]
+    if data.X.shape[1] - size != options.beside:
+        raise TinykernelError(
+            "beside: give rows of the values of a window and its numbers, with a window_shape"
+        )
+    if options.beside > _MOST_NUMBERS:
+        raise TinykernelError(f"beside: {options.beside} numbers; {_MOST_NUMBERS} are the most")
+    beside, data = _with_levels(data, size)
     options = replace(options, beside=beside.n_entries)
     return _fit_first(data, options, shape, first, held, beside)
 

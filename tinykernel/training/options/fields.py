@@ -166,7 +166,7 @@ class Parameters:
         'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
         'much; "flip", the share that is mirrored. Signals: "shift" in samples, "scale" and '
         '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
-        "random axis.",
+        "random axis. None gives convolutions affine 0.3; affine 0 gives them none.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
@@ -386,6 +386,8 @@ class TrainerOptions(ClassParameters):
         if self.n_components == 0 and self.linear == "off":
             raise TinykernelError("n_components: 0 needs a linear part")
         self._check_read(shape)
+        if self.model == "trees" and shape is not None:
+            raise TinykernelError('model="trees": only for tables, not for signals and images')
         trees = [name for name in ("tree_bytes", "tree_steps") if getattr(self, name) is not None]
         if trees and (self.model == "kernels" or shape is not None):
             raise TinykernelError(f"{trees[0]}: a model of kernels has no trees; leave it out")

@@ -125,7 +125,12 @@ def fit_standardised(
     # Inputs that hardly vary would get weights so large that the others round to 0.
     least = _LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
     unit = np.maximum(deviation, least)
-    unit[len(unit) - n_strong :] /= np.sqrt(len(unit))
+    if n_strong:
+        unit[-n_strong:] /= np.sqrt(len(unit))
+        # A rare flag is many deviations from its mean: products must stay exact.
+        reach = np.abs(inputs[:, -n_strong:] - mean[-n_strong:]).max(axis=0)
+        most = 2**26 / _DEVIATION / np.sqrt(len(unit))
+        unit[-n_strong:] = np.maximum(unit[-n_strong:], 1.01 * reach / most)
     # Whole numbers of 1/256 of a deviation: their products are exact.
     rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
     fit = fit_ridge(rows, targets, weight, group)
