@@ -29,6 +29,7 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.report import report
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.offset import Offset
+from tinykernel.model.stages.spectrum import Spectrum
 
 WINDOW = {"speech": 16000, "spoken_digits": 8000, "motors": 4096, "ecg_beats": 512}
 RATE = {"speech": 16000.0, "spoken_digits": 8000.0, "motors": 1000.0, "ecg_beats": 180.0}
@@ -83,10 +84,11 @@ def trained(
     options |= {"link": False} | found if found else {"budget": budget, "groups": group[inside]}
     model = train(X[inside], y[inside], **options).model
     kernels = model.find(Kernels)
-    offset = {} if model.find(Offset) is None else {"offset": "remove"}
+    form = {} if model.find(Offset) is None else {"offset": "remove"}
+    form |= {} if model.find(Spectrum) else {"spectrum": "off"}
     return {
         "answers": model.predict(X[outside]).tolist(),
-        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]} | offset,
+        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0]} | form,
         "flash": report(model, "cortex-m4").flash,
     }
 
