@@ -181,7 +181,11 @@ def test_large_budgets_take_deep_convolutions_of_small_images():
         ({"options": {"convolutions": "on"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
         ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
         ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
-        ({"options": {"convolutions": "deep"}, "image_shape": (22, 20)}, "deep ones take"),
+        ({"options": {"convolutions": "deep"}, "image_shape": (22, 20)}, "sides of deep ones"),
+        (
+            {"options": {"convolutions": "on"}, "image_shape": (16, 16), "n_kernels": 257},
+            "256 are the most",
+        ),
         ({"n_kernels": {"windows": 4}, "image_shape": (16, 16)}, "has numbers for"),
         ({"n_kernels": {"convolutions": 4, "deep": 4}, "image_shape": (16, 16)}, "has numbers for"),
     ],
@@ -192,3 +196,15 @@ def test_what_has_no_convolutions_is_refused(options, words):
     X[::2] = 9
     with pytest.raises(TinykernelError, match=words):
         TernaryKernelClassifier(epochs=1, **options).fit(X, np.arange(8) % 2)
+
+
+def test_the_search_for_channels_counted_down_one_by_one(monkeypatch):
+    """Half of the numbers are left out by each try: eight of 192, and the fewest."""
+    tries, real = [], Asked.integers
+    monkeypatch.setattr(Asked, "integers", lambda *a, **told: tries.append(1) or real(*a, **told))
+    X = np.random.default_rng(0).integers(0, 256, (40, 784), dtype=np.uint8)
+    told = {"image_shape": (28, 28), "convolutions": "deep"}
+    limits, shape = parse_limits("30KB"), (28, 28, 1)
+    asked = Asked(X, np.arange(40) % 10, told, limits, shape=shape, n_rows=60000)
+    assert sizes_that_fit(asked)["n_kernels"] > 40
+    assert len(tries) <= 10

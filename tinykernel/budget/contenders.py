@@ -284,7 +284,7 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
         size = asked.size(asked.integers(n_kernels=n))
         least = least or size
         low, high = (n, high) if size <= allowed_bytes(asked.flash) else (low, n - 1)
-        n = high if low == _FEW_CHANNELS else (low + high + 1) // 2
+        n = (low + high + 1) // 2
     return (low if low >= _FEW_CHANNELS else 0), least
 
 

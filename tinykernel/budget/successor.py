@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tinykernel.codegen.blobs.layout import difference
+from tinykernel.codegen.blobs.layout import NEVER_DATA, difference
 from tinykernel.codegen.pack.components import block_scales
 from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.codegen.plan import pack
@@ -17,10 +17,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.local.convolutions import form_of
 from tinykernel.training.options import LINEAR_BITS
 
 #: What a search chooses; a model file remembers it for a training of the same shape.
@@ -40,13 +38,16 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
 
     The shifts of the transforms are those of the other model, and the levels of G become smaller
     where these would overflow. With what `recipe_of` returned of its classifier nothing needs to be
-    searched. A model of one class, which nothing trains, is a TinykernelError, and so is one with
-    numbers beside a window.
+    searched. A model of one class, which nothing trains, is a TinykernelError, and so is one that
+    cannot be data, such as one of trees.
     """
     if old.is_one_class:
         raise TinykernelError("holds prototypes only, which are not trained; give another model")
     if old.beside is not None:
         raise TinykernelError("takes numbers beside a window, so that no model takes its place")
+    for piece in NEVER_DATA:
+        if old.find(piece) is not None:
+            raise TinykernelError(f"holds {piece.KIND}, so that no model takes its place as data")
     if not old.input.is_table:
         return _like_local(old)
     given: dict[str, Any] = {"input_bits": old.scaler.bits}
@@ -78,12 +79,7 @@ def _found(recipe: object) -> dict[str, Any]:
 
 def _like_local(old: IntegerModel) -> dict[str, Any]:
     given: dict[str, Any]
-    kernels, convolutions = old.find(Kernels), old.find(Convolutions)
-    if convolutions is not None:
-        channels, shape = convolutions.n_channels, old.input.shape
-        form = form_of(convolutions.pools)
-        given = {"n_kernels": channels, "convolutions": form, "linear": _bits(old)}
-        return given | {"effort": "quick", "image_shape": shape}
+    kernels = old.find(Kernels)
     assert kernels is not None
     size = kernels.n_kernels
     given = {"n_kernels": size, "linear": _bits(old), "effort": "quick"}

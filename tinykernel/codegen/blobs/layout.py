@@ -42,12 +42,12 @@ _SCALER = (
 
 # No code checks yet that loaded nodes stay inside their tables; the bytes of a layer differ; no
 # function that takes a model takes numbers, too.
-_NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions, Beside)
+NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions, Beside)
 
 
 def pack_as_data(model: IntegerModel) -> PackedModel:
     """Pack a model so that its macros say what shape it has, and nothing of what it learned."""
-    for piece in _NEVER_DATA:
+    for piece in NEVER_DATA:
         if model.find(piece) is not None:
             raise TinykernelError(f"a model of {piece.KIND} cannot be data; export it as code")
     if sum(isinstance(stage, Kernels) for stage in model.stages) > 1:

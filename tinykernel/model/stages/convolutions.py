@@ -15,7 +15,8 @@ from tinykernel.model.stage import Stage
 
 _VALUES_AT_ONCE = 1 << 22
 _MOST_LAYERS = 8
-_MOST_CHANNELS = 256
+#: Of a layer.
+MOST_CHANNELS = 256
 _LARGEST_BIAS = 1 << 24
 
 
@@ -77,7 +78,7 @@ class Convolutions(Stage):
         self.require_shape("biases", (layers, channels))
         self.require_shape("shifts", (layers,))
         self.require_shape("pools", (layers,))
-        if layers > _MOST_LAYERS or channels > _MOST_CHANNELS:
+        if layers > _MOST_LAYERS or channels > MOST_CHANNELS:
             raise self.refuse(f"{layers} layers of {channels} channels; 8 of 256 are the most")
         self.require("padding", 0, 1)
         if self.shifts.max() > 15 or self.weights.min() < -127:

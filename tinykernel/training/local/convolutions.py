@@ -347,7 +347,6 @@ def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
     average = plan_for(shape, 1).average
     if form == "deep" and max(shape[:2]) // average + 2 > _DEEP_SIDE:
         return (
-            f"images of {shape[0]} x {shape[1]}; deep ones take 12 to 16 rows and columns, or 24 "
-            "to 33"
+            f"images of {shape[0]} x {shape[1]}; both sides of deep ones have 12 to 16, or 24 to 33"
         )
     return ""

@@ -13,6 +13,7 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.kernels import WIDEST_CELL
 from tinykernel.training.folds import keep_aside, trial_folds
 from tinykernel.training.inputs import choose_scaling
@@ -94,6 +95,8 @@ def convolution_plan(
         raise TinykernelError(f"convolutions: {refused}")
     n = options.n_kernels or 32
     assert isinstance(n, int)
+    if n > MOST_CHANNELS:
+        raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
     linear = linear_recipe(options, n_rows, bits, 30, losses)
     return plan_for(shape, n, options.convolutions, linear)
 
