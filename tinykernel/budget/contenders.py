@@ -242,8 +242,6 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     spectrum, why = asked.spectrum()
     if asked.get("spectrum") != "auto" or (spectrum is None and not why):
         return _kernels_as_asked(asked, shape)
-    if spectrum is not None and asked.get("offset") == "remove":
-        raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
     if spectrum is not None:
         with suppress(TinykernelError):  # it may be too large
             found = _kernels_as_asked(asked, shape)

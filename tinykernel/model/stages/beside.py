@@ -14,6 +14,9 @@ from tinykernel.model.record import Field
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 
+#: Counts that numbers may become.
+MOST_ENTRIES = 256
+
 
 @dataclass(frozen=True, eq=False)
 class Beside(Stage):
@@ -63,8 +66,14 @@ class Beside(Stage):
         """Check the entries."""
         self.require("top", 1, 65535)
         lengths = {array.shape[0] for array in self.scaler.arrays.values()}
-        if self.scaler.bits != 8 or lengths != {self.n_entries} or not 0 < self.n_entries <= 256:
-            raise self.refuse("takes a scaler of 8 bits, with a value for each of 1 to 256 entries")
+        if (
+            self.scaler.bits != 8
+            or lengths != {self.n_entries}
+            or not 0 < self.n_entries <= MOST_ENTRIES
+        ):
+            raise self.refuse(
+                f"takes a scaler of 8 bits, with a value for each of 1 to {MOST_ENTRIES} entries"
+            )
         if np.unique(self.source).size != self.n_numbers:
             raise self.refuse("no entry looks at one of the numbers")
         if np.any(self.scaler.multiplier == 0):

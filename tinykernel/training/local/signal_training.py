@@ -21,7 +21,7 @@ from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
-from tinykernel.model.stages.beside import Beside
+from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.local.augment import Augmentation
@@ -58,7 +58,7 @@ _FEW_CELLS = 2
 _POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
 # Where the ramps of a number meet, in shares of the training rows.
 _RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
-_MOST_NUMBERS = 64
+_MOST_NUMBERS = MOST_ENTRIES // (len(_RAMPS) - 1)
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -138,8 +138,6 @@ def fit_windows(
         if why:
             warnings.warn(why, stacklevel=2)
         if options.offset == "remove":
-            if first is not None:
-                raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
             first = Offset()
     if not options.beside:
         return _fit_first(data, options, shape, first, held, None)

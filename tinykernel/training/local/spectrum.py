@@ -102,11 +102,14 @@ def spectrum_of(
         words = " and ".join(sorted(set(moved) - {"shift"}))
         return None, f"no spectrum: it goes with --augment shift only; leave out {words} to have it"
     try:
-        return spectrum_for(options.spectrum, options.rate, shape[0], options.hop), ""
+        found = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
     except TinykernelError as error:
         if options.spectrum != "auto":
             raise
         return None, f"no {error}"
+    if options.offset == "remove":
+        raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
+    return found, ""
 
 
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
