@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.random_fronts import local_model, random_stage
+from tests.random_fronts import local_model, offset_model, random_stage
 from tests.random_models import one_class, random_model, tree_model
+from tests.spectra import spectral_model
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import estimate_instructions, instruction_margin
+from tinykernel.measure.instructions import (
+    check_counted,
+    estimate_instructions,
+    instruction_margin,
+    work_of,
+)
 from tinykernel.measure.limits import Limits, parse_limits
 
 
@@ -65,8 +71,10 @@ def test_limits_of_time_hold_on_every_target(target: str) -> None:
     """Instructions were counted for every core, and a report names what is over."""
     model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
     budget = "flash=100KB,instructions=1k,time=10us@80MHz"
-    over = report(model, target, budget, compiler="none").problems
-    assert {line.split(" is ")[0].split(" are ")[0] for line in over} >= {"instructions", "time"}
+    for each in (model, spectral_model(1), offset_model(1)):
+        over = report(each, target, budget, compiler="none").problems
+        found = {line.split(" is ")[0].split(" are ")[0] for line in over}
+        assert found >= {"instructions", "time"}
 
 
 def test_a_limit_of_time_for_a_core_without_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +117,31 @@ def test_the_estimate_of_instructions_is_near(kind, require_tool):
         <= bench(model, "cortex-m4").instructions
         <= estimate * (1 + instruction_margin("cortex-m4"))
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "tools"),
+    [
+        ("cortex-m3", ("arm-none-eabi-gcc", "qemu-system-arm")),
+        ("esp32c3", ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")),
+        ("esp8266", ("xtensa-lx106-elf-gcc", "qemu-system-xtensa")),
+        ("atmega328p", ("avr-gcc", "simavr")),
+    ],
+)
+def test_the_estimate_of_a_sound_is_near(target, tools, require_tool):
+    """A spectrum has prices of each core that runs other instructions than another."""
+    for tool in tools:
+        require_tool(tool)
+    model = spectral_model(
+        40, frames=10, dtype="uint8", cells=(1, 1), n_kernels=8, dilations=(1,), hop=0
+    )
+    prices = check_counted(target)["spectrum"]
+    pieces = work_of(model)["spectrum"]
+    own = sum(prices[piece] * times for piece, times in pieces.items())
+    found = bench(model, target)
+    assert own / 1.25 <= found.stages["spectrum"] <= own * (1 + instruction_margin(target))
+    most = estimate_instructions(model, target) * (1 + instruction_margin(target))
+    assert found.instructions <= most
 
 
 def test_float_inputs_with_an_fpu() -> None:

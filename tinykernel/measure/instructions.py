@@ -17,7 +17,7 @@ from typing import Any
 
 from tinykernel.codegen.pack.linear import weight_bits
 from tinykernel.codegen.plan import pack
-from tinykernel.codegen.targets import Target, find_target
+from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
@@ -36,14 +36,34 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
+#: Cores that run the same instructions as the one that was counted.
+SAME = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "cortex-m33": "cortex-m4",
+    "cortex-m7f": "cortex-m4f",
+    "cortex-m33f": "cortex-m4f",
+    "esp32": "esp8266",
+    "esp32s3": "esp8266",
+}
 _LEAST_MARGIN = 0.2
 _WORD = 32
 
 
 @functools.cache
 def _measured() -> dict[str, Any]:
-    """Read the measured prices and their errors by target."""
+    """Read the measured prices and their errors by target.
+
+    Stages of whole numbers run the same instructions with an FPU: they were counted without.
+    """
     targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
+    targets |= {name: targets[counted] for name, counted in SAME.items()}
+    for name, own in targets.items():
+        if TARGETS[name].soft:
+            soft = targets[TARGETS[name].soft]
+            excess = max(own["largest_excess"], soft["largest_excess"])
+            prices = soft["prices"] | own["prices"]
+            targets[name] = own | {"largest_excess": excess, "prices": prices}
     return targets
 
 
@@ -116,8 +136,7 @@ def _components(stage: Components, given: Grid, packed: _Packed) -> _Work:
 
 
 def _first(stage: Stage, given: Grid, packed: _Packed) -> _Work:
-    samples = {"samples": float(given.size)}
-    return {stage.KIND: {f"{name}s": n for name, n in stage.work(given).items()} | samples}
+    return {stage.KIND: {f"{name}s": float(n) for name, n in stage.work(given).items()}}
 
 
 def _levels(stage: Levels, given: Grid, packed: _Packed) -> _Work:
