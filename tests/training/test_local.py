@@ -10,22 +10,28 @@ from sklearn.datasets import load_digits, load_iris
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
+from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import Augmentation, affine_moves, vary_windows
+from tinykernel.training.local.augment import (
+    Augmentation,
+    _between,
+    affine_moves,
+    vary_windows,
+)
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signal_training import counted_ahead, some_rows
 from tinykernel.training.local.signals import SignalPlan, SignalPool
-from tinykernel.training.local.spectrum import spectrum_of
+from tinykernel.training.local.spectrum import spectrum_of, with_copies
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
-from tinykernel.training.trainset import prepare
+from tinykernel.training.trainset import TrainSet, prepare
 
 
 @pytest.fixture(scope="module")
@@ -185,10 +191,12 @@ def test_sounds_end_to_end(tmp_path):
         ({"options": {"spectrum": "100/50/5"}}, "frames have"),
         ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
         ({"options": {"spectrum": "128/64/10", "cells": 30}}, "for windows of 24 frames"),
-        ({"augment": {"noise": 0.1}}, "with a spectrum only shift"),
+        ({"augment": {"affine": 1}, "options": {"spectrum": "off"}}, "for images and spectra"),
     ):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(**options | change).fit(X, y)
+    with pytest.raises(TinykernelError, match="rotate goes with no spectrum"):
+        TernaryKernelClassifier(**options, augment={"rotate": 0.1}).fit(X.repeat(3, axis=2), y)
 
 
 def test_a_spectrum_is_chosen_for_fast_signals_only():
@@ -206,7 +214,8 @@ def test_a_spectrum_is_chosen_for_fast_signals_only():
     ("change", "samples", "said"),
     [
         ({"hop": 1999}, 4000, "no spectrum: a hop of 1999 samples .* give --hop 2000"),
-        ({"augment": {"noise": 0.1}}, 8000, "no spectrum: .*leave out noise"),
+        ({"augment": {"rotate": 0.1}}, 8000, "no spectrum: --augment rotate"),
+        ({"augment": {"noise": 0.1}}, 8000, (256, 160)),
         ({"hop": 500}, 1000, (128, 50)),
         ({"hop": 1000}, 2000, (256, 125)),
         ({"augment": {"shift": 1}}, 8000, (256, 160)),
@@ -371,6 +380,35 @@ def test_variation_of_inputs():
     assert np.abs(moves.mean(axis=0) - [1, 0, 0, 0, 1, 0]).max() < 0.3
     mirrored = affine_moves(Augmentation(flip=1.0), 2, (3, 8), rng)
     np.testing.assert_array_equal(mirrored, np.tile([1, 0, 0, 0, -1, 7], (2, 1)))
+
+
+def test_variation_of_spectra():
+    """Protects that a place between levels has a level between, and silence and bands stay."""
+    rng = np.random.default_rng(0)
+    levels = rng.uniform(0, 255, (4, 9, 2, 5))
+    place = rng.uniform(-2, 7, (4, 1, 1, 5))
+    found = _between(levels, place, 3)
+    for i in np.ndindex(4, 9, 2):
+        np.testing.assert_allclose(found[i], np.interp(place[i[0], 0, 0], np.arange(5), levels[i]))
+    loud = np.tile([[0.0] * 5 + [90.0] * 5], (40, 9, 1))  # a silent channel beside another
+    varied = vary_windows(loud, Augmentation(affine=1, bands=5), rng)
+    assert not varied[:, :, :5].any()
+    louder = varied[:, :, 5:] - 90
+    assert np.all(louder == louder[:, :1, :1])
+    assert 6 < np.abs(louder).max() <= 12
+
+
+def test_copies_with_noise_stay_in_the_group_of_their_window():
+    """Protects held-out rows: what is made of them is no training row."""
+    X = np.arange(2 * 8).reshape(2, 8).astype(np.int16)
+    data = TrainSet(X, np.array([0, 1]), np.ones(2), ("a", "b"), "int16")
+    options = TrainerOptions(augment={"noise": 0.5}, random_state=0)
+    found = with_copies(data, Grid.raw("int16", 8, 1), options)
+    assert found.groups.tolist() == [0, 1, 0, 1]
+    assert found.codes.tolist() == [0, 1, 0, 1]
+    np.testing.assert_array_equal(found.X[:2], X)
+    assert 0 < np.abs(found.X[2:] - X).max() < 20
+    assert with_copies(data, Grid.raw("int16", 8, 1), TrainerOptions()) is data
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from tinykernel.elementary import cosines, sines
 
 # What `affine` 1 means: radians, shares of size, pixels of an image of 28, shear.
 _ROTATION, _SCALE, _SHIFT, _SHEAR = np.radians(12), 0.12, 1.5 / 28, 0.15
+# And of a spectrum: stretch of time and of frequency, moves in shares of frames and bands, and
+# levels of loudness.
+_STRETCH, _MOVE, _LOUDNESS = (0.15, 0.1), (0.06, 0.08), 12
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Augmentation:
     """How much inputs are varied; 0 leaves a kind out."""
 
     # Images: strength of small rotations, scales, shifts and shears; 1 is usual for digits.
+    # Spectra: that of stretched time and frequency, moves, and loudness.
     affine: float = 0.0
     shift: int = 0  # pixels or samples each way.
     # Signals: deviation, in radians, of the rotation of every three channels about a random axis.
@@ -27,6 +31,7 @@ class Augmentation:
     noise: float = 0.0  # signals: deviation, relative to that of the channel.
     scale: float = 0.0  # signals: deviation of a factor for each window.
     flip: float = 0.0  # images: share of those mirrored from left to right.
+    bands: int = 1  # of the spectrum of a channel.
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Augmentation:
@@ -85,6 +90,8 @@ def vary_windows(
         place: NDArray[np.int64] = np.arange(samples) + moved.reshape(-1, 1)
         place = np.clip(place, 0, samples - 1)
         out = np.take_along_axis(out, place[:, :, np.newaxis], axis=1)
+    if augmentation.affine:
+        out = _stretched(out, augmentation, rng)
     if augmentation.rotate:
         turn = _rotations(augmentation.rotate * rng.standard_normal((n, 3)))
         triples = [out[:, :, c : c + 3] for c in range(0, channels, 3)]
@@ -95,6 +102,43 @@ def vary_windows(
         size = augmentation.noise * windows.std(axis=(0, 1))
         out = out + size * rng.standard_normal(out.shape)
     return out
+
+
+def as_raw(windows: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Bring varied windows back to rows of the raw type."""
+    rows = windows.reshape(len(windows), -1)
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        rows = np.clip(np.rint(rows), limits.min, limits.max)
+    return rows.astype(dtype)
+
+
+def _stretched(
+    frames: NDArray[np.float64], augmentation: Augmentation, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Stretch, move and scale spectra (n, frames, channels * bands); a level of 0 is silence."""
+    n, strength = len(frames), augmentation.affine
+    out = frames.reshape(n, frames.shape[1], -1, augmentation.bands)
+    for axis, stretch, move in zip((1, 3), _STRETCH, _MOVE, strict=True):
+        length = out.shape[axis]
+        u = strength * rng.uniform(-1, 1, (2, n, 1))
+        place = (np.arange(length) - (length - 1) / 2) * (1 + stretch * u[0]) + move * length * u[1]
+        sides = [n, 1, 1, 1]
+        sides[axis] = length
+        out = _between(out, (place + (length - 1) / 2).reshape(sides), axis)
+    louder = strength * _LOUDNESS * rng.uniform(-1, 1, (n, 1, 1, 1))
+    return np.where(out > 0, out + louder, 0.0).reshape(frames.shape)
+
+
+def _between(values: NDArray[np.float64], place: NDArray[Any], axis: int) -> NDArray[np.float64]:
+    """Interpolate values at places of an axis; beyond its ends are the ends."""
+    last = values.shape[axis] - 1
+    place = np.clip(place, 0, last)
+    first = place.astype(np.int64)
+    before = np.take_along_axis(values, first, axis)
+    after = np.take_along_axis(values, np.minimum(first + 1, last), axis)
+    between: NDArray[np.float64] = before + (place - first) * (after - before)
+    return between
 
 
 def _rotations(axis: NDArray[np.float64]) -> NDArray[np.float64]:

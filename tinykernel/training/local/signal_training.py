@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -35,7 +35,7 @@ from tinykernel.training.local.linear_training import (
     split_rows,
 )
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
-from tinykernel.training.local.spectrum import spectrum_of
+from tinykernel.training.local.spectrum import spectrum_of, varied_frames, with_copies
 from tinykernel.training.loop import History
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
@@ -198,6 +198,8 @@ def _fit_first(
 ) -> TrainingResult:
     """Choose kernels for windows, or for what a first stage makes of them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+    if (options.augment or {}).get("affine") and (first is None or first.WHOLE):
+        raise TinykernelError("augment: affine is for images and spectra")
     if first is None:
         found = _fit_samples(data, options, shape, held)
         assert isinstance(found.machine, IntegerModel)
@@ -206,6 +208,7 @@ def _fit_first(
     made = first.gives(grid)
     if not first.WHOLE:
         progress.report("spectra", 0, None)
+        data = with_copies(data, grid, options)
 
     def seen(rows: NDArray[Any]) -> NDArray[Any]:
         levels = first.run(rows[:, : grid.size], grid)
@@ -216,7 +219,7 @@ def _fit_first(
         found = _fit_samples(levels, options, shape, held[1:])
     else:
         cells = 2 if options.cells == "auto" else options.cells
-        augment = _moved_frames(options.augment, shape[0] / made.rows)
+        augment = varied_frames(options.augment, shape[0] / made.rows, made.channels // shape[1])
         plain = replace(options, hop=0, cells=cells, augment=augment)
         found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
@@ -277,16 +280,6 @@ def _without_means(data: TrainSet, shape: tuple[int, ...]) -> TrainSet:
     """Return the windows as the stage "offset" gives them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
     return replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
-
-
-def _moved_frames(augment: Mapping[str, float] | None, samples: float) -> dict[str, float] | None:
-    """Return a shift of samples as one of frames, of so many samples each."""
-    given = {kind: amount for kind, amount in (augment or {}).items() if amount}
-    if not given:
-        return None
-    if set(given) != {"shift"}:
-        raise TinykernelError("augment: with a spectrum only shift; or give spectrum=off")
-    return {"shift": max(1, round(given["shift"] / samples))}
 
 
 def _fit_samples(

@@ -25,7 +25,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.local.augment import Augmentation, vary_windows
+from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.local.counts import CountingStages, counts_of_levels, scaled_counts
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
@@ -176,7 +176,7 @@ class SignalPool:
             for copy in range(plan.copies):
                 progress.report("varying windows", copy + 1, plan.copies)
                 varied = vary_windows(windows, augmentation, rng)
-                varied = _as_raw(varied, np.dtype(self.stages.taken.dtype))
+                varied = as_raw(varied, np.dtype(self.stages.taken.dtype))
                 parts.append(self.counts(np.hstack([varied, rows[:, size:]])))
         self.inputs = np.concatenate(parts)
         self.targets = np.tile(targets, (len(parts), 1))
@@ -273,15 +273,6 @@ class SignalPool:
         )
         levels = replace(levels, mix=levels.mix[used])
         return order, CountingStages(self.stages.taken, levels, kernels)
-
-
-def _as_raw(windows: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Bring varied windows back to rows of the raw type."""
-    rows = windows.reshape(len(windows), -1)
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        rows = np.clip(np.rint(rows), limits.min, limits.max)
-    return rows.astype(dtype)
 
 
 def _by_channel(stages: CountingStages, rows: NDArray[Any]) -> NDArray[np.int32]:

@@ -1,16 +1,22 @@
-"""Which spectrum suits a signal: the frames, their hop, and the bands."""
+"""Which spectrum suits a signal: the frames, their hop, and the bands; and how it is varied."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainset import TrainSet
 
 #: From this rate on a signal is taken for sound, and has bands of mel; below, all bands are alike.
 SOUND_HZ = 4000.0
@@ -97,10 +103,8 @@ def spectrum_of(
     if not options.has_spectrum(shape, raw_dtype):
         return None, ""
     assert options.rate is not None
-    moved = [kind for kind, amount in (options.augment or {}).items() if amount]
-    if options.spectrum == "auto" and set(moved) - {"shift"}:
-        words = " and ".join(sorted(set(moved) - {"shift"}))
-        return None, f"no spectrum: it goes with --augment shift only; leave out {words} to have it"
+    if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
+        return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
     try:
         found = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
     except TinykernelError as error:
@@ -110,6 +114,52 @@ def spectrum_of(
     if options.offset == "remove":
         raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
     return found, ""
+
+
+def with_copies(data: TrainSet, grid: Grid, options: TrainerOptions) -> TrainSet:
+    """Add windows with other loudness and noise, each in the group of the one that it is made of.
+
+    They are made before the spectrum, which is not linear.
+    """
+    given = options.augment or {}
+    augmentation = Augmentation(scale=given.get("scale", 0.0), noise=given.get("noise", 0.0))
+    if augmentation == Augmentation():
+        return data
+    rng = np.random.default_rng([int(check_random_state(options.random_state).randint(2**31)), 9])
+    rows = np.concatenate([data.X, data.X])
+    for first in range(len(data.X), len(rows), 256):
+        part = rows[first : first + 256, : grid.size]
+        windows = part.reshape(-1, grid.rows, grid.channels).astype(np.float64)
+        part[...] = as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
+
+    def twice(values: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([values, values])
+
+    quantity, teacher = data.quantity, data.teacher
+    return replace(
+        data,
+        X=rows,
+        codes=twice(data.codes),
+        sample_weight=twice(data.sample_weight),
+        groups=twice(np.arange(len(data.X)) if data.groups is None else data.groups),
+        teacher=None if teacher is None else twice(teacher),
+        quantity=quantity and replace(quantity, targets=twice(quantity.targets)),
+    )
+
+
+def varied_frames(
+    augment: Mapping[str, float] | None, samples: float, bands: int
+) -> dict[str, float] | None:
+    """Return how frames of so many samples and bands are varied, given how samples are."""
+    given = {kind: amount for kind, amount in (augment or {}).items() if amount}
+    if "rotate" in given:
+        raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
+    found = {}
+    if "affine" in given:
+        found = {"affine": given["affine"], "bands": bands}
+    if "shift" in given:
+        found["shift"] = max(1, round(given["shift"] / samples))
+    return found or None
 
 
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:

@@ -40,7 +40,7 @@ _DEFAULT_COMPONENTS = 2048
 # How inputs are varied, by the sides of a shape, and what these are.
 _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     None: ((), "rows without a shape; give image_shape or window_shape"),
-    2: (("shift", "scale", "noise", "rotate"), "signals"),
+    2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
 _OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum")
@@ -166,7 +166,9 @@ class Parameters:
         'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
         'much; "flip", the share that is mirrored. Signals: "shift" in samples, "scale" and '
         '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
-        "random axis. None gives convolutions affine 0.3; affine 0 gives them none.",
+        'random axis. Of a spectrum "affine" stretches time and frequency, moves both, and scales '
+        'loudness; it has no "rotate". None gives convolutions affine 0.3; affine 0 gives them '
+        "none.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
