@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.io import wavfile
 
 from tests.cli.tools import failed, run
 from tests.training.test_beside import rows_of
@@ -68,11 +69,43 @@ def test_an_array_beside_windows(tmp_path):
     assert "beside has shape (9, 2) for 240 rows" in failed("train", tmp_path / "c.npz", *given)
 
 
+def test_an_array_beside_silently_became_plain_inputs(tmp_path):
+    """With a shape it is taken without being asked for, and told; else refused in one line."""
+    X, y = rows_of(240)
+    file, given = tmp_path / "a.npz", (*QUICK[:-1], "-o", tmp_path / "m.tkm")
+    np.savez(file, X=X[:, :-2].reshape(240, 64, 1), y=y, beside=X[:, -2:])
+    shape = ("--window-shape", "64x1")
+    trained = run("train", file, *shape, *given)
+    assert "2 numbers beside each window, the array beside" in trained.output
+    assert "2 numbers beside" in run("inspect", tmp_path / "m.tkm").output
+    assert "give --window-shape with it, or put them into X" in failed("train", file, *given)
+    more = failed("train", file, *shape, "--set", "beside=1", *given)
+    assert "has an array beside, of 2 numbers a window; leave out --set beside=1" in more
+    assert "only with --window-shape" in failed("train", file, "--window", "64", *given)
+    assert "only with --window-shape" in failed(
+        "train", file, "--window", "64", "--set", "beside=a", *given
+    )
+
+
+def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
+    """A sound has no columns to name."""
+    for label in "ab":
+        (tmp_path / label).mkdir()
+        wavfile.write(tmp_path / label / "1.wav", 8000, np.arange(4000, dtype=np.int16) % 99)
+    given = ("--window", "0.1s", "--set", "beside=warm", "-o", tmp_path / "m.tkm")
+    assert "a sound has no numbers beside it" in failed("train", tmp_path, *given)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--window", "64", "--set", "beside=warm,warm"), "beside names the column 'warm' twice"),
+        (
+            ("--window", "64", "--set", "beside=warm", "--set", "inputs=ax,warm"),
+            "inputs and beside both name the column 'warm'",
+        ),
         (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
-        (("--window", "64", "--set", "beside=ax,warm"), "leaves a channel"),
+        (("--window", "64", "--set", "beside=ax,warm"), "beside leaves no channel"),
         (("--window", "64", "--set", "beside=2"), "recordings have columns: name them"),
         (
             ("--window", "400", "--set", "beside=warm", "--set", "short=pad"),

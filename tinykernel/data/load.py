@@ -175,6 +175,7 @@ def _loaded(
         shape=parts.train.X.shape[1:],
         notes=(left_out,) if left_out else (),
         label=parts.train.label,
+        beside=parts.train.beside,
     )
     return _filled(_coded(found, train, selection), selection)
 

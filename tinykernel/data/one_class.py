@@ -44,6 +44,8 @@ def normal_rows(
     assert part is not None  # read_parts never returns two empty parts
     part = checked_part(part, n_features=None, like="the model", gaps=False, values=False)
     _check_one(file.name, part.y)
+    if part.beside:
+        raise TinykernelError(f"{file}: a model of one class takes no numbers beside windows")
     if part.texts:
         raise TinykernelError(
             f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "

@@ -50,6 +50,8 @@ class Dataset:
         How many training rows there are, where those of `X_train` are drawn of them.
     passes : Passes or None
         All of these, where they need no coding.
+    beside : int
+        Values at the end of a row that the file has for numbers beside windows.
     """
 
     X_train: NDArray[Any]
@@ -68,6 +70,7 @@ class Dataset:
     coding: Coding | None = None
     drawn_of: int | None = None
     passes: Passes | None = None
+    beside: int = 0
 
     def learned(self, *, in_passes: bool) -> NDArray[Any] | StoredRows:
         """Return the rows that a model learned from: all, or those of `X_train`."""

@@ -110,6 +110,9 @@ def dataset_for(
         values=by_values,
         **split,
     )
+    if dataset.beside:
+        dataset = _with_numbers(dataset, options)
+        parameters["beside"] = dataset.beside
     if has_file:
         dataset = _with_test_rows(dataset, options)
     inputs = dataset.columns if selection.names_columns else None
@@ -117,6 +120,20 @@ def dataset_for(
     if dataset.coding is not None:
         kept["coding"] = dataset.coding.written()
     return dataset, None, kept
+
+
+def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
+    """Note numbers that the file has beside windows; refuse them where they would be inputs."""
+    from tinykernel.data.recordings import count
+    from tinykernel.errors import TinykernelError
+
+    words = f"{options['data']}: has an array beside, of {count(dataset.beside, 'number')} a window"
+    if options["window_shape"] is None:
+        raise TinykernelError(f"{words}; give --window-shape with it, or put them into X")
+    if options["beside"] not in (None, dataset.beside):
+        raise TinykernelError(f"{words}; leave out --set beside={options['beside']}")
+    note = f"{count(dataset.beside, 'number')} beside each window, the array beside"
+    return replace(dataset, notes=(*dataset.notes, note))
 
 
 def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:

@@ -131,7 +131,8 @@ def _npz_parts(
         group = get(f"group{suffix}", f"groups{suffix}")
         if groups is not None and suffix != "_test":
             group = _one_a_row(path, groups, get(groups))
-        return Part(path, keys[f"x{suffix}"], X, get(labels), group)
+        n_numbers = 0 if beside is None else beside[:1].size
+        return Part(path, keys[f"x{suffix}"], X, get(labels), group, beside=n_numbers)
 
     for name in (label, groups):
         if name is not None and name.lower() not in keys:

@@ -294,6 +294,11 @@ def _from_npz(
             f"{path}: has no array X, of shape (samples, channels) for a recording or "
             f"(n, samples, channels) for windows; it holds {shown(list(arrays)) or 'nothing'}"
         )
+    if "beside" in lower:
+        raise TinykernelError(
+            f"{path}: numbers beside windows are an array beside only with --window-shape; those "
+            "of a recording are columns of X, named in channels: --set beside=NAMES"
+        )
     X = arrays[lower["x"]]
     X = X[:, np.newaxis] if X.ndim == 1 else X
     if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or not X.size:

@@ -15,7 +15,13 @@ from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
 from tinykernel.data.recordings.names import NamePattern, is_background
-from tinykernel.data.recordings.tracks import Track, alike, numbers_last, read_tracks
+from tinykernel.data.recordings.tracks import (
+    Track,
+    alike,
+    check_numbers,
+    numbers_last,
+    read_tracks,
+)
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
@@ -206,6 +212,7 @@ def windows(
         short=short,
         labels_needed=labels_needed,
     )
+    check_numbers(beside, inputs)
     files, names, source = _files(recordings)
     read: list[Columns | Ready] = []
     for file, title in zip(files, names, strict=True):

@@ -182,19 +182,33 @@ def matrix(
     return np.where(holes, 0, X), holes
 
 
+def check_numbers(names: Sequence[str], inputs: Sequence[str] | None) -> None:
+    """Refuse a number beside a window that is named twice, or is a channel, too."""
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise TinykernelError(f"beside names the column {name!r} twice")
+        if name in (inputs or ()):
+            raise TinykernelError(f"inputs and beside both name the column {name!r}; choose one")
+
+
 def numbers_last(track: Track, names: Sequence[str]) -> None:
     """Put the columns that are numbers beside a window behind the channels."""
     if not names:
         return
+    file, listed = track.table.file, _listed(track.channels)
     lacking = [name for name in names if name not in track.channels]
     if lacking:
+        if track.table.is_sound:
+            raise TinykernelError(
+                f"{file}: a sound has no numbers beside it; leave out --set beside, or give "
+                "recordings as tables with such a column"
+            )
         raise TinykernelError(
-            f"{track.table.file}: has no column {lacking[0]!r} of numbers beside a window; "
-            f"columns: {_listed(track.channels)}"
+            f"{file}: has no column {lacking[0]!r} of numbers beside a window; columns: {listed}"
         )
     channels = tuple(name for name in track.channels if name not in names)
-    if not channels or len(set(names)) < len(names):
-        raise TinykernelError(f"{track.table.file}: beside needs names once, and leaves a channel")
+    if not channels:
+        raise TinykernelError(f"{file}: beside leaves no channel; columns: {listed}")
     order = [track.channels.index(name) for name in (*channels, *names)]
     track.X, track.channels = track.X[:, order], (*channels, *names)
     track.holes = None if track.holes is None else track.holes[:, order]
