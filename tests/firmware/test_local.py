@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
 from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
-from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import compare, entry_rows, expected_values, verify
@@ -162,7 +162,9 @@ def test_random_signals(require_tool: Callable[[str], str], data: st.DataObject)
     assert verify(model, random_raw(model, 2, 5), flags=["-O1"]).first_difference is None
 
 
-@pytest.mark.parametrize("kind", ["signal, averaged", "spectrum, int16"])
+@pytest.mark.parametrize(
+    "kind", ["signal, averaged", "spectrum, numbers beside", "offset, numbers beside"]
+)
 def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The program of an export streams its vectors, and prints PASS and the decisions."""
     gcc = require_tool("gcc")
@@ -188,6 +190,57 @@ def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, k
     labels = expected_values(model, rows)["stream"][:, -1]
     assert "PASS: 8 vectors" in text
     assert f"DECISIONS: {' '.join(str(label) for label in labels)}\n" in text
+
+
+_ASKED_TWICE = """
+#include "act.h"
+int main(void)
+{
+    static act_state_t state;
+    static act_scratch_t scratch;
+    act_input_t sample[ACT_CHANNELS] = { 0 };
+    int32_t first[ACT_CLASSES];
+    int32_t second[ACT_CLASSES];
+    int i;
+    act_init(&state);
+    for (i = 1; i <= ACT_WINDOW; ++i) {
+        sample[0] = (act_input_t)(i * i);
+        (void)act_push(&state, sample);
+    }
+    act_stream_scores(&state, scratch, first);
+    for (i = 1; i < ACT_HOP; ++i) {
+        (void)act_push(&state, sample);
+    }
+    act_stream_scores(&state, scratch, second);
+    for (i = 0; i < ACT_CLASSES; ++i) {
+        if (first[i] != second[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+"""
+
+
+def test_a_stream_counted_a_window_anew_for_each_question(
+    require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Scores are those of the window that ended last, whatever came since: it was counted once."""
+    gcc = require_tool("gcc")
+    files = render_sources(offset_model(1), "act") | {"src/main.c": _ASKED_TWICE.encode()}
+    folders = [f"-I{folder}" for folder in write_sources(tmp_path, files)]
+    sources = [str(tmp_path / "src" / name) for name in ("act.c", "main.c")]
+    program = str(tmp_path / "program")
+    subprocess.run([gcc, "-std=c99", *WARNINGS, *folders, *sources, "-o", program], check=True)
+    assert subprocess.run([program]).returncode == 0
+
+
+def test_scratch_of_whole_windows_held_the_window_of_a_stream() -> None:
+    """The window that a stream keeps is no part of it, of numbers beside either."""
+    for kind in ("offset, int16", "offset, numbers beside"):
+        model = ALL[kind]()
+        packed, window = pack(model), model.input.size // 2
+        assert packed.scratch_words == packed.stream_words + packed.state_words - window
 
 
 def test_cells_that_no_kernel_serves_are_refused() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_fronts import local_model, random_signal_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import changed, one_class, random_model
+from tinykernel.cli.report import _too_much
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
@@ -207,6 +208,17 @@ def test_wrong_requests(
     assert report(model, "esp32").source == "estimate"
 
 
+def test_a_chip_was_too_small_for_windows_whose_stream_alone_was() -> None:
+    """What calls with windows fits, and a line of the report says that a stream does not."""
+    model = offset_model(1, height=760, channels=1, terms=1, cells=(3, 1), hop=380)
+    found = report(model, "atmega328p", "30KB", compiler="none")
+    assert found.fits
+    assert found.stream is not None
+    assert found.stream["ram"] > 2048
+    assert "more than 2.0 KB" in _too_much(found)
+    assert not _too_much(report(model, "cortex-m4", compiler="none"))
+
+
 def test_state_and_scratch_of_a_stream_are_those_of_the_header() -> None:
     """Who streams needs other memory than who calls with windows; the report says how much."""
     model = local_model(random_signal_stage(1), 1)
@@ -214,4 +226,5 @@ def test_state_and_scratch_of_a_stream_are_those_of_the_header() -> None:
     found = report(model, "cortex-m4", compiler="none").to_dict()["stream"]
     for name, macro in (("state", "ACT_STATE_WORDS"), ("scratch", "ACT_STREAM_SCRATCH_WORDS")):
         assert re.search(rf"#define {macro} {found[name] // 4}\n", header)
+    assert found["ram"] == report(model, "cortex-m4", compiler="none").ram
     assert report(random_model(1), "cortex-m4", compiler="none").stream is None

@@ -153,7 +153,7 @@ def lacking_memory(model: IntegerModel, target: Target) -> str:
     packed = pack(model)
     scratch = 4 * packed.scratch_words
     if model.hop:
-        scratch *= 2  # the state of a stream is beside it
+        scratch += 4 * packed.state_words  # of a stream
     raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
     ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
     flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH

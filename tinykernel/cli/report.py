@@ -197,6 +197,15 @@ def print_report(reports: list[Report]) -> None:
     )
 
 
+def _too_much(result: Report) -> str:
+    """Say that whole windows have the RAM that they need, and a stream has not."""
+    there = [result.chip_ram, None if result.limits is None else result.limits.ram]
+    least = min((limit for limit in there if limit is not None), default=None)
+    if result.stream is None or least is None or result.stream["ram"] <= least:
+        return ""
+    return f", {size(result.stream['ram'])} of RAM in all, more than {size(least)}"
+
+
 def _print_one(result: Report) -> None:
     source = f"linked with {result.compiler}" if result.compiler else "estimate, no compiler used"
     typer.echo(f"{result.target}, {source}")
@@ -210,7 +219,7 @@ def _print_one(result: Report) -> None:
         state, scratch = result.stream["state"], result.stream["scratch"]
         typer.echo(
             f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
-            f"{result.scratch}"
+            f"{result.scratch}{_too_much(result)}"
         )
     for note in result.notes:
         typer.echo(f"note: {note}")

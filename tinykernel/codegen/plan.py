@@ -78,6 +78,8 @@ class PackedModel:
         RAM that the caller of the firmware owns, in words.
     state_words : int
         RAM of a stream; 0 for models without one.
+    window_words : int
+        Those of them that a whole window needs, too.
     stream_words : int
         Scratch of the functions that decide from the state of a stream.
     """
@@ -91,6 +93,7 @@ class PackedModel:
     limits: tuple[Limit, ...]
     scratch_words: int
     state_words: int
+    window_words: int
     stream_words: int
 
     def table_bytes(self) -> dict[str, int]:
@@ -142,6 +145,7 @@ def pack(model: IntegerModel) -> PackedModel:
     dots = model.n_outputs if beside and linear is not None else 0
     stream = first + dots + model.n_scores + sum(stage.words for stage in front)
     state = sum(stage.state_words for stage in front)
+    window = state - sum(stage.kept_words for stage in front)
     return PackedModel(
         tuple(d for group in groups for d in group if isinstance(d, Definition)),
         tuple(t for group in groups for t in group if isinstance(t, Table)),
@@ -150,8 +154,9 @@ def pack(model: IntegerModel) -> PackedModel:
         sum(stage.first_words for stage in front[-1:]),
         _places(front),
         tuple(limit for stage in front for limit in stage.limits),
-        stream + state,
+        stream + window,
         state,
+        window,
         stream,
     )
 
@@ -181,13 +186,16 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
 def _places(front: list[Packed]) -> dict[str, int]:
     """Return where the state of each stage begins: the last stage comes first.
 
-    Numbers beside a window come at the end: an empty stream keeps them.
+    Numbers beside a window come behind them, as an empty stream keeps them. At the end is what has
+    words that a whole window does not need.
     """
     found: dict[str, int] = {}
     at = 0
     structs = [[part for part in stage.parts if isinstance(part, Struct)] for stage in front]
     pairs = list(zip(front, structs, strict=True))[::-1]
-    for stage, own in sorted(pairs, key=lambda pair: pair[1][0].kind == "tk_beside"):
+    for stage, own in sorted(
+        pairs, key=lambda pair: (pair[0].kept_words > 0, pair[1][0].kind == "tk_beside")
+    ):
         names = (struct.name for struct in own)
         found |= dict.fromkeys(names, at)
         at += stage.state_words

@@ -298,6 +298,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "scratch_bytes": 4 * packed.scratch_words,
         "state_words": packed.state_words,
         "state_bytes": 4 * packed.state_words,
+        "window_words": packed.window_words,
         "stream_words": packed.stream_words,
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": scores.low,

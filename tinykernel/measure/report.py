@@ -64,7 +64,7 @@ class Report:
         Cycles of an instruction, at most, for the time.
     stream : dict of str to int or None
         Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
-        ``scratch`` for a decision. None for models without one.
+        ``scratch`` for a decision; with static data and stack ``ram``. None for models without one.
     """
 
     target: str
@@ -257,16 +257,17 @@ def report(
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None
-    found = _report(row, footprint, limits, _stream_bytes(integer_model))
+    found = _report(row, footprint, limits, _stream_bytes(integer_model, footprint))
     return replace(found, instructions=instructions)
 
 
-def _stream_bytes(model: IntegerModel) -> dict[str, int] | None:
-    """Return what a stream takes of RAM, as the generated header says it."""
+def _stream_bytes(model: IntegerModel, found: Footprint) -> dict[str, int] | None:
+    """Return what a stream takes of RAM, as the generated header says it, and the sum."""
     if not model.hop:
         return None
     packed = pack(model)
-    return {"state": 4 * packed.state_words, "scratch": 4 * packed.stream_words}
+    state, scratch = 4 * packed.state_words, 4 * packed.stream_words
+    return {"state": state, "scratch": scratch, "ram": found.static + state + scratch + found.stack}
 
 
 def _report(

@@ -48,7 +48,7 @@ enum {
     TK_STATE_WAIT,     /* rows before the next window begins */
     TK_STATE_NEXT,     /* where that one will be */
     TK_STATE_FINISHED, /* window that is done */
-    TK_STATE_PENDING,  /* whether its last cells are still to be ended */
+    TK_STATE_PENDING,  /* whether its last cells, or all, are still to be counted */
     TK_STATE_LATER,    /* last parts of the newest row that are still to be counted */
     TK_STATE_AGES      /* of the windows: rows so far */
 };

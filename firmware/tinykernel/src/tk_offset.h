@@ -2,7 +2,8 @@
 /* Stage "offset": the samples of a window less the mean of the channel in the same window.
  *
  * A stream keeps the newest window, and its decision goes through all of it.
- * State, words: the TK_OFFSET ones, the means of the channels, a row, the window. */
+ * State, words: the TK_OFFSET ones, the means of the channels, a row, and of a stream the window.
+ */
 #ifndef TK_OFFSET_H
 #define TK_OFFSET_H
 

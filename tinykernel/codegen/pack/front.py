@@ -59,6 +59,8 @@ class Packed:
         Words of scratch beside those of the machine.
     state_words : int
         Words of a stream; a window of a signal needs a stream of its own.
+    kept_words : int
+        The last ones of these, which a whole window does not need.
     limits : tuple of Limit
         What is to be checked of its tables where they are data.
     """
@@ -67,4 +69,5 @@ class Packed:
     first_words: int = 0
     words: int = 0
     state_words: int = 0
+    kept_words: int = 0
     limits: tuple[Limit, ...] = ()

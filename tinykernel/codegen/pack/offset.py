@@ -1,4 +1,4 @@
-"""Storage of an offset: the shape of a window; a stream keeps one."""
+"""Storage of an offset: the shape of a window; a stream keeps one, a whole window does not."""
 
 from __future__ import annotations
 
@@ -18,4 +18,5 @@ def pack_offset(stage: Offset, place: Place) -> Packed:
         [Struct.of(name, "tk_offset", **shape, shift=stage.shift(given))],
         # Two numbers, means, a row, the window.
         state_words=2 + 2 * given.channels + window,
+        kept_words=window,
     )
