@@ -106,10 +106,10 @@ def test_the_spectrum_of_sounds_is_kept():
 def test_what_is_refused(work, tmp_path):
     """Options that the other model says, other inputs and other classes end before a training."""
     new, like = tmp_path / "new.tkm", ("--set", f"like={work / 'gesture.tkm'}")
-    message = failed(
-        "train", work / "data.npz", "-o", new, *like, "--set", "layout=compact", status=2
-    )
-    assert "leave it out" in message
+    # convolutions=on was found out after the training only.
+    for given in ("layout=compact", "convolutions=on", "model=trees"):
+        message = failed("train", work / "data.npz", "-o", new, *like, "--set", given, status=2)
+        assert "leave it out" in message
     X, y = blobs(40, 5)
     np.savez(tmp_path / "narrow.npz", X=X[:, 1:], y=y)
     np.savez(tmp_path / "other.npz", X=X, y=np.where(y == y[0], "else", y))

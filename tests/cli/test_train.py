@@ -415,3 +415,11 @@ def test_the_hint_of_more_kernels_came_where_they_were_given() -> None:
     found["model_kind"] = "1500 kernels"
     assert _why_left(found) == ""
     assert "--set n_kernels=N takes more" in _why_left(found | {"size_given": False})
+
+
+def test_channels_that_are_not_more_were_not_explained() -> None:
+    """A budget with room for more, whose number is that of a limit of work, said nothing."""
+    found = {"kernels": None, "channels": 55, "components": 0, "local": "image", "most_chosen": 55}
+    words = _why_left(found | {"size_given": False})
+    assert words == " (55 channels are the most that are chosen; --set n_kernels=N takes more)"
+    assert _why_left(found | {"size_given": False, "most_chosen": 56}) == ""

@@ -1,5 +1,7 @@
 """Convolutions of images: the integers of the stages, the gradients, the whole training."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,17 +11,22 @@ from numpy.lib.stride_tricks import sliding_window_view
 import tinykernel
 from tinykernel.budget.contenders import Asked, sizes_that_fit
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation
-from tinykernel.training.local.convolutions import ConvolutionLearner, ConvolutionPlan, pools_for
+from tinykernel.training.local.convolutions import (
+    ConvolutionLearner,
+    ConvolutionPlan,
+    plan_for,
+    pools_for,
+)
 from tinykernel.training.local.images import as_levels
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import targets_of
+from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
 from tinykernel.training.readouts.linear import LinearRecipe, round_linear
 
 
@@ -172,6 +179,61 @@ def test_large_budgets_take_deep_convolutions_of_small_images():
         found = sizes_that_fit(asked)["n_kernels"]
         assert ("deep" in found) == (form == "deep")
         assert not form or form in found
+
+
+def test_few_deep_channels_were_taken_where_a_limit_of_time_left_few():
+    """40 of them must fit all limits, and not flash alone."""
+    X = np.random.default_rng(0).integers(0, 256, (40, 784), dtype=np.uint8)
+    limits, shape = parse_limits("flash=30KB,instructions=700k"), (28, 28, 1)
+    asked = Asked(
+        X, np.arange(40) % 10, {"image_shape": shape[:2]}, limits, shape=shape, n_rows=60000
+    )
+    assert set(sizes_that_fit(asked)["n_kernels"]) == {"kernels", "convolutions"}
+
+
+def test_a_mapping_over_the_budget_was_trained_first():
+    """Each of its numbers is refused before."""
+    X, y = strokes(60, 0)
+    given = {"image_shape": (14, 16), "epochs": 10**6, "link": False}
+    for form, words in (
+        ("convolutions", "200 channels, convolutions,"),
+        ("kernels", "200 kernels"),
+    ):
+        sizes = {"kernels": 2, "convolutions": 4, form: 200}
+        with pytest.raises(TinykernelError, match=f"a model of {words} needs"):
+            tinykernel.train(X, y, budget="3KB", n_kernels=sizes, **given)
+
+
+def test_a_contest_of_values_spoke_of_log_loss():
+    """Of images whose values are compared it says how much of the squares is told."""
+    X, y = strokes(200, 0)
+    model = TernaryKernelRegressor(
+        image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"kernels": 2, "convolutions": 4}
+    ).fit(X, y + 0.5)
+    assert "on rows left out: R2 " in model.search_["contest"]
+
+
+def test_trainings_of_an_epoch_were_judged_by_how_small_their_decisions_were():
+    """The temperatures of a contest reach such decisions: one that is right must win."""
+    truth, weight = np.arange(400) % 2, np.ones(400, dtype=np.float32)
+    right = np.random.default_rng(0).normal(2 * truth - 1, 1)[:, None].astype(np.float32)
+    assert judge(right / 5, truth, weight)[0] > 1.3 * judge(right, truth, weight)[0]
+    small, usual = (
+        judge(each, truth, weight, (), WIDE_TEMPERATURES)[0] for each in (right / 5, right)
+    )
+    assert abs(small - usual) < 0.02
+
+
+def test_maps_of_all_channels_at_once_took_memory():
+    """Taps are drawn channel by channel: images of 14 x 14 and 192 of them took 104 MB."""
+    plan = plan_for((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
+    images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
+    targets = targets_of(np.arange(128) % 3, 3, None)
+    tracemalloc.start()
+    ConvolutionLearner(images, targets, np.ones(128, np.float32), plan, Augmentation())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 70e6
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_trees_of_few_values_compete_with_a_smooth_fit(steps):
 
 def test_a_small_lead_on_few_rows_was_taken_for_a_better_model():
     """Of values, the best of many trees must be ahead by more than chance; of classes it wins."""
-    close = contest.Contest((0.246, 0.508), (0.247, 0.506), "windows", rows=265)
+    close = contest.Contest((0.246, 0.508), (0.247, 0.506), "windows", rows=265, of_values=True)
     assert not close.trees_win
     assert close.in_words.startswith("windows won over trees on rows left out: R2 0.5060 against")
     assert "too little a lead" in close.in_words
@@ -238,6 +238,19 @@ def test_trees_of_a_loss_that_they_have_not():
     X, y = corners(60)
     with pytest.raises(TinykernelError, match="only for loss"):
         TernaryKernelRegressor(model="trees", loss="absolute").fit(X, y)
+
+
+def test_steps_of_trees_that_nobody_compared_were_ignored():
+    """Without a budget or bytes for them there are no trees; a budget without room has none."""
+    X, y = corners(60)
+    for name, effort in (("tree_steps", "normal"), ("tree_bytes", "quick")):
+        classifier = TernaryKernelClassifier(options={name: 300}, effort=effort)
+        with pytest.raises(TinykernelError, match=f"{name}: trees are compared only"):
+            classifier.fit(X, y)
+    # A limit that leaves a linear part alone was refused for its "code", too.
+    given = {"epochs": 2, "random_state": 0, "link": False, "tree_steps": 9999}
+    found = train(X, y, budget="flash=4KB,instructions=220", **given)
+    assert found.model.find(Trees) is None
 
 
 @pytest.mark.parametrize("name", ["tree_bytes", "tree_steps"])

@@ -117,6 +117,8 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
             kept[form] = n
     if not kept:
         raise _no_room(asked, words)
+    if not any(kept.values()):
+        found.pop("code", None)  # a linear part alone has no use for it
     return {**found, name: kept}
 
 
@@ -141,10 +143,11 @@ def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
 def tree_size(asked: Asked) -> dict[str, Any]:
     """Return what a budget leaves for trees: bytes of their tables, and steps.
 
-    The rest is that of an untrained model of few trees. Without enough room there are none, which
-    is an error where they are asked for.
+    The rest is that of an untrained model of few trees. Without enough room there are none, within
+    whatever limits, which is an error where they are asked for.
     """
     alone, target = asked.get("model") == "trees", asked.target
+    none = {name: None for name in ("tree_bytes", "tree_steps") if name in asked.options}
     try:
         model = asked.trees()
         trees = model.find(Trees)
@@ -156,7 +159,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     except TinykernelError:
         if alone:
             raise
-        return {}
+        return none
     room = allowed_bytes(asked.flash) - needed + tree_bytes(trees)
     enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
     if enough and room >= _LEAST_TREE_BYTES:
@@ -166,7 +169,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
         raise _too_small(asked, needed + _LEAST_TREE_BYTES, "one of few trees")
     if alone:
         raise _no_room(asked, words)
-    return {}
+    return none
 
 
 def _no_room(asked: Asked, words: str) -> TinykernelError:
@@ -266,17 +269,29 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1)):
         asked = asked.but(convolutions=FORMS[form], linear=found["linear"])
         n = 0 if no_convolutions(shape, FORMS[form]) else _channels(asked, shape)[0]
+        if n >= fewest and asked.limits.beside_flash:
+            n = _within(asked, form, n, 1)[0]
         if n >= fewest:
             return found | {"n_kernels": {"kernels": found["n_kernels"], form: n}}
     return found
 
 
+def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str = "off") -> int:
+    """Return the most kernels, or channels of convolutions, that are chosen for images.
+
+    Or a small model of large images would take long: 700,000 instructions at 8 KB.
+    """
+    if convolutions == "off":
+        most = flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION)
+        return int(np.clip(most, 8, MOST_KERNELS["image"]))
+    most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
+    return int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
+
+
 def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
     """Return how many channels of convolutions fit, 0 for none, and the size of the fewest."""
-    most = (
-        asked.flash * _A_BYTE / (responses_of(shape, str(asked.get("convolutions"))) * _A_RESPONSE)
-    )
-    low, high = _FEW_CHANNELS - 1, int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
+    most = most_of_images(asked.flash, shape, str(asked.get("convolutions")))
+    low, high = _FEW_CHANNELS - 1, most
     n, least = _FEW_CHANNELS, 0
     while low < high:
         size = asked.size(asked.integers(n_kernels=n))
@@ -290,10 +305,7 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     kind = "image" if len(shape) == 3 else "stream" if asked.get("hop", None) else "signal"
     if len(shape) == 2 and asked.spectrum()[0] is not None:
         kind = "spectrum"
-    most = MOST_KERNELS[kind]
-    if len(shape) == 3:
-        # Or a small model of large images would take long: 700,000 instructions at 8 KB.
-        most = int(np.clip(asked.flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION), 8, most))
+    most = most_of_images(asked.flash, shape) if kind == "image" else MOST_KERNELS[kind]
     least, found = [], {"n_kernels": 0}
     linear = asked.get("linear")
     unknown: TinykernelError | None = None
@@ -427,16 +439,9 @@ def check_size(asked: Asked) -> None:
     """Refuse a number of components or kernels that cannot fit, before the long training."""
     limit = asked.flash
     if asked.shape is not None:
-        try:
-            size = asked.size(asked.integers())
-        except TinykernelError:
-            return  # not known without a compiler; the trained model is measured again
-        if size - (limit - allowed_bytes(limit)) > limit:
-            raise TinykernelError(
-                f"a model of {asked.get('n_kernels', 'so many')} kernels needs {size} bytes "
-                f"of flash on {asked.target}, {size - limit} over the budget of {limit}; use fewer "
-                "n_kernels or a larger budget"
-            )
+        n = asked.get("n_kernels")
+        for form, number in n.items() if isinstance(n, Mapping) else [("", n)]:
+            _check_local(asked, form, number)
         return
     given = asked.options["n_components"]
     if not isinstance(given, Mapping):
@@ -462,6 +467,19 @@ def check_size(asked: Asked) -> None:
                 f"{asked.target}, {needed - limit} over the budget of {limit}; use fewer "
                 "n_components or a larger budget"
             )
+
+
+def _check_local(asked: Asked, form: str, n: int) -> None:
+    try:
+        size = asked.size(_of_size(asked, form, n))
+    except TinykernelError:
+        return  # not known without a compiler; the trained model is measured again
+    limit, what = asked.flash, "kernels" if form in ("", "kernels") else f"channels, {form},"
+    if size - (limit - allowed_bytes(limit)) > limit:
+        raise TinykernelError(
+            f"a model of {n} {what} needs {size} bytes of flash on {asked.target}, {size - limit} "
+            f"over the budget of {limit}; use fewer n_kernels or a larger budget"
+        )
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:

@@ -127,7 +127,8 @@ def train(
         Processor that the budget is for.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. Whole groups are left out to choose
-        hyper-parameters.
+        hyper-parameters, and epochs by `validation_fraction`. Images choose nothing else but
+        whether to have convolutions: without a budget and that fraction groups change nothing.
     validation : (X, y), optional
         Rows by which the best epoch is chosen.
     sample_weight : array-like, shape (n,), optional

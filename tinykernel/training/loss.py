@@ -21,6 +21,8 @@ from tinykernel.training.eights import inlined
 
 _ONE = np.float32(1.0)
 _TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
+#: Also those of trainings of an epoch or two, whose decisions are small.
+WIDE_TEMPERATURES = (*_TEMPERATURES, 2.0, 2.8, 4.0, 5.6, 8.0, 11.3, 16.0)
 
 _Floats = NDArray[np.float32]
 
@@ -138,7 +140,11 @@ def share_right(
 
 
 def judge(
-    decisions: _Floats, truth: NDArray[Any], weight: _Floats, losses: Sequence[float] = ()
+    decisions: _Floats,
+    truth: NDArray[Any],
+    weight: _Floats,
+    losses: Sequence[float] = (),
+    temperatures: Sequence[float] = _TEMPERATURES,
 ) -> tuple[float, float]:
     """Return the loss, of classes at the best temperature, and `share_right`; both by weight."""
     if losses:
@@ -150,7 +156,7 @@ def judge(
     values -= values.max(axis=1, keepdims=True)
     rows = np.arange(codes.size)
     losses = []
-    for temperature in _TEMPERATURES:
+    for temperature in temperatures:
         scaled = values * temperature
         lost = logs(exps(scaled).sum(axis=1)) - scaled[rows, codes]
         losses.append(np.average(lost, weights=weight))

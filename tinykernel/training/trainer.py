@@ -249,6 +249,16 @@ def check_width(options: TrainerOptions, n_inputs: int) -> None:
 def check_rows(data: TrainSet, options: TrainerOptions) -> None:
     """Refuse options that do not fit to the rows, or would have no use."""
     check_width(options, data.X.shape[1])
+    trees = [name for name in ("tree_bytes", "tree_steps") if getattr(options, name) is not None]
+    if (
+        trees
+        and options.model == "auto"
+        and (trees[0] == "tree_steps" or options.effort == "quick")
+    ):
+        raise TinykernelError(
+            f'{trees[0]}: trees are compared only within tree_bytes, and not with effort="quick"; '
+            'leave it out, or give model="trees"'
+        )
     if data.validation is None and options.validation_fraction is None:
         if options.patience is not None:
             raise TinykernelError(

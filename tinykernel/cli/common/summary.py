@@ -27,10 +27,11 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     learned, classifier = trained.method == "learned", trained.classifier
     from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
+    from tinykernel.model.stages.convolutions import Convolutions
     from tinykernel.model.stages.kernels import Kernels
 
     test, given = dataset.y_test, trained.model.input
-    kernels = trained.model.find(Kernels)
+    kernels, convolutions = trained.model.find(Kernels), trained.model.find(Convolutions)
     found = {
         "data": dataset.source,
         "split": dataset.split,
@@ -46,6 +47,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
         "kernels": None if kernels is None else kernels.n_kernels,
+        "channels": None if convolutions is None else convolutions.n_channels,
         "hop": trained.model.hop,
         "local": None if given.is_table else "signal" if given.is_signal else "image",
         "sigma": classifier.sigma_,
@@ -59,6 +61,12 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     memory = trained.memory
     if memory is None:
         return found
+    if trained.budget is not None and found["local"] == "image":
+        from tinykernel.budget.contenders import most_of_images
+        from tinykernel.training.local.convolutions import form_of
+
+        form = "off" if convolutions is None else form_of(convolutions.pools)
+        found["most_chosen"] = most_of_images(trained.budget, given.shape, form)
     return found | {
         "target": memory.target,
         "flash": memory.flash,
@@ -223,13 +231,17 @@ def _why_left(result: Mapping[str, Any]) -> str:
     """Say why a large budget is not used up."""
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
-    if result["kernels"] is not None:
+    if result["local"] == "image":
+        what = "kernels" if result["channels"] is None else "channels"
+        most, option = result["most_chosen"], "n_kernels"
+    elif result["kernels"] is not None:
         local = "stream" if result["hop"] else result["local"]
         local = "spectrum" if "spectrum" in result["model_kind"] else local
         most, what, option = MOST_KERNELS[local], "kernels", "n_kernels"
     else:
         most, what, option = MOST_CHOSEN, "components", "n_components"
-    if result["size_given"] or (result["kernels"] or result["components"]) < most:
+    n = result.get("channels") or result["kernels"] or result["components"]
+    if result["size_given"] or n < most:
         return ""
     return f" ({most} {what} are the most that are chosen; --set {option}=N takes more)"
 

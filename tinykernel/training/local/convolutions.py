@@ -130,38 +130,42 @@ class ConvolutionLearner(LinearLearner):
         self.taps[1:, :, 4] += 1
         self.bias = np.zeros(shape[:2], dtype=np.float32)
         rows = np.sort(rng.permutation(len(self.inputs))[:_START_ROWS])
-        maps = np.repeat(self._levels(rows), plan.n_channels, axis=1)
-        for layer, pool in enumerate(plan.pools):
-            responses = _responses(maps, self.taps[layer])
-            reach = np.quantile(np.abs(responses), 0.995, axis=(0, 2, 3))
+        shares = rng.uniform(0.1, 0.6, (shape[0] - 1, shape[1]))
+        levels = self._levels(rows)
+        for channel in range(plan.n_channels):  # one by one, as maps of all take memory
+            self._fit_taps(channel, levels, shares[:, channel])
+
+    def _fit_taps(self, channel: int, maps: _Floats, shares: NDArray[np.float64]) -> None:
+        """Scale the taps of a channel, layer by layer, and set the share of responses above 0."""
+        for layer, pool in enumerate(self.plan.pools):
+            taps = self.taps[layer, channel]
+            responses = _responses(maps, taps)
+            reach = np.quantile(np.abs(responses), 0.995)
             factor = np.clip(_REACH / np.maximum(reach, 1), 1 / _STRETCH, _STRETCH)
-            factor = np.minimum(factor, _LARGEST_TAP / np.abs(self.taps[layer]).max(axis=1))
-            self.taps[layer] *= factor[:, np.newaxis].astype(np.float32)
-            responses *= factor[:, np.newaxis, np.newaxis].astype(np.float32)
-            if layer:
-                share = rng.uniform(0.1, 0.6, plan.n_channels)
-                for c in range(plan.n_channels):
-                    some = responses[:, c][responses[:, c] != 0]
-                    if some.size:
-                        self.bias[layer, c] = np.clip(-np.quantile(some, share[c]), -100, 100)
-            bias = self.bias[layer][:, np.newaxis, np.newaxis]
-            maps = np.clip(np.floor(responses + bias), 0, _TOP)
+            factor = np.float32(np.minimum(factor, _LARGEST_TAP / np.abs(taps).max()))
+            taps *= factor
+            responses *= factor
+            some = responses[responses != 0]
+            if layer and some.size:
+                bias = -np.quantile(some, shares[layer - 1])
+                self.bias[layer, channel] = np.clip(bias, -100, 100)
+            maps = np.clip(np.floor(responses + self.bias[layer, channel]), 0, _TOP)
             if pool == 2:
-                rows_, columns = maps.shape[2] // 2 * 2, maps.shape[3] // 2 * 2
-                maps = maps[:, :, :rows_, :columns]
-                maps = np.maximum(maps[:, :, ::2], maps[:, :, 1::2])
+                rows, columns = (side // 2 * 2 for side in maps.shape[1:])
+                maps = maps[:, :rows, :columns]
+                maps = np.maximum(maps[:, ::2], maps[:, 1::2])
                 maps = np.maximum(maps[..., ::2], maps[..., 1::2])
 
     def _levels(self, rows: NDArray[np.int64]) -> _Floats:
-        """Return the levels of some images, with zeros around."""
-        plan, levels = self.plan, self.inputs[rows].astype(np.int64)
+        """Return the levels (n, rows, columns) of some images, with zeros around."""
+        plan, levels = self.plan, self.inputs[rows, 0].astype(np.int64)
         if plan.average == 2:
-            height, width = (side // 2 * 2 for side in levels.shape[2:])
-            levels = levels[:, :, :height, :width]
-            levels = levels[:, :, ::2] + levels[:, :, 1::2]
+            height, width = (side // 2 * 2 for side in levels.shape[1:])
+            levels = levels[:, :height, :width]
+            levels = levels[:, ::2] + levels[:, 1::2]
             levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
         around = (plan.padding, plan.padding)
-        return np.pad(levels, ((0, 0), (0, 0), around, around)).astype(np.float32)
+        return np.pad(levels, ((0, 0), around, around)).astype(np.float32)
 
     def _draw_hidden(self) -> None:
         """Draw the hidden layer, and choose its shift by the deviation of its sums."""
@@ -280,13 +284,12 @@ class ConvolutionLearner(LinearLearner):
 
 
 def _responses(maps: _Floats, taps: _Floats) -> _Floats:
-    """Return the responses (n, channels, rows - 2, columns - 2) of maps to taps (channels, 9)."""
-    rows, columns = maps.shape[2] - 2, maps.shape[3] - 2
-    out = np.zeros((*maps.shape[:2], rows, columns), dtype=np.float32)
+    """Return the responses (n, rows - 2, columns - 2) of maps to the nine taps of a channel."""
+    rows, columns = maps.shape[1] - 2, maps.shape[2] - 2
+    out = np.zeros((len(maps), rows, columns), dtype=np.float32)
     for place in range(9):
         i, j = divmod(place, 3)
-        tap = taps[:, place, np.newaxis, np.newaxis]
-        out += tap * maps[:, :, i : i + rows, j : j + columns]
+        out += taps[place] * maps[:, i : i + rows, j : j + columns]
     return out
 
 

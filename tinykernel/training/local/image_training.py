@@ -37,7 +37,7 @@ from tinykernel.training.local.linear_training import (
     split_rows,
 )
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import judge
+from tinykernel.training.loss import WIDE_TEMPERATURES, judge
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.readouts.contest import Contest
@@ -177,11 +177,13 @@ def _better(
             run_epochs(learner, epochs, None, None, None)
             decisions = learner.decide(learner.seen(rows.rows[fold.outside]))
             weight = rows.weight[fold.outside]
-            judged[form].append(judge(decisions, truth[fold.outside], weight, data.losses))
+            seen = decisions, truth[fold.outside], weight, data.losses
+            judged[form].append(judge(*seen, WIDE_TEMPERATURES))
     best, contest = next(iter(judged)), None
     if folds:
         means = {name: tuple(np.mean(found, axis=0).tolist()) for name, found in judged.items()}
-        contest = Contest(means[layers], means["kernels"], "kernels", "convolutions")
+        judgements = means[layers], means["kernels"]
+        contest = Contest(*judgements, "kernels", "convolutions", of_values=bool(data.losses))
         best = min(means, key=lambda form: means[form][0])
     return _of_form(options, best, options.n_kernels[best]), contest
 
