@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tinykernel.files import write_bytes_atomically
 
-__all__ = ["page_arguments", "print_page"]
+__all__ = ["page_arguments", "print_page", "print_section"]
 
 
 def page_arguments(description: str | None, sets: str) -> argparse.ArgumentParser:
@@ -29,3 +29,16 @@ def print_page(page: Iterable[str], file: Path | None) -> None:
         lines.append(line)
     if file is not None:
         write_bytes_atomically(file, ("\n".join(lines) + "\n").encode())
+
+
+def print_section(section: Iterable[str], file: Path | None) -> None:
+    """Print the lines of a section, title first; it takes its place in the page, or its end."""
+    lines = []
+    for line in section:
+        print(line, flush=True)
+        lines.append(line)
+    if file is not None:
+        before, _, old = file.read_text().partition(f"{lines[0]}\n")
+        lines[:0] = [before.rstrip("\n"), ""] if before else []
+        text = "\n".join([*lines, ""]) + "".join(old.partition("\n## ")[1:])
+        write_bytes_atomically(file, text.encode())

@@ -18,8 +18,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
-from _page import page_arguments, print_page
-from sound_fronts import section
+from _page import page_arguments, print_section
 from sounds import RATE, WINDOW, load
 
 from tinykernel.estimator import TernaryKernelClassifier
@@ -149,12 +148,10 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     for decibels in (-6, -30, -60, -80):
         ratios = (f"{noise_ratio(bits, decibels):.1f}" for bits in (26, 21, 16))
         yield f"| {decibels} dBFS | {' | '.join(ratios)} |"
-    yield ""
-    yield from section(Path(arguments.data))
 
 
 if __name__ == "__main__":
     parser = page_arguments(__doc__, "")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, help="these alone")
     given = parser.parse_args()
-    print_page(page(given), given.write)
+    print_section(page(given), given.write)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +16,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_section
 from numpy.typing import NDArray
 from sounds import RATE, WINDOW, load
 
@@ -209,5 +208,4 @@ def section(folder: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     given = page_arguments(__doc__, "").parse_args()
-    before = "" if given.write is None else given.write.read_text().split(TITLE)[0]
-    print_page(chain(before.splitlines(), section(Path(given.data))), given.write)
+    print_section(section(Path(given.data)), given.write)

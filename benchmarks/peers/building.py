@@ -27,6 +27,7 @@ __all__ = [
     "flash_and_ram",
     "header",
     "run_on_host",
+    "sections",
 ]
 
 #: The folder of hand-written C.
@@ -82,13 +83,13 @@ def flash_and_ram(sources: Sources) -> tuple[int, int]:
             )
             elf = folder / f"{kind}.elf"
             _with_math(chain).link([output, folder / "peer.o"], elf, script=script)
-            sizes.append(_sections(elf))
+            sizes.append(sections(elf))
     (empty, empty_ram), (full, full_ram) = sizes
     return full - empty, full_ram - empty_ram
 
 
-def _sections(path: Path) -> tuple[int, int]:
-    """Add up what lies in flash, and what lies in RAM."""
+def sections(path: Path) -> tuple[int, int]:
+    """Return the bytes of a program in flash, and in RAM without the stack."""
     flash = ram = 0
     with path.open("rb") as stream:
         for section in ELFFile(stream).iter_sections():

@@ -114,6 +114,11 @@ class Simavr:
     def _field(self, place: int) -> Any:
         return ctypes.c_uint32.from_address(self.avr + place)
 
+    @property
+    def cycles(self) -> int:
+        """Cycles since the reset."""
+        return int(self._field(self.fields[1]).value)
+
     def run(self, timeout: float) -> tuple[int, str]:
         """Run to the end; return status and text."""
         cycles = self.fields[1]
