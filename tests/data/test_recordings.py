@@ -273,6 +273,8 @@ def test_bad_sounds(tmp_path):
         assert "b.wav: is no .wav of PCM or floats" in refused(b, 10)
     wavfile.write(b, 8000, np.array([0, np.nan], np.float32))
     assert "b.wav: holds NaN or infinite samples" in refused(b, 1)
+    wavfile.write(b, 8000, np.array([0, 8000], np.float32))
+    assert "b.wav: has floats up to 8000; full scale is 1" in refused(b, 1)
 
 
 @pytest.mark.parametrize("channels", [1, 2])
@@ -291,6 +293,8 @@ def test_sounds_of_another_rate_are_resampled_where_a_rate_is_asked_for(tmp_path
         tone = 9000 * np.sin(2 * np.pi * 440 * t[rate])
         wavfile.write(tmp_path / "w" / f"{name}.wav", rate, np.rint(tone).astype(np.int16))
     assert "give --set rate=HZ" in refused(tmp_path / "w", "1s")
+    for rate in (1e9, 0.01):  # filled the memory
+        assert "a.wav: has 8000 Hz, too far from" in refused(tmp_path / "w", 10, rate=rate)
     found = windows(tmp_path / "w", "1s", "1s", rate=8000, labels_needed=False)
     assert (found.rate, found.resampled, found.X.shape) == (8000, 1, (4, 8000, 1))
     assert found.notes == ("resampled to 8000 Hz: 1 sound",)
@@ -370,6 +374,7 @@ def test_names_of_files_tell_label_and_group(tmp_path):
     assert "noise.wav: its name is not of the form" in refused(tmp_path / "flat", 40, name=pattern)
     assert "no field is the label" in refused(tmp_path / "flat", 40, name="{a}_{b}")
     assert "a field stands there twice" in refused(tmp_path / "flat", 40, name="{y}/{y}")
+    assert "nothing stands between" in refused(tmp_path / "flat", 40, name="{label}{person}")
     alone = windows(tmp_path / "flat" / "noise.wav", 40, name=pattern, labels_needed=False)
     assert alone.y is None
 

@@ -190,6 +190,7 @@ def test_sounds_end_to_end(tmp_path):
         ({"rate": None}, "give the rate"),
         ({"options": {"spectrum": "100/50/5"}}, "frames have"),
         ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
+        ({"options": {"spectrum": "128/0/5"}}, "a hop of 1 to 128 and 1 to 64 bands"),
         ({"options": {"spectrum": "128/64/10", "cells": 30}}, "for windows of 24 frames"),
         ({"augment": {"affine": 1}, "options": {"spectrum": "off"}}, "for images and spectra"),
     ):

@@ -25,6 +25,7 @@ from tinykernel.errors import TinykernelError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 _ROWS_AT_ONCE = 8192
+_MOST_TIMES = 64  # one rate of a sound the other
 _MISSING = ("", "na", "n/a", "null", "none")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
@@ -54,6 +55,8 @@ class Columns:
     def at_rate(self, rate: float) -> Columns:
         """Return a sound at another rate; it has one label, and no group of its own."""
         assert self.rate is not None
+        if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
+            raise TinykernelError(f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}")
         samples = np.column_stack(list(self.columns.values()))
         made = resampled(samples, self.rate, rate)
         y = None if self.y is None else np.full(len(made), self.y[0])

@@ -42,7 +42,7 @@ class NamePattern:
     Raises
     ------
     TinykernelError
-        If no field is the label or a group, or a field stands there twice.
+        If no field is the label or a group, or a field stands there twice or next to another.
 
     Examples
     --------
@@ -63,6 +63,8 @@ class NamePattern:
         fields = [name for name in _PARTS.findall(self.text) if name]
         if len(set(fields)) < len(fields):
             raise TinykernelError(f"--name {self.text!r}: a field stands there twice")
+        if "}{" in self.text:
+            raise TinykernelError(f"--name {self.text!r}: nothing stands between two fields")
         for role, known in (("label", _LABELS), ("group", _GROUPS)):
             asked = getattr(self, role)
             if asked is not None and asked not in fields:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 _FULL = 1 << 15
+# Floats above 1 are held at full scale; of larger ones the unit must be another.
+_LOUDEST = 4.0
 #: What scipy raises where the bytes of a file contradict each other.
 _DAMAGED = (
     ArithmeticError,
@@ -95,7 +97,10 @@ def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
         return ((samples.astype(np.int16) - 128) << 8).astype(np.int16)
     if samples.dtype.kind == "i":
         return (samples >> (8 * samples.dtype.itemsize - 16)).astype(np.int16)
-    if not np.isfinite(samples).all():
+    loudest = float(np.abs(samples).max(initial=0))
+    if not np.isfinite(loudest):
         raise TinykernelError(f"{path}: holds NaN or infinite samples")
+    if loudest > _LOUDEST:
+        raise TinykernelError(f"{path}: has floats up to {loudest:g}; full scale is 1")
     whole = np.floor(samples.astype(np.float64) * _FULL)
     return np.clip(whole, -_FULL, _FULL - 1).astype(np.int16)

@@ -94,7 +94,7 @@ def check_channels(scaler: Scale) -> None:
     """Refuse a channel that never varies."""
     if np.any(scaler.multiplier == 0):
         channel = int(np.argmax(scaler.multiplier == 0))
-        raise TinykernelError(f"X: channel {channel} never varies; leave it out")
+        raise TinykernelError(f"X: channel {channel} never varies (the first is 0); leave it out")
 
 
 def chained_model(

@@ -165,7 +165,9 @@ def _with_levels(data: TrainSet, size: int) -> tuple[Beside, TrainSet]:
         if edges.size < 2:
             edges = np.unique([values.min(), values.max()])
         if edges.size < 2:
-            raise TinykernelError(f"X: number {number} beside never varies; leave it out")
+            raise TinykernelError(
+                f"X: number {number} beside never varies (the first is 0); leave it out"
+            )
         ranges += pairwise(edges.tolist())
         source += [number] * (len(ranges) - len(source))
     low, high = np.array(ranges).T

@@ -77,6 +77,10 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
         length, step, bands = map(int, given.groups())
         if length not in LENGTHS:
             raise TinykernelError(f"spectrum: frames have {LENGTHS} samples, not {length}")
+        if not 1 <= step <= length or not 1 <= bands <= 64:
+            raise TinykernelError(
+                f"spectrum: frames of {length} have a hop of 1 to {length} and 1 to 64 bands"
+            )
         if hop and hop % step:
             raise TinykernelError(
                 f"spectrum: the hop of windows, {hop} samples, is no multiple of that of frames, "
