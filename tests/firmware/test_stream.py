@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.firmware.local_models import SIGNALS
+from tests.firmware.local_models import ALL, SIGNALS
 from tinykernel import TernaryKernelClassifier, windows
 from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
@@ -59,6 +59,41 @@ int main(void)
         }
     }
     return ends == 10 ? 0 : 2;
+}
+"""
+# A stream that is asked at any time, beside one that is asked where a window ended.
+_ASKED = """
+#include "m.h"
+#include <string.h>
+int main(void)
+{
+    static m_state_t asked, state;
+    static uint32_t scratch[M_STREAM_SCRATCH_WORDS];
+    int32_t early[M_CLASSES], scores[M_CLASSES];
+    uint32_t noise = 1u, i;
+    int ends = 0;
+    m_init(&asked);
+    m_init(&state);
+    for (i = 0u; i < M_WINDOW + M_DELAY + 999u * M_HOP; i++) {
+        m_input_t sample[M_CHANNELS];
+        uint32_t c;
+        for (c = 0u; c < M_CHANNELS; c++) {
+            noise = noise * 1664525u + 1013904223u;
+            sample[c] = (m_input_t)(noise >> 16);
+        }
+        (void)m_push(&asked, sample);
+        if ((noise >> 16) % 8u == 0u) {
+            m_stream_scores(&asked, scratch, early);
+        }
+        if (m_push(&state, sample)) {
+            ends++;
+            m_stream_scores(&state, scratch, scores);
+            if ((noise >> 16) % 8u == 0u && memcmp(early, scores, sizeof scores) != 0) {
+                return 1;
+            }
+        }
+    }
+    return ends == 1000 ? 0 : 2;
 }
 """
 _Recordings = tuple[IntegerModel, list[NDArray[Any]]]
@@ -110,6 +145,21 @@ def test_a_stream_of_more_samples_than_a_counter_holds(
     source, program = tmp_path / "src" / "main.c", tmp_path / "program"
     source.write_text(_LONG)
     subprocess.run([*command, source, "-o", program], check=True)
+    assert subprocess.run([program]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside"]
+)
+def test_a_question_at_another_time_spoiled_a_later_decision(
+    name: str, require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """A stream may be asked before the last row of a window is counted, or after the next one."""
+    include = write_sources(tmp_path, render_sources(ALL[name](), "m"))
+    command = [require_tool("gcc"), "-std=c99", "-O1", *(f"-I{folder}" for folder in include)]
+    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
+    source.write_text(_ASKED)
+    subprocess.run([*command, source, tmp_path / "src" / "m.c", "-o", program], check=True)
     assert subprocess.run([program]).returncode == 0
 
 

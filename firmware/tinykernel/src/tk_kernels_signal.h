@@ -199,6 +199,7 @@ TK_INLINE int tk_signal_push(const TK_FLASH struct tk_signal *k, uint32_t *state
     uint32_t i;
     if (state[TK_STATE_WAIT] == 0u) {
         state[TK_STATE_WAIT] = k->hop;
+        state[TK_STATE_PENDING] = 0u; /* it begins where the window was that is done */
         state[TK_STATE_AGES + state[TK_STATE_NEXT]] = 0u;
         state[TK_STATE_NEXT] =
             state[TK_STATE_NEXT] + 1u == k->windows ? 0u : state[TK_STATE_NEXT] + 1u;
