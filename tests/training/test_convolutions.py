@@ -24,7 +24,7 @@ from tinykernel.training.local.convolutions import (
     plan_for,
     pools_for,
 )
-from tinykernel.training.local.images import as_levels
+from tinykernel.training.local.images import as_levels, padded_levels
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
 from tinykernel.training.readouts.linear import LinearRecipe, round_linear
@@ -70,7 +70,8 @@ def slow_gradients(learner, row):
     levels, step = round_linear(learner.linear, learner.recipe.bits)
     n_layers, n_channels = biases.shape
     maps, responses, features = {}, {}, []
-    image = learner._levels(np.array([row]))[0, 0]
+    given = learner.inputs[row : row + 1].astype(np.int64)
+    image = padded_levels(given, learner.plan.average, learner.plan.padding)[0, 0]
     for c in range(n_channels):
         f = image
         for layer in range(n_layers):

@@ -129,7 +129,8 @@ class Convolutions(Stage):
             maps = part.reshape(-1, 1, given.rows, given.columns)
             maps = np.pad(maps, ((0, 0), (0, 0), *[(self.padding, self.padding)] * 2))
             for layer, pool in enumerate(self.pools):
-                maps = _pooled(self._values(maps, layer), pool)
+                maps = self._values(maps, layer)
+                maps = pooled(maps) if pool else maps
             out[first : first + at_once] = maps.transpose(0, 2, 3, 1).reshape(len(part), -1)
         return out
 
@@ -187,11 +188,9 @@ class Convolutions(Stage):
         return {name: float(self.n_channels * number) for name, number in found.items()}
 
 
-def _pooled(maps: NDArray[np.uint8], pool: np.bool_) -> NDArray[np.uint8]:
-    """Return the largest of two by two values, where these are pooled."""
-    if not pool:
-        return maps
-    rows, columns = maps.shape[2] // 2, maps.shape[3] // 2
-    cut = maps[:, :, : 2 * rows, : 2 * columns].reshape(*maps.shape[:2], rows, 2, columns, 2)
-    largest: NDArray[np.uint8] = cut.max(axis=(3, 5))
+def pooled(maps: NDArray[Any]) -> NDArray[Any]:
+    """Return the largest of two by two values of maps (..., rows, columns)."""
+    rows, columns = maps.shape[-2] // 2, maps.shape[-1] // 2
+    cut = maps[..., : 2 * rows, : 2 * columns].reshape(*maps.shape[:-2], rows, 2, columns, 2)
+    largest: NDArray[Any] = cut.max(axis=(-3, -1))
     return largest

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.convolutions import Convolutions, pooled
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -27,6 +27,7 @@ from tinykernel.training.local.convolution_passes import (
     learn_convolutions,
 )
 from tinykernel.training.local.counts import count_scaler
+from tinykernel.training.local.images import padded_levels
 from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _SHIFT, _TOP = 6, 255
@@ -131,7 +132,8 @@ class ConvolutionLearner(LinearLearner):
         self.bias = np.zeros(shape[:2], dtype=np.float32)
         rows = np.sort(rng.permutation(len(self.inputs))[:_START_ROWS])
         shares = rng.uniform(0.1, 0.6, (shape[0] - 1, shape[1]))
-        levels = self._levels(rows)
+        given = self.inputs[rows, 0].astype(np.int64)
+        levels = padded_levels(given, plan.average, plan.padding).astype(np.float32)
         for channel in range(plan.n_channels):  # one by one, as maps of all take memory
             self._fit_taps(channel, levels, shares[:, channel])
 
@@ -150,22 +152,7 @@ class ConvolutionLearner(LinearLearner):
                 bias = -np.quantile(some, shares[layer - 1])
                 self.bias[layer, channel] = np.clip(bias, -100, 100)
             maps = np.clip(np.floor(responses + self.bias[layer, channel]), 0, _TOP)
-            if pool == 2:
-                rows, columns = (side // 2 * 2 for side in maps.shape[1:])
-                maps = maps[:, :rows, :columns]
-                maps = np.maximum(maps[:, ::2], maps[:, 1::2])
-                maps = np.maximum(maps[..., ::2], maps[..., 1::2])
-
-    def _levels(self, rows: NDArray[np.int64]) -> _Floats:
-        """Return the levels (n, rows, columns) of some images, with zeros around."""
-        plan, levels = self.plan, self.inputs[rows, 0].astype(np.int64)
-        if plan.average == 2:
-            height, width = (side // 2 * 2 for side in levels.shape[1:])
-            levels = levels[:, :height, :width]
-            levels = levels[:, ::2] + levels[:, 1::2]
-            levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
-        around = (plan.padding, plan.padding)
-        return np.pad(levels, ((0, 0), around, around)).astype(np.float32)
+            maps = pooled(maps) if pool == 2 else maps
 
     def _draw_hidden(self) -> None:
         """Draw the hidden layer, and choose its shift by the deviation of its sums."""

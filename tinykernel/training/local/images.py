@@ -72,6 +72,7 @@ class _Geometry:
     cell: NDArray[np.int64]
     n_cells: int
     places: NDArray[np.int64]
+    channel: NDArray[np.int64]
     base: NDArray[np.int64]
 
 
@@ -94,6 +95,7 @@ def _geometry(plan: ImagePlan, shape: tuple[int, int, int]) -> _Geometry:
         cell=np.where(x < columns, cell, n_cells).astype(np.int64),
         n_cells=n_cells,
         places=(i * pitch + j).astype(np.int64),
+        channel=channel,
         base=(channel * plane).astype(np.int64),
     )
 
@@ -169,23 +171,14 @@ class ImageLearner(LinearLearner):
 
     def _responses(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Compute the responses of some images at all positions, shape (n_kernels, ...)."""
-        n, pitch = self._layout.numbers, int(self._layout.numbers[6])
-        levels = self.inputs[rows].astype(np.int64) >> int(n[0])
-        if self.plan.average == 2:
-            levels = levels[:, :, : 2 * n[2], : 2 * n[3]]
-            levels = levels[:, :, ::2] + levels[:, :, 1::2]
-            levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
-        half = int(n[4])
-        padded = np.pad(levels, ((0, 0), (0, 0), (half, half), (0, pitch - int(n[3]))))
-        flat = np.pad(padded.reshape(*padded.shape[:2], -1), ((0, 0), (0, 0), (half, 0)))
-        planes = flat.reshape(len(rows), -1)
-        offsets, signs = self._tables()
-        inside = np.flatnonzero(self._layout.cell < self._layout.n_cells)
-        out = np.zeros((len(offsets), len(rows) * inside.size), dtype=np.int64)
-        for k in range(len(offsets)):
-            for place, sign in zip(offsets[k], signs[k], strict=True):
-                out[k] += int(sign) * planes[:, inside + place].ravel()
-        return out
+        shift, average, height, width, half = self._layout.numbers[:5].tolist()
+        levels = padded_levels(self.inputs[rows].astype(np.int64) >> shift, average, half)
+        taps = self.taps().reshape(-1, self.plan.size, self.plan.size)
+        out = np.zeros((len(taps), len(rows), height, width), dtype=np.int64)
+        for k, i, j in zip(*np.nonzero(taps), strict=True):
+            plane = levels[:, self._layout.channel[k], i : i + height, j : j + width]
+            out[k] += int(taps[k, i, j]) * plane
+        return out.reshape(len(taps), -1)
 
     def integer_threshold(self) -> NDArray[np.int16]:
         """Return the thresholds as they are stored: none beyond what a response can reach."""
@@ -253,7 +246,6 @@ class ImageLearner(LinearLearner):
         """Return the stages of some of the kernels."""
         channels, height, width = self.inputs.shape[1:]
         n, plan = kept.size, self.plan
-        channel = self._layout.base[kept] // max(int(self._layout.numbers[7]), 1)
         levels = Levels(
             scaler,
             level_shift=scaler.bits - plan.level_bits,
@@ -263,7 +255,7 @@ class ImageLearner(LinearLearner):
         kernels = Kernels(
             taps=self.taps()[kept].reshape(n, plan.size, plan.size),
             dilation=np.ones(n, dtype=np.uint8),
-            channel=channel.astype(np.uint8),
+            channel=self._layout.channel[kept].astype(np.uint8),
             threshold=self.integer_threshold()[kept].astype(np.int32),
             cells=plan.cells,
             padding=plan.size // 2,
@@ -276,6 +268,15 @@ class ImageLearner(LinearLearner):
         levels, _, _ = self.stored()
         by_kernel = levels.reshape(self.n_outputs, self.plan.n_kernels, -1)
         return np.flatnonzero(by_kernel.any(axis=(0, 2)))
+
+
+def padded_levels(levels: NDArray[np.int64], average: int, padding: int) -> NDArray[np.int64]:
+    """Return levels (..., rows, columns) or their means of two by two, with zeros around."""
+    if average == 2:
+        rows, columns = (side // 2 * 2 for side in levels.shape[-2:])
+        levels = levels[..., :rows:2, :columns] + levels[..., 1:rows:2, :columns]
+        levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
+    return np.pad(levels, [(0, 0)] * (levels.ndim - 2) + [(padding, padding)] * 2)
 
 
 def as_levels(rows: NDArray[Any], scaler: Scale, shape: tuple[int, ...]) -> NDArray[np.uint8]:
