@@ -42,6 +42,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TernaryKernelNovelty, TernaryKernelRegressor
+from tinykernel.training.values.directions import seen
+from tinykernel.training.values.ridge import Rows
 
 warnings.simplefilter("ignore")
 n_jobs = int(sys.argv[1])
@@ -93,6 +95,11 @@ for name, model in found.items():
     # Losses show the last bits, which a model seldom does.
     losses = getattr(model, "history_", {"loss": np.zeros(0)})["loss"]
     print(name, model.quantize().fingerprint(), losses.tobytes().hex())
+inputs = np.random.default_rng(2).normal(size=(160, 6))
+bent = np.sin(2 * inputs[:, :1] - inputs[:, 1:2])
+for size in (1, 4):
+    view, fit = seen(Rows(inputs, bent, np.ones(160), np.arange(160) // size))
+    print("smooth", view.tobytes().hex(), fit.values(inputs[:9]).tobytes().hex())
 doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
 calibrated = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful)
 sure = calibrated.model.decision
@@ -122,7 +129,7 @@ def test_a_model_depended_on_the_processor() -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, {})
-    assert len(here) == 13
+    assert len(here) == 15
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, variables) == here, variables
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.training.values.matrices import cholesky, product
 from tinykernel.training.values.ridge import Ridge, Rows
 
 _MOST_STEPS = 4
@@ -38,8 +39,7 @@ def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
     yield view, fit
     for _ in range(steps):
         # The gradient of f(x @ view) is view times that of f.
-        values, vectors = np.linalg.eigh(view @ fit.slopes() @ view.T)
-        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        root = cholesky(product(product(view, fit.slopes()), view.T.copy())).T.copy()
         size = np.square(root).sum()
         view = root * np.sqrt(d / size) if size > 0 else view
         fit = Ridge(rows.seen(view), near=fit)
@@ -56,7 +56,7 @@ def _steps(rows: Rows) -> int:
     for out in range(_FOLDS if n_groups >= _FOLDS else 0):
         held = some.of(fold == out)
         for step, (view, fit) in enumerate(_views(some.of(fold != out), _MOST_STEPS)):
-            missed = fit.values(held.X @ view) - held.targets
+            missed = fit.values(product(held.X, view)) - held.targets
             errors[step, fold == out] = np.square(missed * held.weight[:, None]).sum(axis=1)
     best = int(errors.sum(axis=1).argmin())
     gain = np.bincount(group, weights=errors[0] - errors[best])

@@ -1,6 +1,7 @@
 """Kernel ridge regression with a Gaussian kernel; width and penalty have the least error left out.
 
-Rows of more weight count as if they were there more often.
+Rows of more weight count as if they were there more often. All is added up in the order of the
+source (`matrices`), so that every processor gives the same bits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tinykernel.elementary import exps
+from tinykernel.training.values.matrices import (
+    distances,
+    inverse_root,
+    product,
+    solve,
+    tridiagonal,
+)
 
 _WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
 _PENALTIES = tuple(10.0 ** (k / 2) for k in range(-10, 5))
@@ -32,7 +42,7 @@ class Rows:
 
     def seen(self, view: _Doubles) -> Rows:
         """Return the same with inputs ``X @ view``."""
-        return Rows(self.X @ view, self.targets, self.weight, self.group)
+        return Rows(product(self.X, view), self.targets, self.weight, self.group)
 
 
 class Ridge:
@@ -51,19 +61,14 @@ class Ridge:
             self.width, self.penalty = _chosen(rows, None if near is None else near.width)
         gram = _kernel(rows.X, rows.X, self.width) * np.outer(rows.weight, rows.weight)
         gram[np.diag_indices(len(gram))] += self.penalty
-        self.factors: _Doubles = (
-            np.linalg.solve(gram, rows.targets * rows.weight[:, None]) * rows.weight[:, None]
-        )
+        weight = rows.weight[:, None]
+        self.factors: _Doubles = solve(gram, rows.targets * weight) * weight
 
     def values(self, X: _Doubles) -> _Doubles:
         """Return the values at other rows, shape (k, n_outputs)."""
-        n = len(self.rows.X)
-        return np.concatenate(
-            [
-                _kernel(part, self.rows.X, self.width) @ self.factors
-                for part in np.array_split(X, -(-len(X) // n))
-            ]
-        )
+        parts = np.array_split(X, -(-len(X) // len(self.rows.X)))
+        kernels = (_kernel(part, self.rows.X, self.width) for part in parts)
+        return np.concatenate([product(kernel, self.factors) for kernel in kernels])
 
     def slopes(self) -> _Doubles:
         """Return the mean outer product of the gradients at the rows, but for a factor; (d, d)."""
@@ -71,19 +76,17 @@ class Ridge:
         kernel = _kernel(X, X, self.width)
         total = np.zeros((X.shape[1], X.shape[1]))
         for factors in self.factors.T:
-            shares = kernel * factors
-            gradients = shares @ X - shares.sum(axis=1)[:, None] * X
+            gradients = product(kernel, factors[:, None] * X)
+            gradients -= product(kernel, factors[:, None].copy()) * X
             gradients *= self.rows.weight[:, None]
-            total += gradients.T @ gradients
+            total += product(gradients.T.copy(), gradients)
         return total
 
 
 def _kernel(rows: _Doubles, others: _Doubles, width: float) -> _Doubles:
     """Return the Gaussian kernel; `width` is that of one input, of many wider by their root."""
-    squares = np.square(rows).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
-    squares -= 2 * rows @ others.T
-    result: _Doubles = np.exp(-np.maximum(squares, 0) / (2 * rows.shape[1] * width**2))
-    return result
+    squares: _Doubles = distances(np.ascontiguousarray(rows), others.T.copy())
+    return exps(squares / (-2 * rows.shape[1] * width**2))
 
 
 def _chosen(given: Rows, near: float | None) -> tuple[float, float]:
@@ -102,22 +105,20 @@ def _chosen(given: Rows, near: float | None) -> tuple[float, float]:
 def _least(rows: Rows, width: float) -> tuple[float, float, float]:
     """Return the least error that a penalty gives, the width, and that penalty.
 
-    With R = penalty (K + penalty)^-1 the errors of left-out rows B are ``R_BB^-1 (R y)_B``; the
-    rows of a group lie side by side.
+    With M = (K + penalty)^-1 the errors of left-out rows B are ``M_BB^-1 (M y)_B``; the rows of a
+    group lie side by side.
     """
     y = rows.targets * rows.weight[:, None]
     parts = np.split(np.arange(len(y)), np.flatnonzero(np.diff(rows.group)) + 1)
     gram = _kernel(rows.X, rows.X, width) * np.outer(rows.weight, rows.weight)
-    values, vectors = np.linalg.eigh(gram)
-    along, found = vectors.T @ y, []
+    reduced, found = tridiagonal(gram), []
     for penalty in _PENALTIES:
-        share = penalty / (np.maximum(values, 0) + penalty)
-        left = vectors @ (share[:, None] * along)
+        root = inverse_root(*reduced, penalty)
+        dual = product(product(root, y).T.copy(), root).T
         if len(parts) == len(y):
-            errors = left / (np.square(vectors) @ share)[:, None]
+            errors = dual / np.square(root).sum(axis=0)[:, None]
         else:
-            errors = np.concatenate(
-                [np.linalg.solve((vectors[b] * share) @ vectors[b].T, left[b]) for b in parts]
-            )
+            own = ((root[:, b].copy(), dual[b].copy()) for b in parts)
+            errors = np.concatenate([solve(product(z.T.copy(), z), left) for z, left in own])
         found.append((float(np.square(errors).mean()), width, penalty))
     return min(found)

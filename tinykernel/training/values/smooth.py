@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tinykernel.training.folds import Fold
 from tinykernel.training.loss import judge
@@ -21,6 +20,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.directions import seen
+from tinykernel.training.values.matrices import product
 from tinykernel.training.values.ridge import Ridge, Rows
 
 # Fewer rows tell no width; of more, a fit takes long, and noise does less harm.
@@ -32,7 +32,7 @@ _DISTANCE = 0.3
 _FEWEST_EPOCHS, _MOST_EPOCHS = 30, 60
 # Directions, width and penalty are chosen on so many rows.
 _ROWS_TO_CHOOSE = 1000
-# Targets are whole multiples of this: the last bits of matrix products depend on the machine.
+# Targets are whole multiples of this: few rows tell no more.
 _STEP = 2.0**-12
 
 _Doubles = NDArray[np.float64]
@@ -57,9 +57,8 @@ class Smooth:
         assert data.quantity is not None
         weight, found = data.weight, []
         for fold in folds:
-            with threadpool_limits(1):
-                fit = Ridge(self.rows.of(fold.inside), like=self.like)
-                values = _rounded(fit.values(self.rows.X[fold.outside]))
+            fit = Ridge(self.rows.of(fold.inside), like=self.like)
+            values = _rounded(fit.values(self.rows.X[fold.outside]))
             held = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
             found.append(judge(values, *held))
         loss, explained = np.mean(found, axis=0).tolist()
@@ -89,9 +88,8 @@ def smoothed(
         moved = np.rint(moved)
     drawn = np.clip(moved, low, high).astype(data.X.dtype)
     rows, of = np.concatenate([data.X, drawn]), np.concatenate([np.arange(n), near])
-    with threadpool_limits(1):
-        smooth, view = _fitted((data.X - centre) / spread, data)
-        targets = _rounded(smooth.values((rows - centre) / spread @ view))
+    smooth, view = _fitted((data.X - centre) / spread, data)
+    targets = _rounded(smooth.values(product((rows - centre) / spread, view)))
     learned = replace(
         data,
         X=rows,
