@@ -122,7 +122,7 @@ def _print(targets: Iterable[Target]) -> None:
                 board.target,
                 size(board.flash),
                 size(board.ram),
-                _clock(board),
+                f"{board.clock // 1_000_000} MHz",
                 board.title,
             )
             for target in targets
@@ -133,10 +133,6 @@ def _print(targets: Iterable[Target]) -> None:
     )
 
 
-def _clock(board: Board) -> str:
-    return f"{board.clock // 1_000_000} MHz"
-
-
 def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
     """Print which boards hold a model, and how much they have left."""
     from tinykernel.codegen.targets import TARGETS
@@ -144,10 +140,11 @@ def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
     from tinykernel.modelfile import load
 
     names = expand_targets(asked, TARGETS)[0] if asked else []
+    cores = {TARGETS[name].core for name in names}  # boards are listed under these
     rows = [
         row
         for row in _fits(as_integer_model(load(path)))
-        if not asked or TARGETS[row["target"]].core in _cores(names)
+        if not asked or TARGETS[row["target"]].core in cores
     ]
     if as_json:
         print_json(rows)
@@ -171,13 +168,6 @@ def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
         "estimated without a compiler: tables, code, scratch and stack of the model; what the "
         "framework and the rest of the program take comes on top"
     )
-
-
-def _cores(names: Iterable[str]) -> set[str]:
-    """Return the cores of targets: boards are listed under these."""
-    from tinykernel.codegen.targets import TARGETS
-
-    return {TARGETS[name].core for name in names}
 
 
 def _print_each(rows: Iterable[dict[str, Any]]) -> None:
@@ -215,16 +205,13 @@ def _print_by_core(rows: Iterable[dict[str, Any]]) -> None:
                 size(boards[0]["flash_left"]),
                 size(boards[0]["ram_left"]),
                 f"{boards[0]['clock'] // 1_000_000} MHz",
-                ", ".join(row["board"] for row in boards[1:_ALSO]) + _more(boards),
+                ", ".join(row["board"] for row in boards[1:_ALSO])
+                + ", ..." * (len(boards) > _ALSO),
             )
             for core, boards in by_core.items()
         ),
         right=("boards", "flash left", "RAM left", "clock"),
     )
-
-
-def _more(boards: list[dict[str, Any]]) -> str:
-    return ", ..." if len(boards) > _ALSO else ""
 
 
 def _fits(model: IntegerModel) -> list[dict[str, Any]]:

@@ -26,9 +26,6 @@ from tinykernel.cli.common.rows import rows_to_judge
 
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
-    from tinykernel.data.partition import Rows
-    from tinykernel.evaluation import Evaluation
-    from tinykernel.model import IntegerModel
 
 # Of the sequence of counters and class offsets.
 _STEPS = 10_000
@@ -53,6 +50,7 @@ def verify_command(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
     from tinykernel.build.parity import verify
+    from tinykernel.evaluation import evaluate
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
@@ -68,7 +66,9 @@ def verify_command(
                 integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS
             ),
         )
-    found, seen = _evaluation(integer, rows), memory.share_seen(rows.X)
+    # In Python's arithmetic, which the C was compared with.
+    found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
+    seen = memory.share_seen(rows.X)
     if as_json:
         extra = {
             "part": rows.part,
@@ -95,13 +95,6 @@ def verify_command(
         fail(line)
     if wrong or too_small:
         raise typer.Exit(FAILED)
-
-
-def _evaluation(integer: IntegerModel, rows: Rows) -> Evaluation | None:
-    """Judge the labels in Python's arithmetic, which the C was compared with."""
-    from tinykernel.evaluation import evaluate
-
-    return None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
 
 
 def verification_json(result: VerifyResult) -> dict[str, Any]:

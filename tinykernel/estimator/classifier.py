@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,10 +19,6 @@ from tinykernel.training.options.parameters import (
     told_by,
 )
 from tinykernel.training.trainset import prepare
-
-
-def _is_calibrated(estimator: Any) -> bool:
-    return hasattr(estimator, "decision_")
 
 
 @declared
@@ -241,7 +236,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         self.decision_ = found.model.decision
         return found
 
-    @available_if(_is_calibrated)
+    @available_if(lambda estimator: hasattr(estimator, "decision_"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return calibrated probabilities; there after `calibrate` only.
 

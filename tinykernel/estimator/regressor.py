@@ -133,16 +133,18 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         told.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
         columns = _columns(values)
+        n_values = columns.shape[1]
+        numbered = [f"value{i}" if n_values > 1 else "value" for i in range(n_values)]
         data = prepare_values(
             rows,
             columns,
             _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
             told,
-            names or _numbered(columns.shape[1]),
+            names or tuple(numbered),
             groups=groups,
             validation=None
             if validation is None
-            else self._checked_validation(validation, columns.shape[1]),
+            else self._checked_validation(validation, n_values),
         )
         self._run(data, told, recipe or {}, shape)
         assert data.quantity is not None
@@ -198,7 +200,3 @@ def _names(y: object) -> tuple[str, ...] | None:
         return tuple(map(str, columns))
     name = getattr(y, "name", None)
     return None if name is None or callable(name) else (str(name),)
-
-
-def _numbered(n_values: int) -> tuple[str, ...]:
-    return ("value",) if n_values == 1 else tuple(f"value{i}" for i in range(n_values))

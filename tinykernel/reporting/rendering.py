@@ -15,7 +15,6 @@ from tinykernel.evaluation import LabelEvaluation, interval_in_words
 from tinykernel.measure.costs import Cost, format_clock
 from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
-from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
 from tinykernel.reporting import drawing
 from tinykernel.reporting.facts import input_ranges, tuning_points
@@ -67,7 +66,7 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "model": model,
         "version": tinykernel.__version__,
         "judged": judged,
-        "kind": _kind(model),
+        "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
         "interval": "" if judged is None else _interval(judged),
         "tiles": [] if judged is None else _tiles(judged),
         "standing": [] if judged is None else _standing(judged),
@@ -89,13 +88,6 @@ def _context(page: ReportPage) -> dict[str, Any]:
         "points": tuning_points(page.about),
         "summary": _summary(page),
     }
-
-
-def _kind(model: IntegerModel) -> str:
-    """Say what a model answers."""
-    if isinstance(model.answers, Values):
-        return "A regressor"
-    return "A classifier"
 
 
 def _interval(judged: LabelEvaluation) -> str:

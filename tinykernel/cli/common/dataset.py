@@ -13,8 +13,6 @@ from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
@@ -181,7 +179,11 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
         return f"rows have a shape; {window}--image-shape {text} would make use of it"
     side = math.isqrt(dataset.X_train.shape[1])
     square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
-    if square and _one_unit(dataset.X_train):
+    if not square:
+        return ""
+    from tinykernel.model.quantization.scaling import choose_scope
+
+    if choose_scope(dataset.X_train, "auto") == "global":  # one unit, as the trainer sees it
         return f"rows look like images; --image-shape {side}x{side} would make use of it"
     return ""
 
@@ -226,13 +228,6 @@ def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[
         f"{n - len(found.in_the_way)} of {n} inputs are whole numbers from {found.low} to "
         f"{found.high}; if {others} were, too, --set input_type={found.kind} would save {saves}"
     )
-
-
-def _one_unit(X: NDArray[Any]) -> bool:
-    """Whether all inputs are of one unit, as the trainer sees it."""
-    from tinykernel.model.quantization.scaling import choose_scope
-
-    return choose_scope(X, "auto") == "global"
 
 
 def selection_of(options: Mapping[str, Any]) -> Selection:

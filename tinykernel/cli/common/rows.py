@@ -54,9 +54,8 @@ def rows_to_judge(
     own = _own_training(model, integer, data, memory)
     rows = rows_for(model, integer, data, held_out=own is not None)
     if rows.y is None and needs_labels:
-        raise TinykernelError(
-            f"{data}: has no labels; {_asked_for(memory)} is where the training had them"
-        )
+        where = f"{memory.label!r}" if memory.label else "label, target, class or y"
+        raise TinykernelError(f"{data}: has no labels; {where} is where the training had them")
     if train is not None:
         own = training_part(model, integer, train)
     rows = _without_seen(rows, own, memory)
@@ -90,10 +89,6 @@ def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:
     record = memory.everything.get("training_rows")
     n = record.get("rows") if isinstance(record, dict) else None
     return own.learned(in_passes=n == own.drawn_of)
-
-
-def _asked_for(memory: Remembered) -> str:
-    return f"{memory.label!r}" if memory.label else "label, target, class or y"
 
 
 def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = False) -> Rows:

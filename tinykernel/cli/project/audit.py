@@ -89,13 +89,10 @@ def _training(said: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append(("training rows", f"{rows.get('rows')}, SHA-256 {rows.get('sha256')}"))
     if isinstance(accuracy, dict):
         shown = [
-            f"{name.partition('_')[0]} {_share(name, value)}"
+            f"{name.partition('_')[0]} "
+            + (f"R2 {value:.4f}" if name.endswith("r2") else percent(value))
             for name, value in accuracy.items()
             if isinstance(value, int | float)
         ]
         pairs.append(("accuracy", ", ".join(shown)))
     return pairs
-
-
-def _share(name: str, value: float) -> str:
-    return f"R2 {value:.4f}" if name.endswith("r2") else percent(value)

@@ -58,7 +58,7 @@ def quantize_windows(
     # A falling phase enters the window from the other side.
     falls = slope < 0
     scale, phase_shift = _quantize_slopes(np.abs(slope), held_shift)
-    one_width = _equal(width[weighed])
+    one_width = weighed.any() and bool(np.ptp(width[weighed]) <= _SAME_TURN)
     shift = centre - error
     if one_width:
         width = np.full(width.shape, width[weighed][0])
@@ -79,10 +79,6 @@ def quantize_windows(
     return QuantizedWindows(
         scale, -rising % STEPS_PER_TURN, rounded, falls, phase_shift, constant, shift
     )
-
-
-def _equal(values: NDArray[np.float64]) -> bool:
-    return values.size > 0 and float(np.ptp(values)) <= _SAME_TURN
 
 
 def _two_starts(

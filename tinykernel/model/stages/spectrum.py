@@ -238,7 +238,9 @@ class Spectrum(Stage):
         for _ in range(int(np.log2(self.length)) - 3):
             last = last * (1 + 2.0**-16) + 4 * root
         bins = last * (1 + 2.0**-16) + 4 * root
-        level = self._level(32 + 2 * (31 - self.amplitude_bits))
+        # The largest logarithm of a power below 2**octaves, in levels.
+        octaves = 32 + 2 * (31 - self.amplitude_bits)
+        level = (octaves << self.log_bits) - 1
         whole = [
             ("pair of samples", pair, _INT32[1]),
             ("transform", last, _INT32[1]),
@@ -254,10 +256,6 @@ class Spectrum(Stage):
             Range("power of a band", 0, widest * 2 * amplitude**2, 0, (1 << 32) - 1),
             Range("logarithm", 0, level, 0, 1023),
         )
-
-    def _level(self, octaves: int) -> int:
-        """Return the largest logarithm of a power below 2**octaves, in levels."""
-        return (octaves << self.log_bits) - 1
 
     def work(self, given: Grid) -> dict[str, float]:
         """Return butterflies, bins and bands; see `Stage`."""

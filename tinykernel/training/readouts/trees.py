@@ -218,7 +218,7 @@ class _Search:
         for change in changes:
             options = replace(best.options, **change)
             if not any(_grow_the_same(known, options) for known in self.found):
-                best = min(best, self.attempt(options), key=_loss)
+                best = min(best, self.attempt(options), key=lambda found: found.log_loss)
         return best
 
 
@@ -251,10 +251,6 @@ def _grow_the_same(known: Found, options: TreeOptions) -> bool:
     same = replace(known.options, leaves=options.leaves) == options
     fewest = min(known.options.leaves, options.leaves)
     return same and (known.options == options or known.largest < fewest)
-
-
-def _loss(found: Found) -> float:
-    return found.log_loss
 
 
 # --- the model -----------------------------------------------------------------------------------
