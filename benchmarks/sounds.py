@@ -156,18 +156,18 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.write and arguments.write.exists():
         lines = arguments.write.read_text().split("|---|\n")[-1].splitlines()
         rows = {_key(line): line for line in lines}
-    for one in arguments.sets.split(","):
+    for one in filter(None, arguments.sets.split(",")):
         name, budget, *first = one.split(":")
         folds = int(first[0]) if first else 99
         line = row(name, budget, folds, Path(arguments.data), arguments.work)
         rows[_key(line)] = line
-    yield from rows.values()
+    yield from (rows[key] for key in sorted(rows))
 
 
-def _key(line: str) -> tuple[str, ...]:
-    """Return data and budget of a row."""
-    cells = line.split(" | ")
-    return cells[0], cells[2]
+def _key(line: str) -> tuple[int, int]:
+    """Return place of the data and KB of the budget of a row, by which rows are sorted."""
+    name, _, budget = line.removeprefix("| ").split(" | ")[:3]
+    return list(PROTOCOLS).index(name), int(budget.removesuffix("KB"))
 
 
 if __name__ == "__main__":

@@ -466,6 +466,17 @@ def test_suspicious_inputs_of_plain_tables():
     assert not suspicious_inputs(X[:5], names)
 
 
+def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path: Path) -> None:
+    """The channels that all have are taken, and told."""
+    samples = np.random.default_rng(0).integers(-999, 999, (800, 2), dtype=np.int16)
+    for label, n in (("a", 1), ("b", 2)):
+        (tmp_path / label).mkdir()
+        wavfile.write(tmp_path / label / "1.wav", 8000, samples[:, :n])
+    found = windows(tmp_path, 200)
+    assert found.X.shape[2] == 1
+    assert found.notes == ("of the sounds channel 1 is taken, and not channel 2",)
+
+
 def test_one_channel_of_a_stereo_file_was_taken_in_silence(tmp_path: Path) -> None:
     """A model of one channel takes the first of two, as nobody says which; a note tells it."""
     file = sound(tmp_path / "rec" / "a.wav", channels=2)

@@ -232,7 +232,7 @@ def windows(
         found = ready_windows(ready, window, hop, inputs, drop, reading.rate, missing, source)
     else:
         tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
-        taken = inputs if inputs is None else [*inputs, *beside]
+        taken = _shared(tables) if inputs is None else [*inputs, *beside]
         tracks = read_tracks(tables, names, taken, drop, reading.rate, time)
         for track in tracks:
             numbers_last(track, beside)
@@ -257,6 +257,14 @@ def windows(
             "training needs two"
         )
     return found
+
+
+def _shared(tables: Sequence[Columns]) -> list[str] | None:
+    """Return the channels that all sounds have, where some have more."""
+    if not all(table.is_sound for table in tables):
+        return None
+    found = [name for name in tables[0].columns if all(name in one.columns for one in tables)]
+    return found if any(len(one.columns) > len(found) for one in tables) else None
 
 
 def _at_rate(table: Columns, rate: float | None) -> Columns:
