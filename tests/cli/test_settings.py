@@ -52,6 +52,13 @@ def test_nothing_names_an_option_that_became_a_setting() -> None:
         assert not gone.intersection(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)), file
 
 
+def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> None:
+    """One line says how to write it, where a command takes it."""
+    given = ("train", tmp_path, "--short", "drop", "-o", tmp_path / "m.tkm")
+    assert "--short is a setting: --set short=pad|drop" in failed(*given, status=2)
+    assert "No such option" in failed("verify", "m.tkm", "--short", "drop", status=2)
+
+
 def test_the_shell_completes_settings() -> None:
     """Names that are learned once need not be typed."""
     assert [name for name, _ in complete_setting("n_k")] == ["n_kernels="]

@@ -201,7 +201,7 @@ def _too_much(result: Report) -> str:
     """Say that whole windows have the RAM that they need, and a stream has not."""
     there = [result.chip_ram, None if result.limits is None else result.limits.ram]
     least = min((limit for limit in there if limit is not None), default=None)
-    if result.stream is None or least is None or result.stream["ram"] <= least:
+    if result.stream is None or least is None or not result.ram <= least < result.stream["ram"]:
         return ""
     return f", {size(result.stream['ram'])} of RAM in all, more than {size(least)}"
 

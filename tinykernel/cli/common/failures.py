@@ -18,6 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
 from tinykernel.text import visible
 
@@ -181,4 +182,9 @@ def _say_usage(error: Any) -> None:
             typer.echo(text, err=True)
         return
     command = ctx.command_path if ctx is not None else "tinykernel"
-    fail(f"{error.format_message().rstrip('.')} (see '{command} --help')")
+    message = error.format_message().rstrip(".")
+    name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+    params = [] if ctx is None else ctx.command.params
+    if name in SETTINGS and any(one.name == "assignments" for one in params):
+        message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
+    fail(f"{message} (see '{command} --help')")
