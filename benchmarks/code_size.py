@@ -18,6 +18,7 @@ import functools
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,13 @@ from typing import Any
 import numpy as np
 
 from tests.convolutions import convolution_model
-from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
+from tests.random_fronts import (
+    local_model,
+    offset_model,
+    random_signal_stage,
+    random_stage,
+    sums_model,
+)
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
@@ -44,6 +51,7 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+from tinykernel.model.stages.sums import Sums
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
@@ -205,11 +213,11 @@ def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
 
 
 @functools.cache
-def offset_sample(index: int) -> IntegerModel:
+def offset_sample(index: int, draw: Callable[..., IntegerModel] = offset_model) -> IntegerModel:
     """Draw a model of windows less their means; the same for the same index."""
     rng = np.random.default_rng([6, index])
     channels = int(rng.choice([1, 1, 3, 6]))
-    return offset_model(
+    return draw(
         index,
         str(rng.choice(["int16", "int16", "uint8"])),
         channels=channels,
@@ -219,6 +227,11 @@ def offset_sample(index: int) -> IntegerModel:
         average=int(rng.integers(1, 3)),
         cells=(int(rng.choice([1, 4])), 1),
     )
+
+
+def sums_sample(index: int) -> IntegerModel:
+    """Draw a model with sums over its windows; the same for the same index."""
+    return offset_sample(index, sums_model)
 
 
 @functools.cache
@@ -256,6 +269,7 @@ _ALONE = {
     Spectrum.KIND: spectral_sample,
     Convolutions.KIND: convolution_sample,
     Offset.KIND: offset_sample,
+    Sums.KIND: sums_sample,
 }
 
 
@@ -342,7 +356,7 @@ def measure(
         stack[kind] = max(stack[kind], footprint.stack)
     if all(model.stages[0].WHOLE for model in models):
         # What the stage adds to models without it.
-        own = [{n: 1.0 for n in row if n.startswith(Offset.KIND)} for row in rows]
+        own = [{n: 1.0 for n in row if n.endswith(", stage")} for row in rows]
         for part, size in (("code", code), ("library", library)):
             for at, row in enumerate(rows):
                 others = row.keys() - own[at].keys()

@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import CONVOLUTIONS, IMAGES, LINEAR, OFFSETS, SIGNALS, SPECTRA
+from tests.firmware.local_models import (
+    CONVOLUTIONS,
+    IMAGES,
+    LINEAR,
+    OFFSETS,
+    SIGNALS,
+    SPECTRA,
+    SUMS,
+)
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
@@ -35,7 +43,13 @@ def seeds() -> list[bytes]:
     models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
     models += [IMAGES["channels mixed"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
-    models += [SPECTRA["int16"](), OFFSETS["int16"](), layers(1), tree_model(2, linear=True)]
+    models += [
+        SPECTRA["int16"](),
+        OFFSETS["int16"](),
+        SUMS["int16"](),
+        layers(1),
+        tree_model(2, linear=True),
+    ]
     models += [SIGNALS["numbers beside"]()]
     models += [one_class(make_model(4), 1), *(make() for make in CONVOLUTIONS.values())]
     files = [path.read_bytes() for path in kept]

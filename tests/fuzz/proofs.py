@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import CONVOLUTIONS, IMAGES, LINEAR, OFFSETS, SIGNALS, SPECTRA
+from tests.firmware.local_models import (
+    CONVOLUTIONS,
+    IMAGES,
+    LINEAR,
+    OFFSETS,
+    SIGNALS,
+    SPECTRA,
+    SUMS,
+)
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
@@ -75,6 +83,7 @@ def models() -> list[IntegerModel]:
         SIGNALS["numbers beside"](),
         SPECTRA["int16"](),
         OFFSETS["int16"](),
+        SUMS["int16"](),
         CONVOLUTIONS["8-bit taps, averaged, hidden layer"](),
         tree_model(3, n_features=30),
         one_class(random_model(3, n_features=12), 3),

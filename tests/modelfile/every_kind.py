@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from tests.convolutions import convolution_model
 from tests.firmware.test_decisions import deciding
 from tests.modelfile.files import OLD, X, fit
-from tests.random_fronts import local_model, random_beside, random_signal_stage, random_stage
+from tests.random_fronts import (
+    local_model,
+    random_beside,
+    random_signal_stage,
+    random_stage,
+    sums_model,
+)
 from tests.random_models import (
     changed,
     make_machine,
@@ -81,6 +87,7 @@ def integer_models() -> dict[str, IntegerModel]:
         "images-convolutions": convolution_model(6, (9, 8), (1,), units=4, padding=1),
         "images-components": local_model(colours, 3, components=True, n_blocks=1),
         "signals": local_model(signals, 4, components=False),
+        "signals-sums": sums_model(6, **small_signal),
         "signals-numbers": local_model(signals, 6, beside=random_beside(6, 2, "int16")),
         "signals-components": local_model(signals, 5, weight_bits=0, n_blocks=1),
         "one-class": one_class(table, 6),

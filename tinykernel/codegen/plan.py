@@ -2,8 +2,8 @@
 
 Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
 decides formats; that of a stage before the scale is found by its kind, ``pack_KIND`` of
-``KIND.py``. ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels read
-them. Nothing of this changes a value of the arithmetic.
+``KIND.py``, those of sums in ``offset.py``. ``tk_contract.h`` of the runtime names the same macros
+and tables, and its kernels read them. Nothing of this changes a value of the arithmetic.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.model.stages.sums import Summed, Sums
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -52,8 +54,11 @@ _CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (Levels, Convolutions),
     (Levels, Convolutions, Dense),
     (Levels, Kernels, Beside),
-    *((first, Levels, Kernels, *last) for first in FIRST for last in ((), (Beside,))),
+    *((first, Levels, Kernels, *last) for first in (Spectrum, Offset) for last in ((), (Beside,))),
+    *((Sums, Levels, Kernels, *last, Summed) for last in ((), (Beside,))),
 )
+# Stages that are packed beside others that do nearly the same.
+_FILES = {"sums": "offset", "summed": "offset"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,9 @@ def pack(model: IntegerModel) -> PackedModel:
     groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
     beside = layout is not None or trees is not None
     dots = model.n_outputs if beside and linear is not None else 0
-    stream = first + dots + model.n_scores + sum(stage.words for stage in front)
+    # Of signals it is the same memory, in which counts are joined.
+    words = (max if model.input.is_signal else sum)([stage.words for stage in front] or [0])
+    stream = first + dots + model.n_scores + words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)
     return PackedModel(
@@ -176,7 +183,7 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
         number = max(index - kinds.index(Levels), 0)
         following = model.stages[index + 1]
         place = Place(number, given, hop or given.rows, calls, model.hop > 0, following)
-        file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
+        file = import_module(f"tinykernel.codegen.pack.{_FILES.get(kind.KIND, kind.KIND)}")
         found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
         # The rows of whole windows are counted anew for each.
         hop = 0 if stage.WHOLE else hop // stage.step

@@ -34,6 +34,7 @@ from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.sums import Summed
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 #: Cores that run the same instructions as the one that was counted.
@@ -176,9 +177,9 @@ def _dense(stage: Dense, given: Grid, packed: _Packed) -> _Work:
     return {"local": {products: work["multiply"], "convolutions, units": work["unit"]}}
 
 
-def _beside(stage: Beside, given: Grid, packed: _Packed) -> _Work:
+def _joined(stage: Beside | Summed, given: Grid, packed: _Packed) -> _Work:
     # In the place of those of the kernels: all counts are copied, too.
-    return {"local": {"signal, counts": float(2 * given.size + stage.n_entries)}}
+    return {"local": {"signal, counts": float(2 * given.size + len(stage.source))}}
 
 
 def _kind(given: Grid) -> str:
@@ -208,7 +209,8 @@ _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Kernels: _kernels,
     Convolutions: _convolutions,
     Dense: _dense,
-    Beside: _beside,
+    Beside: _joined,
+    Summed: _joined,
 }
 _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},

@@ -182,4 +182,23 @@ TK_INLINE uint32_t tk_leading_zeros(uint32_t word)
 #endif
 }
 
+/* floor(2^digits log2(value)), of a value that is not 0; digits 0..16. */
+TK_INLINE uint32_t tk_log2(uint32_t value, uint32_t digits)
+{
+    uint32_t level = tk_leading_zeros(value);
+    value <<= level;
+    level = 31u - level;
+    for (; digits != 0u; --digits) {
+        value >>= 16;
+        value *= value;
+        level *= 2u;
+        if (value >> 31 != 0u) {
+            ++level;
+        } else {
+            value <<= 1;
+        }
+    }
+    return level;
+}
+
 #endif

@@ -233,24 +233,11 @@ TK_INLINE uint32_t tk_spectrum_window(const TK_FLASH struct tk_spectrum *given, 
 TK_INLINE uint8_t tk_spectrum_level(const TK_FLASH struct tk_spectrum *given, uint32_t power,
                                     uint32_t exponent)
 {
-    int32_t level = (int32_t)(31u + 2u * exponent);
-    uint32_t shift;
+    int32_t level;
     if (power == 0u) {
         return 0u;
     }
-    shift = tk_leading_zeros(power);
-    power <<= shift;
-    level -= (int32_t)shift;
-    for (shift = 0u; shift < given->log_bits; ++shift) {
-        power >>= 16;
-        power *= power;
-        level *= 2;
-        if (power >> 31 != 0u) {
-            ++level;
-        } else {
-            power <<= 1;
-        }
-    }
+    level = (int32_t)(tk_log2(power, given->log_bits) + (2u * exponent << given->log_bits));
     level -= (int32_t)given->floor;
     return level < 0 ? 0u : level > 255 ? 255u : (uint8_t)level;
 }

@@ -61,21 +61,26 @@ def split(z, cosines, y):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def level_of(power, exponent, log_bits, floor):  # type: ignore[no-untyped-def]
-    """Return the level of ``power * 4**exponent``, 0 to 255."""
-    if power == 0:
-        return 0
+def log2_of(value, digits):  # type: ignore[no-untyped-def]
+    """Return floor(2**digits log2(value)) of 1 to 2**32 - 1, digit by digit."""
     top = 0
-    while power >> top > 1:
+    while value >> top > 1:
         top += 1
-    mantissa = power << (31 - top) >> 16  # 2**15 to 2**16 - 1
-    level = top + 2 * exponent
-    for _ in range(log_bits):
+    mantissa, level = value << (31 - top) >> 16, top  # 2**15 to 2**16 - 1
+    for _ in range(digits):
         square = mantissa * mantissa
         bit = square >> 31
         mantissa = square >> (15 + bit)
         level = 2 * level + bit
-    return min(max(level - floor, 0), 255)
+    return level
+
+
+@njit(nogil=True)
+def level_of(power, exponent, log_bits, floor):  # type: ignore[no-untyped-def]
+    """Return the level of ``power * 4**exponent``, 0 to 255."""
+    if power == 0:
+        return 0
+    return min(max(log2_of(power, log_bits) + (2 * exponent << log_bits) - floor, 0), 255)
 
 
 @njit(nogil=True)
