@@ -112,8 +112,8 @@ class Sums(Stage):
         )
 
     def work(self, given: Grid) -> dict[str, float]:
-        """Return the channels, each with five numbers; see `Stage`."""
-        return {"channel": given.channels}
+        """Return the samples, which are read three times, and the channels; see `Stage`."""
+        return {"sample": given.size, "channel": given.channels}
 
 
 @njit(nogil=True)

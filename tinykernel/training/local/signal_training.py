@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +15,19 @@ from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
-from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.sums import Sums
 from tinykernel.training.local.augment import Augmentation
+from tinykernel.training.local.joined import (
+    Joined,
+    joined_numbers,
+    scaler_between,
+    seen_by,
+    with_own,
+)
 from tinykernel.training.local.linear_training import (
     Rows,
     bits_of,
@@ -56,9 +59,6 @@ _CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
 _FEW_CELLS = 2
 # Kernels to choose from, and with cells counts; the windows by which they are chosen.
 _POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
-# Where the ramps of a number meet, in shares of the training rows.
-_RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
-_MOST_NUMBERS = MOST_ENTRIES // (len(_RAMPS) - 1)
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -139,55 +139,21 @@ def fit_windows(
             warnings.warn(why, stacklevel=2)
         if options.offset == "remove":
             first = Offset()
-    if not options.beside:
-        return _fit_first(data, options, shape, first, held, None)
-    size = shape[0] * shape[1]
-    if data.X.shape[1] - size != options.beside:
-        raise TinykernelError(
-            "beside: give rows of the values of a window and its numbers, with a window_shape"
-        )
-    if options.beside > _MOST_NUMBERS:
-        raise TinykernelError(f"beside: {options.beside} numbers; {_MOST_NUMBERS} are the most")
-    beside, data = _with_levels(data, size)
-    options = replace(options, beside=beside.n_entries)
-    return _fit_first(data, options, shape, first, held, beside)
+        first = _with_sums(first, options)
+    joined, data = joined_numbers(data, shape, options, isinstance(first, Sums))
+    options = replace(options, beside=sum(len(stage.source) for stage in joined))
+    return _fit_first(data, options, shape, first, held, joined)
 
 
-def _with_levels(data: TrainSet, size: int) -> tuple[Beside, TrainSet]:
-    """Return the stage of the numbers behind so many values, and rows with levels in their place.
-
-    Each number has ramps between quartiles of the training rows, so that the linear part can bend:
-    beats with the time since the last one are told 2.5 points better than by one range.
-    """
-    ranges, source = list[tuple[float, float]](), list[int]()
-    for number, values in enumerate(data.X[:, size:].astype(np.float64).T):
-        edges = np.unique(np.quantile(values, _RAMPS))
-        if edges.size < 2:
-            edges = np.unique([values.min(), values.max()])
-        if edges.size < 2:
-            raise TinykernelError(
-                f"X: number {number} beside never varies (the first is 0); leave it out"
-            )
-        ranges += pairwise(edges.tolist())
-        source += [number] * (len(ranges) - len(source))
-    low, high = np.array(ranges).T
-    scaler = _scaler_between(low, high, data.raw_dtype, 8)
-    each = {name: np.broadcast_to(array, len(source)) for name, array in scaler.arrays.items()}
-    beside = Beside(Scale(scaler.raw_dtype, 8, **each), np.array(source), 255)
-
-    def seen(rows: NDArray[Any]) -> NDArray[Any]:
-        levels = beside.levels(rows[:, size:]).astype(np.uint8)
-        return np.hstack([rows[:, :size], levels])
-
-    return beside, _seen_by(data, seen)
-
-
-def _seen_by(data: TrainSet, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
-    """Put what is made of rows in their place."""
-    validation = data.validation
-    if validation is not None:
-        validation = (seen(validation[0]), validation[1])
-    return replace(data, X=seen(data.X), validation=validation)
+def _with_sums(first: Stage | None, options: TrainerOptions) -> Stage | None:
+    """Return the stage of sums where it is asked for; a TinykernelError says what excludes it."""
+    if options.sums != "on":
+        return first
+    if first is not None:
+        raise TinykernelError(f"sums: not together with {first.words}; leave one of them out")
+    if any((options.augment or {}).values()):
+        raise TinykernelError("sums: varied windows have none; leave augment or sums out")
+    return Sums()
 
 
 def _fit_first(
@@ -196,7 +162,7 @@ def _fit_first(
     shape: tuple[int, ...],
     first: Stage | None,
     held: tuple[Stage, ...],
-    beside: Beside | None,
+    joined: tuple[Joined, ...],
 ) -> TrainingResult:
     """Choose kernels for windows, or for what a first stage makes of them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
@@ -205,7 +171,7 @@ def _fit_first(
     if first is None:
         found = _fit_samples(data, options, shape, held)
         assert isinstance(found.machine, IntegerModel)
-        stages = _with_own(found.machine.stages, beside)
+        stages = with_own(found.machine.stages, joined)
         return replace(found, machine=replace(found.machine, stages=stages))
     made = first.gives(grid)
     if not first.WHOLE:
@@ -216,7 +182,7 @@ def _fit_first(
         levels = first.run(rows[:, : grid.size], grid)
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
-    levels = replace(_seen_by(data, seen), raw_dtype=made.dtype)
+    levels = replace(seen_by(data, seen), raw_dtype=made.dtype)
     if first.WHOLE:
         found = _fit_samples(levels, options, shape, held[1:])
     else:
@@ -226,17 +192,8 @@ def _fit_first(
         found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
     assert isinstance(model, IntegerModel)
-    stages = (first, *_with_own(model.stages, beside))
+    stages = (first, *with_own(model.stages, joined))
     return replace(found, machine=replace(model, input=grid, stages=stages, hop=options.hop))
-
-
-def _with_own(stages: tuple[Stage, ...], beside: Beside | None) -> tuple[Stage, ...]:
-    """Put the numbers in the place of their levels."""
-    if beside is None:
-        return stages
-    return tuple(
-        replace(beside, top=stage.top) if isinstance(stage, Beside) else stage for stage in stages
-    )
 
 
 def counted_ahead(
@@ -438,15 +395,4 @@ def _signal_scaler(samples: NDArray[Any], raw_dtype: str) -> Scale:
     still = high <= low
     low, high = np.where(still, least, low), np.where(still, most, high)
     margin = 0.1 * (high - low)
-    return _scaler_between(low - margin, high + margin, raw_dtype, bits)
-
-
-def _scaler_between(
-    low: NDArray[np.float64], high: NDArray[np.float64], raw_dtype: str, bits: int
-) -> Scale:
-    """Return the scaler of these ranges; of none it is constant."""
-    varies = high > low
-    scale = np.where(varies, (2 - 2.0 ** (1 - bits)) / np.where(varies, high - low, 1.0), 0.0)
-    lowest, highest = np.full(low.size, -1.0), np.full(low.size, 1 - 2.0 ** (1 - bits))
-    scaling = InputScaling((low + high) / 2, scale, lowest, highest)
-    return quantize_scaler(scaling, raw_dtype, bits).scaler
+    return scaler_between(low - margin, high + margin, raw_dtype, bits)

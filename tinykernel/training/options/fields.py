@@ -43,7 +43,7 @@ _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
-_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum")
+_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum", "sums")
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
@@ -289,6 +289,15 @@ class TrainerOptions(ClassParameters):
         '{"auto", "keep", "remove"}',
         "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
         'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
+        local=True,
+    )
+    sums: str = option(
+        "auto",
+        one_of("auto", "on", "off"),
+        '{"auto", "on", "off"}',
+        "Signals of whole numbers of 8 or 16 bits: whether the mean of squares, of magnitudes and "
+        "of fourth powers, peak and crossings of each channel stand beside its counts. "
+        '"auto" leaves them out.',
         local=True,
     )
     spectrum: str = option(
