@@ -14,7 +14,13 @@ import pytest
 
 from tests.random_models import random_model
 from tests.spectra import spectral_model
-from tinykernel.codegen.projects import export, formats, generated_inputs, render_project
+from tinykernel.codegen.projects import (
+    export,
+    exported_files,
+    formats,
+    generated_inputs,
+    render_project,
+)
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -247,3 +253,14 @@ def test_platformio_accepts_the_ini_file(
     result = run(command, tmp_path / "project")
     assert result.returncode == 0, result.stdout
     assert "free from linting errors" in result.stdout
+
+
+def test_the_example_of_a_stream_had_another_rate_than_the_recordings() -> None:
+    """Its period is that of the recordings, where the model file knows it."""
+    model, how = spectral_model(1), {"name": "m", "format": "library"}
+    at = "examples/Stream/Stream.ino"
+    known = exported_files(model, None, about={"recordings": {"rate": 16000.0}}, **how)[at]
+    assert b"sample: those of the recordings" in known
+    assert b"#define SAMPLE_MICROSECONDS 62ul" in known
+    for about in (None, {"recordings": {"rate": "a"}}, {"recordings": 1}):
+        assert b"put those of" in exported_files(model, None, about=about, **how)[at]

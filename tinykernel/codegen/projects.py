@@ -297,10 +297,12 @@ def render_project(
     vectors: ArrayLike | None = None,
     as_data: bool = False,
     coding: Coding | None = None,
+    rate: float | None = None,
 ) -> dict[str, bytes]:
     """Render all files of a project, by relative POSIX path; options are those of `export`.
 
-    `coding` holds the numbers of text and of missing values, which become constants of the header.
+    `coding` holds the numbers of text and of missing values, which become constants of the header;
+    `rate` is that of the recordings, in Hz.
     """
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
@@ -319,6 +321,7 @@ def render_project(
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0])) | {"as_data": as_data}
     context["constants"] = constants_of(coding, integer_model, name)
+    context["period"] = None if rate is None else max(round(1e6 / rate), 1)
     return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
@@ -335,6 +338,13 @@ def _provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -
         training["training_rows"] = kept
     said = {"name": name, "contract": FORMAT, "training": training}
     return said | {"as_data": True} if as_data else said
+
+
+def _rate(about: Mapping[str, Any]) -> float | None:
+    """Return the rate of the recordings, where a model file has one, in Hz."""
+    cutting = about.get("recordings")
+    rate = cutting.get("rate") if isinstance(cutting, dict) else None
+    return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
 
 def exported_files(
@@ -365,6 +375,7 @@ def exported_files(
         vectors=vectors,
         as_data=as_data,
         coding=coding,
+        rate=_rate(about or {}),
         **asked,
     )
     if ci is not None and _is_data(format):
