@@ -4,47 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
-from tests.random_models import one_class, random_model, random_raw, tree_model
+from tests.random_models import TABLES, one_class, random_model, random_raw, tree_model
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
 Maker = Callable[[], IntegerModel]
-
-#: Options of `random_model`: between them every layout of windows, weights and factors.
-TABLES: dict[str, dict[str, Any]] = {
-    "windows by row": {"n_features": 70, "raw_dtype": "float32"},
-    "bitmap": {
-        "n_features": 33,
-        "bits": 16,
-        "raw_dtype": "int32",
-        "permutation": "stored",
-        "kept": "few",
-        "n_blocks": 6,
-        "n_classes": 20,
-        "phase_shift": 25,
-    },
-    "compact": {
-        "n_features": 70,
-        "diagonal_kind": "int4",
-        "one_scale": True,
-        "windows": "half turns",
-        "zero_weights": False,
-        "kept": "tail",
-        "raw_dtype": "int16",
-        "permutation": "orbit",
-    },
-    "phases": {"diagonal_kind": "int4", "windows": "phases", "kept": "tail", "n_blocks": 3},
-    "one width": {"n_features": 90, "windows": "one width", "zero_weights": False, "kept": "some"},
-    "signs, two classes": {"n_features": 1, "diagonal_kind": "sign", "n_classes": 2},
-    "words by block": {"n_features": 300, "n_blocks": 12, "kept": "few"},
-    "constant windows": {"n_features": 70, "windows": "constant", "raw_dtype": "uint16"},
-}
 
 
 def regressor(model: IntegerModel) -> IntegerModel:

@@ -14,49 +14,14 @@ from elftools.elf.elffile import ELFFile
 
 from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
 from tests.firmware.test_decisions import deciding
-from tests.random_models import random_model, random_raw
+from tests.random_models import TABLES, random_model, random_raw
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources, render_vectors
 
+_KINDS = ("windows by row", "bitmap", "compact", "constant windows", "signs, two classes")
 MODELS: dict[str, dict[str, Any]] = {
-    "int8 diagonal": {"n_features": 70},
-    "sign diagonal": {
-        "n_features": 1,
-        "n_classes": 2,
-        "raw_dtype": "float32",
-        "diagonal_kind": "sign",
-        "permutation": "orbit",
-        "zero_weights": False,
-        "one_scale": True,
-        "phase_shift": 0,
-    },
-    "bitmap": {
-        "n_features": 33,
-        "bits": 16,
-        "raw_dtype": "int32",
-        "permutation": "stored",
-        "kept": "few",
-        "n_blocks": 6,
-        "n_classes": 20,
-        "phase_shift": 25,
-    },
-    "compact": {
-        "n_features": 70,
-        "diagonal_kind": "int4",
-        "one_scale": True,
-        "windows": "half turns",
-        "zero_weights": False,
-        "kept": "tail",
-    },
-    "phases": {
-        "n_features": 20,
-        "diagonal_kind": "int4",
-        "one_scale": True,
-        "windows": "phases",
-        "kept": "tail",
-        "n_blocks": 3,
-    },
-    "shared windows": {"n_features": 70, "windows": "constant", "kept": "tail"},
+    **{kind: TABLES[kind] for kind in _KINDS},
+    "phases": TABLES["phases"] | {"n_features": 20, "one_scale": True},
     "decisions": {"n_features": 20, "n_classes": 5},
     "decisions of two classes": {"n_features": 20, "n_classes": 2},
 }
@@ -109,7 +74,7 @@ def test_arithmetic_of_other_rules_is_refused(
     require_tool: Callable[[str], str], tmp_path: Path, compiler: str, flag: str
 ) -> None:
     """Options that lose NaN or reorder float operations stop the build, and say which it is."""
-    _project(tmp_path, "sign diagonal")
+    _project(tmp_path, "windows by row")
     command = require_tool(compiler), "-std=c99", flag, "-fsyntax-only"
     finished = run_compiler(tmp_path, *command, to_object=False)
     assert finished.returncode == 1
@@ -166,7 +131,7 @@ def _tidied(program: str, tmp_path: Path, checks: str) -> str:
     return finished.stdout if finished.returncode else ""
 
 
-@pytest.mark.parametrize("kind", ["int8 diagonal", "bitmap", "phases"])
+@pytest.mark.parametrize("kind", ["windows by row", "bitmap", "phases"])
 def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The checks bugprone and cert find nothing but what docs/c-interface.md explains."""
     program = require_tool("clang-tidy")
