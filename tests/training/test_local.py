@@ -16,6 +16,7 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import (
     Augmentation,
@@ -401,15 +402,22 @@ def test_variation_of_spectra():
 
 def test_copies_with_noise_stay_in_the_group_of_their_window():
     """Protects held-out rows: what is made of them is no training row."""
-    X = np.arange(2 * 8).reshape(2, 8).astype(np.int16)
+    X = np.random.default_rng(0).integers(-99, 99, (2, 800)).astype(np.int16)
     data = TrainSet(X, np.array([0, 1]), np.ones(2), ("a", "b"), "int16")
-    options = TrainerOptions(augment={"noise": 0.5}, random_state=0)
-    found = with_copies(data, Grid.raw("int16", 8, 1), options)
-    assert found.groups.tolist() == [0, 1, 0, 1]
-    assert found.codes.tolist() == [0, 1, 0, 1]
-    np.testing.assert_array_equal(found.X[:2], X)
-    assert 0 < np.abs(found.X[2:] - X).max() < 20
-    assert with_copies(data, Grid.raw("int16", 8, 1), TrainerOptions()) is data
+    first, grid = Spectrum(64, 64, np.arange(2, 8), 2, 0), Grid.raw("int16", 800, 1)
+
+    def levels(rows):
+        return first.run(rows, grid)
+
+    plain = with_copies(data, first, grid, levels, TrainerOptions())
+    np.testing.assert_array_equal(plain.X, levels(X))
+    assert plain.groups is None
+    for n, augment in ((2, {"noise": 0.5}), (2, {"shift": 300}), (4, {"affine": 1, "scale": 1})):
+        options = TrainerOptions(augment=augment, random_state=0)
+        found = with_copies(data, first, grid, levels, options)
+        assert found.groups.tolist() == found.codes.tolist() == [0, 1] * n
+        np.testing.assert_array_equal(found.X[:2], plain.X)
+        assert not (found.X[2:4] == plain.X).all(axis=1).any()
 
 
 @pytest.mark.parametrize(

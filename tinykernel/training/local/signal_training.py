@@ -38,7 +38,7 @@ from tinykernel.training.local.linear_training import (
     split_rows,
 )
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
-from tinykernel.training.local.spectrum import spectrum_of, varied_frames, with_copies
+from tinykernel.training.local.spectrum import spectrum_of, with_copies
 from tinykernel.training.loop import History
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
@@ -176,19 +176,18 @@ def _fit_first(
     made = first.gives(grid)
     if not first.WHOLE:
         progress.report("spectra", 0, None)
-        data = with_copies(data, grid, options)
 
     def seen(rows: NDArray[Any]) -> NDArray[Any]:
         levels = first.run(rows[:, : grid.size], grid)
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
-    levels = replace(seen_by(data, seen), raw_dtype=made.dtype)
     if first.WHOLE:
+        levels = replace(seen_by(data, seen), raw_dtype=made.dtype)
         found = _fit_samples(levels, options, shape, held[1:])
     else:
+        levels = with_copies(data, first, grid, seen, options)
         cells = 2 if options.cells == "auto" else options.cells
-        augment = varied_frames(options.augment, shape[0] / made.rows, made.channels // shape[1])
-        plain = replace(options, hop=0, cells=cells, augment=augment)
+        plain = replace(options, hop=0, cells=cells, augment=None)
         found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
     assert isinstance(model, IntegerModel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
+from tinykernel.model.stage import Stage
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.options import TrainerOptions
@@ -26,6 +27,8 @@ _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 _LOG_BITS, _FLOOR = 2, 80
 # Frames that kernels of nine taps need.
 _FEWEST = 12
+# Windows that are varied at once.
+_ROWS_AT_ONCE = 256
 _ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
 
 
@@ -120,50 +123,61 @@ def spectrum_of(
     return found, ""
 
 
-def with_copies(data: TrainSet, grid: Grid, options: TrainerOptions) -> TrainSet:
-    """Add windows with other loudness and noise, each in the group of the one that it is made of.
+def with_copies(
+    data: TrainSet,
+    first: Stage,
+    grid: Grid,
+    seen: Callable[[NDArray[Any]], NDArray[Any]],
+    options: TrainerOptions,
+) -> TrainSet:
+    """Put levels in the place of windows, and behind them those of varied copies.
 
-    They are made before the spectrum, which is not linear.
+    Each copy is in the group of its window. `seen` makes levels of rows, numbers beside included.
     """
-    given = options.augment or {}
-    augmentation = Augmentation(scale=given.get("scale", 0.0), noise=given.get("noise", 0.0))
-    if augmentation == Augmentation():
-        return data
+    assert isinstance(first, Spectrum)
+    given = {kind: amount for kind, amount in (options.augment or {}).items() if amount}
+    if "rotate" in given:
+        raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
+    blocks, made, groups = [seen(data.X)], first.gives(grid), data.groups
     rng = np.random.default_rng([int(check_random_state(options.random_state).randint(2**31)), 9])
-    rows = np.concatenate([data.X, data.X])
-    for first in range(len(data.X), len(rows), 256):
-        part = rows[first : first + 256, : grid.size]
-        windows = part.reshape(-1, grid.rows, grid.channels).astype(np.float64)
-        part[...] = as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
+    of_samples = Augmentation(scale=given.get("scale", 0.0), noise=given.get("noise", 0.0))
+    if of_samples != Augmentation():
+        blocks.append(seen(_varied(data.X, grid, of_samples, rng)))
+    shift = max(1, round(given["shift"] / first.hop)) if "shift" in given else 0
+    of_levels = Augmentation(given.get("affine", 0.0), shift)
+    if of_levels != Augmentation():
+        of_levels = replace(of_levels, bands=first.n_bands)
+        blocks += [_varied(block, made, of_levels, rng) for block in blocks]
+    if given and groups is None:
+        groups = np.arange(len(data.X))
 
-    def twice(values: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([values, values])
+    def each(values: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([values] * len(blocks))
 
     quantity, teacher = data.quantity, data.teacher
     return replace(
         data,
-        X=rows,
-        codes=twice(data.codes),
-        sample_weight=twice(data.sample_weight),
-        groups=twice(np.arange(len(data.X)) if data.groups is None else data.groups),
-        teacher=None if teacher is None else twice(teacher),
-        quantity=quantity and replace(quantity, targets=twice(quantity.targets)),
+        X=np.concatenate(blocks),
+        raw_dtype=made.dtype,
+        codes=each(data.codes),
+        sample_weight=each(data.sample_weight),
+        groups=groups if groups is None else each(groups),
+        validation=data.validation and (seen(data.validation[0]), data.validation[1]),
+        teacher=None if teacher is None else each(teacher),
+        quantity=quantity and replace(quantity, targets=each(quantity.targets)),
     )
 
 
-def varied_frames(
-    augment: Mapping[str, float] | None, samples: float, bands: int
-) -> dict[str, float] | None:
-    """Return how frames of so many samples and bands are varied, given how samples are."""
-    given = {kind: amount for kind, amount in (augment or {}).items() if amount}
-    if "rotate" in given:
-        raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
-    found = {}
-    if "affine" in given:
-        found = {"affine": given["affine"], "bands": bands}
-    if "shift" in given:
-        found["shift"] = max(1, round(given["shift"] / samples))
-    return found or None
+def _varied(
+    rows: NDArray[Any], grid: Grid, augmentation: Augmentation, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Return varied rows, of which the first values are windows; some at once."""
+    out = rows.copy()
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        part = out[first : first + _ROWS_AT_ONCE, : grid.size]
+        windows = part.reshape(-1, grid.rows, grid.channels).astype(np.float64)
+        part[...] = as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
+    return out
 
 
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
