@@ -291,7 +291,7 @@ def spectrum(c, s):
     need(n in (64, 128, 256, 512) and 0 < s["hop"] <= n, "frames of another length")
     need(len(edges) == s["bands"] + 1 and edges[0] >= 2 and edges[-1] <= n // 2, "other bands")
     need((np.diff(edges) > 0).all() and 1 <= s["log_bits"] <= 3, "bands or levels do not rise")
-    need(s["amplitude_bits"] < 16, "amplitudes of other bits")
+    need(0 < s["amplitude_bits"] < 16 and s["floor"] < 512, "amplitudes or a floor of other bits")
     exact = 32768 * np.cos(2 * np.pi * np.arange(n // 4 + 1) / n)
     need((abs(cosines - exact) < 0.5001).all(), "the table is no cosine")
     bits = max(-c.raw.min - 1, c.raw.max).bit_length()

@@ -387,6 +387,14 @@ def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker, tmp_pat
         _check(checker, tmp_path, *_proof_of(model), forged)
 
 
+def test_a_floor_of_levels_beyond_its_type_was_proved(checker, tmp_path):
+    """A level less its floor would leave 32 bits, as the digest of a forged proof would hide."""
+    proof, text = _proof_of(ALL["spectrum, int16"]())
+    forged = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", text)
+    forged_proof = _forged(checker, tmp_path, proof, forged)
+    assert "a floor of other bits" in _refused(checker, tmp_path, forged_proof, forged)
+
+
 def test_hostile_sizes_never_ended(checker, whole, tmp_path):
     """Sizes that take forever, numbers that are none, files that do not end: one line each."""
     proof, text = whole

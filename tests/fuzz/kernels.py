@@ -56,17 +56,22 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
     if kind < 0.08:
         return spectral_model(
             seed,
-            length=int(rng.choice([64, 128])),
+            length=int(rng.choice([64, 128, 256, 512])),
             frames=int(rng.integers(13, 30)),
             channels=int(rng.integers(1, 3)),
             dtype=str(rng.choice(_RAW[1:])),
             n_kernels=int(rng.integers(1, 12)),
             hop=int(rng.choice([0, 6])),
             dilations=(1,),
+            n_numbers=int(rng.integers(3)),
         )
     if kind < 0.11:
         return (offset_model, sums_model)[seed % 2](
-            seed, str(rng.choice(_RAW[1:5])), height=int(rng.integers(17, 45)) * 2, hop=16
+            seed,
+            str(rng.choice(_RAW[1:5])),
+            height=int(rng.integers(17, 45)) * 2,
+            hop=16,
+            n_numbers=int(rng.integers(3)),
         )
     if kind < 0.2:
         average = int(rng.integers(1, 3))  # of which windows and hops are multiples
