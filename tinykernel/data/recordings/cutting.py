@@ -250,12 +250,7 @@ class _Piece:
 
 
 def cut(
-    tracks: Sequence[Track],
-    window: int,
-    hop: int,
-    mixed: str,
-    missing: str,
-    source: str,
+    tracks: Sequence[Track], window: int, hop: int, mixed: str, missing: str, source: str
 ) -> Windows:
     """Cut all recordings and join the pieces."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
@@ -303,12 +298,7 @@ def _stretches(track: Track) -> Iterator[Stretch]:
 
 
 def _piece(
-    track: Track,
-    window: int,
-    hop: int,
-    mixed: str,
-    missing: str,
-    dropped: dict[str, int],
+    track: Track, window: int, hop: int, mixed: str, missing: str, dropped: dict[str, int]
 ) -> _Piece:
     """Cut one recording, and count what is left out of it."""
     segments = _segments(track)

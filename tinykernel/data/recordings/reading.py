@@ -15,13 +15,7 @@ from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
 from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
 from tinykernel.data.recordings.names import NamePattern, is_background
-from tinykernel.data.recordings.tracks import (
-    Track,
-    alike,
-    check_numbers,
-    numbers_last,
-    read_tracks,
-)
+from tinykernel.data.recordings.tracks import Track, alike, check_numbers, numbers_last, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
