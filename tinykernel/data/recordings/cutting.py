@@ -328,8 +328,20 @@ def _piece(
         group[starts] if group is not None else np.full(len(starts), track.name),
         segment[keep],
         starts,
-        None if track.times is None else (track.times[starts], track.times[starts + window - 1]),
+        _times(track, starts, window),
     )
+
+
+def _times(
+    track: Track, starts: NDArray[np.int64], window: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return when windows begin and end; without a column of times, the rate tells it."""
+    ends = starts + window - 1
+    if track.times is not None:
+        return track.times[starts], track.times[ends]
+    if track.time is not None or track.rate is None:
+        return None
+    return starts / track.rate, ends / track.rate
 
 
 def _window_labels(
