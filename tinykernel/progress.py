@@ -68,17 +68,6 @@ def observing(observer: Observer | None) -> Iterator[None]:
         _observer.reset(token)
 
 
-def is_observed() -> bool:
-    """Return whether anybody listens, so that costly messages need not be made up for nobody.
-
-    Examples
-    --------
-    >>> is_observed()
-    False
-    """
-    return _observer.get() is not None
-
-
 def report(stage: str, done: int, total: int | None, message: str = "") -> None:
     """Tell the observer, if there is one; the arguments are those of `Progress`.
 

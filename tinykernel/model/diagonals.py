@@ -20,15 +20,6 @@ SHIFTS = {"int8": 7, "int4": 3, "sign": 0}
 _LEVEL_TOLERANCE = 1e-4
 
 
-def to_int8(exact: NDArray[np.float64], resolution: NDArray[np.float64]) -> NDArray[np.int8]:
-    """Round diagonals (n_blocks, d) to multiples of a number a block, shape (n_blocks, 1).
-
-    It is at least the largest magnitude over 127.
-    """
-    rounded: NDArray[np.int8] = np.rint(exact / resolution).astype(np.int8)
-    return rounded
-
-
 def levels_of(
     exact: NDArray[np.float64], kind: str = "int4"
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:

@@ -107,11 +107,6 @@ def bound_second(
     return _Second(product, *follow_stages(product, norms, centre, unit, halve))
 
 
-def choose_first_schedule(sign: NDArray[Any], bits: int) -> tuple[bool, ...]:
-    """Choose the shift schedule of the first transform; the arguments are as below."""
-    return bound_first(sign, bits, None).halve
-
-
 def choose_schedules(
     sign: NDArray[Any],
     bits: int,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.proof import choose_first_schedule
+from tinykernel.model.proof import bound_first
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling, choose_scope
 from tinykernel.model.stages.scale import Scale
@@ -119,7 +119,7 @@ def draw_transform(
     n = scaling.offset.shape[0]
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
     permutation = draw_permutation(padded_dimension(n), rng)
-    halve = choose_first_schedule(_live(scaling, sign), bits) if held is None else held
+    halve = bound_first(_live(scaling, sign), bits, None).halve if held is None else held
     scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
     return SharedTransform(scaling, scaler, sign, permutation, halve)
 

@@ -12,7 +12,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
-from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of, to_int8
+from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
@@ -261,7 +261,7 @@ def _quantize_blocks(
         unit = np.where(largest > 0, largest / LARGEST[kind], 1.0)
         slopes = np.abs(machine.row_scale[index]) / (2 * np.pi) * inputs.step * unit
         unit = unit * _stretches(slopes, weighed[index])[:, np.newaxis]
-        diagonal = to_int8(exact, unit)
+        diagonal = np.rint(exact / unit).astype(np.int8)
     sign = _signs(machine, inputs)
     if machine.held_first is not None and machine.held_second is not None:
         first, second = machine.held_first, machine.held_second

@@ -199,11 +199,6 @@ class LinearLearner:
         """Return what sums are multiplied with."""
         return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
 
-    @property
-    def inverse_share(self) -> np.float32:
-        """One over the share of inputs that are kept."""
-        return np.float32(1 / (1 - self.recipe.dropout))
-
     def kept(self, n_rows: int) -> NDArray[np.uint32]:
         """Draw which inputs are left out: bit k of a word is for row k of a group."""
         if not self.recipe.dropout:
@@ -226,7 +221,7 @@ class LinearLearner:
         levels, step = round_linear(self.linear, self.recipe.bits)
         known = rows, self.targets, self.weight, self.losses, levels * step
         seen = self.scale(), self.offset, self.mean, self.unit
-        return LinearBatch(*known, *seen, keep, self.inverse_share)
+        return LinearBatch(*known, *seen, keep, np.float32(1 / (1 - self.recipe.dropout)))
 
     def room(self, slot: int) -> LinearGradients:
         """Return where a slot adds up the gradients of the linear part."""
