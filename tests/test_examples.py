@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.firmware.compiling import WARNINGS
 from tests.sessions import ROOT, difference, run_shell
 
 EXAMPLES = {"digits": "digits-firmware", "sensor": "sensor-firmware"}
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
 def promised(name: str) -> list[str]:

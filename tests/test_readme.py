@@ -22,6 +22,7 @@ from scipy.io import wavfile
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.firmware.compiling import WARNINGS
 from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import (
     ROOT,
@@ -37,7 +38,6 @@ from tinykernel import export
 from tinykernel.codegen.targets import TARGETS
 
 README = ROOT / "README.md"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
 def with_examples(folder: Path, data: Path | None) -> Path:

@@ -8,6 +8,7 @@ import re
 import subprocess
 
 from tests.cli.tools import run
+from tests.firmware.compiling import WARNINGS
 
 _TEXTS = ("*/ int x; /*", 'a"b', "back\\", "??/", "größe", "int", "<script>alert(1)</script>", "=1")
 _HEADER = ("*/ #error", "<script>alert(2)</script>", 'quoted, "column"', "features", "label")
@@ -67,7 +68,7 @@ def test_hostile_table_goes_through_all_commands(tmp_path, require_tool):
     other = tmp_path / "other.csv"
     _program(tmp_path, _rows(other), json.loads(run("predict", model, other, "--json").stdout))
     program = [str(tmp_path / name) for name in ("main.c", "c/thy.c")]
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+    flags = ["-std=c99", *WARNINGS]
     command = [gcc, *flags, f"-I{tmp_path / 'c'}", *program, "-o", str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.compiling import WARNINGS
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel import resources
@@ -23,7 +24,6 @@ from tinykernel.errors import TinykernelError
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
 OFFLINE = Path(__file__).parent / "platform_offline"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 # Models of three shapes: their runtimes differ, and must not clash.
 MODELS: dict[str, dict[str, Any]] = {
     "gesture": {"n_classes": 4, "raw_dtype": "float32"},

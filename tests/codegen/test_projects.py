@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.compiling import WARNINGS
 from tests.random_models import random_model
 from tests.spectra import spectral_model
 from tinykernel.codegen.projects import (
@@ -25,7 +26,6 @@ from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 EVERY_PROJECT = [(name, fw) for name, target in TARGETS.items() for fw in target.frameworks]
 
 

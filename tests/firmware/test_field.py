@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.firmware.compiling import WARNINGS
 from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
@@ -241,12 +242,7 @@ def test_the_header_alone_costs_nothing(
     done = subprocess.run(
         [
             *program,
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Wconversion",
-            "-Wshadow",
-            "-Werror",
+            *WARNINGS,
             "-Os",
             f"-I{tmp_path / 'include'}",
             "-S",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.firmware.compiling import WARNINGS
 from tinykernel import resources
 from tinykernel.model.stages.scale import Scale
 
@@ -118,12 +119,7 @@ def test_levels_of_floats_equal_those_of_python(
         [
             gcc,
             "-std=c99",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Wconversion",
-            "-Wshadow",
-            "-Werror",
+            *WARNINGS,
             "-O1",
             "-fsanitize=undefined",
             "-fno-sanitize-recover=all",

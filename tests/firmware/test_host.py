@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.firmware.compiling import WARNINGS
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import verify
@@ -214,12 +215,7 @@ def test_two_models_in_one_program(
     finished = subprocess.run(
         [
             *program,
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Wconversion",
-            "-Wshadow",
-            "-Werror",
+            *WARNINGS,
             "-O1",
             f"-I{tmp_path / 'include'}",
             f"-I{tmp_path / 'lib/tinykernel/src'}",
