@@ -68,6 +68,14 @@ def test_one_recording_is_not_split(tmp_path):
     assert "--groups" in message
     assert "--test 0" in message
     assert as_dataset(found, 0).split == "18 training windows, no test windows"
+
+
+def test_several_recordings_of_one_person_were_called_one(tmp_path):
+    """Who has files of one person reads that it is one group, not one recording."""
+    for name in "ab":
+        log(tmp_path / "all" / f"anna_{name}.csv")
+    found = windows(tmp_path / "all", 10, name="{person}_*")
+    assert "has one group only" in refused(found, call=split_recordings)
     alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
     assert "0 is in a only" in refused(alone, call=split_recordings)
 

@@ -52,7 +52,8 @@ def split_recordings(
     groups = np.zeros(0, np.str_) if data.groups is None else data.groups
     n_groups = len(np.unique(groups))
     if n_groups < 2:
-        what = "no groups" if n_groups == 0 else "one recording only"
+        one = "recording" if len(data.recordings) == 1 else "group"
+        what = "no groups" if n_groups == 0 else f"one {one} only"
         raise TinykernelError(
             f"{data.source}: has {what}, and neighbouring windows are too alike to test on; give "
             "several files, name what belongs together with --groups, or use --test 0"

@@ -97,7 +97,7 @@ def signal_plan(
     samples = shape[0]
     if samples < 12:
         raise TinykernelError(
-            f"window_shape: {samples} samples are too few for kernels of nine; give at least 12"
+            f"windows of {samples} samples are too short for kernels of nine; give 12 or more"
         )
     if options.hop > samples:
         raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
