@@ -244,6 +244,16 @@ def test_scratch_of_whole_windows_held_the_window_of_a_stream() -> None:
         assert packed.scratch_words == packed.stream_words + packed.state_words - window
 
 
+def test_windows_less_their_means_did_not_compile_for_avr(
+    require_tool: Callable[[str], str],
+) -> None:
+    """There a pointer to a type that may alias others is no pointer to that type."""
+    for tool in ("avr-gcc", "simavr"):
+        require_tool(tool)
+    model = ALL["offset, int16"]()
+    assert verify(model, random_raw(model, 2, 3), target="atmega328p").ok
+
+
 def test_cells_that_no_kernel_serves_are_refused() -> None:
     """A word holds the cells across: other numbers of cells have no C, and are named."""
     with pytest.raises(TinykernelError, match="no C for 1 cells across"):
