@@ -10,6 +10,9 @@ from tinykernel import TernaryKernelClassifier, TinykernelError, train
 from tinykernel.build.parity import verify
 from tinykernel.model import as_integer_model
 from tinykernel.model.stages.sums import Summed
+from tinykernel.training.local.signal_training import counted_ahead
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainset import prepare
 
 
 def waves(n, seed=0):
@@ -57,7 +60,8 @@ def test_sums_stand_behind_numbers():
     ("dtype", "options", "message"),
     [
         ("float32", {}, "whole numbers of 8 or 16 bits"),
-        ("int16", {"offset": "remove"}, "not together with means removed"),
+        ("int16", {"offset": "remove"}, "not together with offset=remove"),
+        ("int16", {"spectrum": "64/1/4", "rate": 1000.0}, "sums: a spectrum has none"),
         ("int16", {"augment": {"noise": 9}}, "varied windows have none"),
         ("int16", {"image_shape": (96, 2)}, "sums: give signals"),
     ],
@@ -65,12 +69,20 @@ def test_sums_stand_behind_numbers():
 def test_sums_that_cannot_be_are_refused(dtype, options, message):
     """Floats, another first stage, varied copies and images get a line."""
     X, y = waves(60)
-    own = {k: v for k, v in options.items() if k in ("augment", "image_shape")}
+    own = {k: v for k, v in options.items() if k in ("augment", "image_shape", "rate")}
     other = {k: v for k, v in options.items() if k not in own}
     given = TernaryKernelClassifier(n_components=0, options={"sums": "on", **other}, **own)
     rows = X.reshape(60, -1) if "image_shape" in own else X
     with pytest.raises(TinykernelError, match=message):
         given.fit(rows.astype(dtype), y)
+
+
+def test_means_were_removed_from_windows_with_sums_by_themselves():
+    """The contest of cells chose what sums exclude, and the training was refused."""
+    X, y = waves(90)
+    data = prepare(X.reshape(90, -1), y)[1]
+    options = TrainerOptions(sums="on", random_state=0)
+    assert "offset" not in counted_ahead(data, options, (96, 2))
 
 
 def test_silence_has_no_sums():

@@ -28,6 +28,7 @@ _SAID = (
     "cells",
     "offset",
     "spectrum",
+    "sums",
     "convolutions",
     "model",
     "image_shape",

@@ -150,7 +150,7 @@ def _with_sums(first: Stage | None, options: TrainerOptions) -> Stage | None:
     if options.sums != "on":
         return first
     if first is not None:
-        raise TinykernelError(f"sums: not together with {first.words}; leave one of them out")
+        raise TinykernelError("sums: not together with offset=remove; leave one of them out")
     if any((options.augment or {}).values()):
         raise TinykernelError("sums: varied windows have none; leave augment or sums out")
     return Sums()
@@ -207,7 +207,7 @@ def counted_ahead(
     rows, weight = some_rows(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
     groups = None if data.groups is None else data.groups[rows]
     choices: list[dict[str, Any]] = [{}, {"cells": CELLS}]
-    if options.offset == "auto" and data.raw_dtype in NARROW:
+    if options.offset == "auto" and options.sums == "off" and data.raw_dtype in NARROW:
         choices.append({"cells": CELLS, "offset": "remove"})
     best, most = choices[0], 0.0
     for number, choice in enumerate(choices):

@@ -118,8 +118,9 @@ def spectrum_of(
         if options.spectrum != "auto":
             raise
         return None, f"no {error}"
-    if options.offset == "remove":
-        raise TinykernelError("offset: a spectrum has none; give spectrum=off, or leave it")
+    for name, value in (("offset", "remove"), ("sums", "on")):
+        if getattr(options, name) == value:
+            raise TinykernelError(f"{name}: a spectrum has none; give spectrum=off, or leave it")
     return found, ""
 
 

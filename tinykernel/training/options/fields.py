@@ -292,12 +292,12 @@ class TrainerOptions(ClassParameters):
         local=True,
     )
     sums: str = option(
-        "auto",
-        one_of("auto", "on", "off"),
-        '{"auto", "on", "off"}',
+        "off",
+        one_of("off", "on"),
+        '{"off", "on"}',
         "Signals of whole numbers of 8 or 16 bits: whether the mean of squares, of magnitudes and "
-        "of fourth powers, peak and crossings of each channel stand beside its counts. "
-        '"auto" leaves them out.',
+        "of fourth powers, peak and crossings of each channel stand beside its counts. They go "
+        "with no spectrum, no offset and no augmentation.",
         local=True,
     )
     spectrum: str = option(
