@@ -92,6 +92,7 @@ def test_every_instruction_has_its_stage(
     assert found.instructions == sum(found.stages.values())
     assert all(found.stages[stage] > 0 for stage in ("scale", "transform", "windows", "scores"))
     assert found.stages["other"] < 0.05 * found.instructions
+    assert not {"spectrum", "offset", "sums"} & set(found.stages)  # columns of other models
     assert found.exact
     assert found.seconds is not None
     low, high = found.seconds

@@ -17,7 +17,7 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.files import temporary_folder
 from tinykernel.measure.limits import parse_clock
-from tinykernel.measure.stages import STAGES, function_ranges, stage_map
+from tinykernel.measure.stages import FIRST_STAGES, STAGES, function_ranges, stage_map
 from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.beside import as_windows
@@ -307,7 +307,7 @@ def _count(program: Program, function: str) -> dict[str, int]:
     if not calls:
         raise TinykernelError("the emulator's trace shows no inference")
     return {
-        stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage not in STAGES[:2]
+        stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage not in FIRST_STAGES
     }
 
 

@@ -11,9 +11,11 @@ from elftools.elf.sections import SymbolTableSection
 
 from tinykernel.model.stages import FIRST
 
+#: Stages that only some models have.
+FIRST_STAGES = tuple(stage.KIND for stage in FIRST)
 #: Stages in the order in which they run, where there are such; "other" is what puts them together.
 STAGES = (
-    *(stage.KIND for stage in FIRST),
+    *FIRST_STAGES,
     "local",
     "scale",
     "transform",
@@ -25,7 +27,7 @@ STAGES = (
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
-    **{f"tk_{stage.KIND}.h": stage.KIND for stage in FIRST},
+    **{f"tk_{kind}.h": kind for kind in FIRST_STAGES},
     "tk_stage.h": "local",
     "tk_levels.h": "local",
     "tk_kernels_image.h": "local",
