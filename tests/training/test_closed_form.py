@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tinykernel.training.folds import Fold, trial_folds
+from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
+from tinykernel.training.readouts.normal_equations import PENALTIES, fit_levels, input_power
 
 
 def _slow(
@@ -72,3 +75,84 @@ def test_rounding_is_not_ruled_by_inputs_that_hardly_vary() -> None:
     rounded = worth * (inputs @ levels.T) + offset
     assert np.abs(levels).max() <= 7
     assert np.square(rounded - exact).mean() < 0.05 * np.square(exact).mean()
+
+
+def _many(
+    seed: int, n: int, p: int
+) -> tuple[NDArray[np.int16], NDArray[np.float32], NDArray[np.float32]]:
+    """Draw counts, targets -1 and 1 of three classes, and weights that are multiples of 2**-12."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.integers(0, rng.integers(1, 256, p) + 1, (n, p)).astype(np.int16)
+    inputs[0], inputs[1] = 0, 1
+    said = inputs @ rng.standard_normal((p, 3)) + rng.standard_normal((n, 3))
+    targets = (2.0 * (said.argmax(axis=1)[:, None] == np.arange(3)) - 1).astype(np.float32)
+    return inputs, targets, (rng.integers(1 << 11, 3 << 11, n) / 2.0**12).astype(np.float32)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(6, 150), p=st.integers(1, 150), k=st.integers(0, 1)
+)
+def test_levels_of_many_rows_are_those_of_the_normal_equations(
+    seed: int, n: int, p: int, k: int
+) -> None:
+    """With 8 bits what is said, and the error of the folds left out, are as by solving slowly."""
+    inputs, targets, weight = _many(seed, n, p)
+    out = np.arange(n) % 3
+    folds = [Fold(np.flatnonzero(out != f), np.flatnonzero(out == f)) for f in range(3)]
+
+    def said(inside: NDArray[np.int64], share: float) -> NDArray[np.float64]:
+        z, w = inputs[inside].astype(np.float64), weight[inside].astype(np.float64)
+        spread = np.sqrt(w @ z**2 / w.sum() - (w @ z / w.sum()) ** 2)
+        unit = np.maximum(spread, 0.25 * np.median(spread[spread > 1e-9]))
+        unit[p - k :] /= np.sqrt(p)
+        diagonal = np.mean((spread / unit) ** 2) * w.sum()
+        solved = _slow(z / unit, targets[inside].astype(np.float64), w, share * diagonal)
+        return (inputs / unit) @ solved[0] + solved[1]
+
+    errors = []
+    for share in PENALTIES:
+        left = [(said(f.inside, share) - targets)[f.outside] for f in folds]
+        each = zip(left, folds, strict=True)
+        errors.append(sum(float((weight[f.outside] @ e**2).sum()) for e, f in each))
+    (levels, worth, offset), error = fit_levels(inputs, targets, weight, folds, 8, k)
+    assert error == pytest.approx(min(errors) / (3 * weight.sum()), rel=1e-6)
+    exact = said(np.arange(n), PENALTIES[int(np.argmin(errors))])
+    rounded = worth * (inputs @ levels.T.astype(np.float64)) + offset
+    assert np.square(rounded - exact).mean() < 2e-3 * max(np.square(exact).mean(), 0.1)
+
+
+def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
+    """Inputs make up for the rounding of others: a quarter of the error is left."""
+    inputs, targets, weight = _many(3, 900, 120)
+    inputs[:, 20:] = inputs[:, np.arange(100) % 20] + inputs[:, 20:] // 16
+    folds = trial_folds(targets.argmax(axis=1), None, 0)
+    (fine, worth, offset), _ = fit_levels(inputs, targets, weight, folds, 8)
+    exact = worth * (inputs @ fine.T.astype(np.float64)) + offset
+    fit, _ = fit_standardised(inputs, targets, weight, None)
+    plain = round_fit(fit, inputs, 3)
+    lost = []
+    for levels, step, moved in (fit_levels(inputs, targets, weight, folds, 3)[0], plain):
+        assert np.abs(levels).max() <= 3
+        said = step * (inputs @ levels.T.astype(np.float64)) + moved
+        lost.append(np.square(said - exact).mean())
+    assert lost[0] < lost[1] / 4
+
+
+def test_penalty_of_every_second_input_is_half_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the penalty is found by some of the inputs, inputs that stand there twice are one."""
+    inputs, targets, weight = _many(5, 400, 40)
+    folds = trial_folds(targets.argmax(axis=1), None, 0)
+    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 40)
+    twice = np.repeat(inputs, 2, axis=1)
+    fits = [(one, fit_levels(one, targets, weight, folds, 8)[0]) for one in (inputs, twice)]
+    said = [worth * (one @ w.T.astype(float)) + o for one, (w, worth, o) in fits]
+    assert np.allclose(*said, atol=0.03)
+
+
+def test_inputs_that_decide_have_the_power() -> None:
+    """Kernels are chosen by what they move: inputs that tell the class before others."""
+    inputs, _, weight = _many(7, 200, 40)
+    inputs[:, 5] = np.arange(200) % 100
+    targets = np.where(inputs[:, [5]] > 50, [[1.0, -1.0]], [[-1.0, 1.0]]).astype(np.float32)
+    assert int(np.argmax(input_power(inputs, targets, weight))) == 5

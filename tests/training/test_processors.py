@@ -54,6 +54,7 @@ X, y = (part[:500] for part in load_digits(return_X_y=True))
 cancer, values = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 lines = np.random.default_rng(0).normal(0, 300, (200, 64, 3)).cumsum(axis=1).astype(np.int16)
 kinds = (lines[:, -1, 0] > 0).astype(int)
+noise = np.random.default_rng(2).integers(-900, 900, (1200, 64)).astype(np.int16)
 sounds = np.random.default_rng(1).normal(0, 90, (100, 1024)).cumsum(axis=1).astype(np.int16)
 told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 8}
 one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
@@ -78,6 +79,9 @@ found = {
     "few windows": TernaryKernelClassifier(
         n_components=0, linear=4, window_shape=(64, 3), random_state=0, n_jobs=n_jobs
     ).fit(lines.reshape(200, -1), kinds),
+    "many windows": TernaryKernelClassifier(
+        n_components=0, linear=4, window_shape=(64, 1), random_state=0, n_jobs=n_jobs
+    ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
     "values": TernaryKernelRegressor(**one).fit(*values),
     "trees": TernaryKernelClassifier(
         model="trees", options={"tree_bytes": 300}, random_state=0
@@ -129,7 +133,7 @@ def test_a_model_depended_on_the_processor() -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, {})
-    assert len(here) == 15
+    assert len(here) == 16
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, variables) == here, variables
 

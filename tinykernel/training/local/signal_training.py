@@ -20,6 +20,7 @@ from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.sums import Sums
+from tinykernel.training.folds import trial_folds
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.joined import (
     Joined,
@@ -44,11 +45,12 @@ from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
 from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.readouts.normal_equations import MOST_INPUTS, fit_levels
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
-#: More windows are learned by gradients: ridge regression takes time with their cube.
+#: Of more windows ridge regression takes time with the cube of the inputs, not of the windows.
 FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
 #: Cells that compete with none.
@@ -57,8 +59,8 @@ CELLS = 16
 _CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
 # With more cells, kernels are fewer, and those of samples see no level.
 _FEW_CELLS = 2
-# Kernels to choose from, and with cells counts; the windows by which they are chosen.
-_POOL, _POOL_OF_CELLS, _CHOOSING = 1344, 4096, 8192
+# Kernels to choose from, and with cells counts; windows to choose by with gradients, and without.
+_POOL, _POOL_OF_CELLS, _CHOOSING, _RANKING = 1344, 4096, 8192, 3000
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -274,10 +276,13 @@ def _fit_pool(
     """Draw kernels, choose among them, and train the linear part on their counts."""
     rows = split_rows(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
-    if not held and rows.held is None and _in_closed_form(data, options, augmentation):
+    plain = data.quantity is None and augmentation == Augmentation() and options.epochs is None
+    closed = plain and not held and rows.held is None
+    if closed and len(data.X) <= FEW_WINDOWS:
         return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
+    closed = closed and plan.n_kernels * plan.cells + plan.beside <= MOST_INPUTS
     # Varied copies are made of all rows.
-    most = len(rows.rows) if augmentation != Augmentation() else _CHOOSING
+    most = len(rows.rows) if augmentation != Augmentation() else _RANKING if closed else _CHOOSING
     kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)
     some, weight = some_rows(kinds, rows.weight, most)
     pool = SignalPool(
@@ -290,7 +295,15 @@ def _fit_pool(
         augmentation,
         held,
     )
-    kept, stages = pool.reduced(pool.choose())
+    started, largest = time.perf_counter(), pool.stages.largest_count
+    kept, stages = pool.reduced(pool.ranked() if closed else pool.choose())
+    if closed:
+        folds = trial_folds(data.codes, data.groups, plan.linear.seed)
+        fitted = 2 * rows.targets - 1, rows.weight, folds, plan.linear.bits
+        stored, loss = fit_levels(pool.counts(rows.rows, stages), *fitted, plan.beside)
+        model = counting_model(stages, largest, data.meaning, stored, plan.beside)
+        history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
+        return TrainingResult(replace(model, hop=plan.hop), plan, history)
     if some.size == len(rows.rows):
         learner = pool.learner(kept, plan.linear)
     else:
@@ -299,15 +312,8 @@ def _fit_pool(
     if rows.held is not None:
         rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
     history = run_training(learner, lambda counts: counts, rows, options)
-    largest, stored = pool.stages.largest_count, learner.stored()
-    model = counting_model(stages, largest, data.meaning, stored, plan.beside)
+    model = counting_model(stages, largest, data.meaning, learner.stored(), plan.beside)
     return TrainingResult(replace(model, hop=plan.hop), plan, history)
-
-
-def _in_closed_form(data: TrainSet, options: TrainerOptions, augmentation: Augmentation) -> bool:
-    """Say whether ridge regression fits: few windows of classes, and no option of its epochs."""
-    plain = data.quantity is None and augmentation == Augmentation()
-    return plain and len(data.X) <= FEW_WINDOWS and options.epochs is None
 
 
 def _fit_few(

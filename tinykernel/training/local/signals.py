@@ -5,7 +5,8 @@ taps) and kernels of the level itself, which those cannot see: the mean of nine 
 newest sample alone. Each looks at one channel or the mean of two with signs; there are few such
 mixes, as the firmware keeps a ring buffer for each. Thresholds are quantiles of the responses of
 training windows. A linear part is trained on the counts of all, and those that it weighs most are
-kept. Of few windows it is ridge regression in closed form (`closed_form`), whose kernels reach up
+kept. It is ridge regression (`normal_equations`), or gradients where options ask for these. Of few
+windows all is one ridge regression by rows left out (`closed_form`), whose kernels reach up
 to an eighth of the window, as MiniRocket's do.
 """
 
@@ -30,6 +31,7 @@ from tinykernel.training.local.counts import CountingStages, counts_of_levels, s
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.normal_equations import input_power
 
 _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
@@ -257,6 +259,13 @@ class SignalPool:
             size = np.sqrt(own.sum(axis=1))
             kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
         return np.sort(kept)
+
+    def ranked(self) -> NDArray[np.int64]:
+        """Return the kernels that ridge regression weighs most."""
+        beside = self.plan.beside
+        power = input_power(self.inputs, 2 * self.targets - 1, self.weight, beside)
+        own = power[: power.size - beside].reshape(self.plan.n_pool, -1).sum(axis=1)
+        return np.sort(np.argsort(-own, kind="stable")[: self.plan.n_kernels])
 
     def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
         """Return some kernels in the order in which the firmware shares work, and their stages."""

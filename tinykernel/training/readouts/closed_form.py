@@ -22,14 +22,14 @@ from tinykernel.compiled import njit
 
 #: Penalties that are tried, in shares of the mean of the diagonal of K.
 PENALTIES = np.array([10.0 ** (k / 2) for k in range(-10, 5)])
-# Matrix products of whole numbers are exact below this.
-_EXACT = 2.0**53
+#: Matrix products of whole numbers are exact below this.
+EXACT = 2.0**53
 # Of a standardised input.
 _DEVIATION = 256.0
-# In medians of the deviations.
-_LEAST_DEVIATION = 0.25
-# Steps between levels that are tried, as shares of the largest that reaches every weight.
-_STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
+#: In medians of the deviations.
+LEAST_DEVIATION = 0.25
+#: Steps between levels that are tried, as shares of the largest that reaches every weight.
+STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
 
 _Doubles = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Fit:
     def fitted(self, inputs: NDArray[Any]) -> _Doubles:
         """Return what the fit says of inputs (n, n_inputs), added up input by input."""
         columns = np.ascontiguousarray(inputs.T, dtype=np.float64)
-        total: _Doubles = _combined(columns, self.weights) + self.offset
+        total: _Doubles = combined(columns, self.weights) + self.offset
         return total
 
 
@@ -76,10 +76,10 @@ def fit_ridge(
     share = weight[order].astype(np.float64)
     root = np.sqrt(share)
     wanted = np.ascontiguousarray(targets[order], dtype=np.float64)
-    mean = _weighted_mean(wanted, share)
+    mean = weighted_mean(wanted, share)
     centred = (wanted - mean) * root[:, None]
-    gram = _centred(_products(rows), share)
-    unit = max(float(_diagonal_mean(gram)), 1e-12)
+    gram = centred_products(products_of_rows(rows), share)
+    unit = max(float(diagonal_mean(gram)), 1e-12)
     best: tuple[float, float, _Doubles, _Doubles] | None = None
     for penalty in (penalties * unit).tolist():
         dual, error = _solve(gram, centred, root, penalty, blocks)
@@ -89,19 +89,46 @@ def fit_ridge(
     assert best is not None
     _, penalty, dual, error = best
     dual = dual * root[:, None]
-    weights = _combined(rows, dual)
-    centre = _weighted_mean(rows, share)
+    weights = combined(rows, dual)
+    centre = weighted_mean(rows, share)
     left = np.empty_like(wanted)
     left[order] = wanted - error / root[:, None]
-    return Fit(weights, mean - _combined(centre[:, None], weights)[0], penalty, left)
+    return Fit(weights, mean - combined(centre[:, None], weights)[0], penalty, left)
 
 
-def _products(rows: _Doubles) -> _Doubles:
+def products_of_rows(rows: _Doubles) -> _Doubles:
     """Return the products of all pairs of rows, whose sums are whole and therefore exact."""
     bound = np.abs(rows).max(initial=0.0) ** 2 * rows.shape[1]
-    assert bound < _EXACT
+    assert bound < EXACT
     result: _Doubles = rows @ rows.T
     return result
+
+
+def standardised(
+    inputs: NDArray[Any], n_strong: int = 0
+) -> tuple[NDArray[np.int32], _Doubles, _Doubles, _Doubles]:
+    """Return inputs of one deviation each, in 1/256, their means and deviations, and their units.
+
+    Each of the last `n_strong` inputs has as little penalty as if it stood there as often as there
+    are inputs.
+    """
+    total = inputs.sum(axis=0, dtype=np.int64)
+    squares = np.square(inputs.astype(np.int64)).sum(axis=0)
+    mean = total / len(inputs)
+    deviation = np.sqrt(np.maximum(squares / len(inputs) - np.square(mean), 0.0))
+    varies = deviation > 0
+    # Inputs that hardly vary would get weights so large that the others round to 0.
+    least = LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
+    unit = np.maximum(deviation, least)
+    if n_strong:
+        unit[-n_strong:] /= np.sqrt(len(unit))
+        # A rare flag is many deviations from its mean: products must stay exact.
+        reach = np.abs(inputs[:, -n_strong:] - mean[-n_strong:]).max(axis=0)
+        most = 2**26 / _DEVIATION / np.sqrt(len(unit))
+        unit[-n_strong:] = np.maximum(unit[-n_strong:], 1.01 * reach / most)
+    # Whole numbers of 1/256 of a deviation: their products are exact.
+    rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
+    return rows, mean, deviation, unit
 
 
 def fit_standardised(
@@ -117,25 +144,10 @@ def fit_standardised(
     it small sets of windows lose 4 to 8 points (``benchmarks/series.py``). Each of the last
     `n_strong` inputs has as little of it as if it stood there as often as there are inputs.
     """
-    total = inputs.sum(axis=0, dtype=np.int64)
-    squares = np.square(inputs.astype(np.int64)).sum(axis=0)
-    mean = total / len(inputs)
-    deviation = np.sqrt(np.maximum(squares / len(inputs) - np.square(mean), 0.0))
-    varies = deviation > 0
-    # Inputs that hardly vary would get weights so large that the others round to 0.
-    least = _LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
-    unit = np.maximum(deviation, least)
-    if n_strong:
-        unit[-n_strong:] /= np.sqrt(len(unit))
-        # A rare flag is many deviations from its mean: products must stay exact.
-        reach = np.abs(inputs[:, -n_strong:] - mean[-n_strong:]).max(axis=0)
-        most = 2**26 / _DEVIATION / np.sqrt(len(unit))
-        unit[-n_strong:] = np.maximum(unit[-n_strong:], 1.01 * reach / most)
-    # Whole numbers of 1/256 of a deviation: their products are exact.
-    rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
+    rows, mean, deviation, unit = standardised(inputs, n_strong)
     fit = fit_ridge(rows, targets, weight, group)
-    weights = fit.weights * (_DEVIATION * varies / unit)[:, None]
-    offset = fit.offset - _combined(mean[:, None], weights)[0]
+    weights = fit.weights * (_DEVIATION * (deviation > 0) / unit)[:, None]
+    offset = fit.offset - combined(mean[:, None], weights)[0]
     return Fit(weights, offset, fit.penalty, fit.left_out), deviation
 
 
@@ -151,19 +163,19 @@ def round_fit(
     rows = np.ascontiguousarray((inputs - mean).T)
     largest = max(float(np.abs(fit.weights).max()), 1e-12) / most
     best: tuple[float, float, _Doubles] | None = None
-    for step in (largest * _STEPS).tolist():
+    for step in (largest * STEPS).tolist():
         levels = np.clip(np.rint(fit.weights / step), -most, most)
-        error = float(_mean_square(_combined(rows, fit.weights - step * levels)))
+        error = float(_mean_square(combined(rows, fit.weights - step * levels)))
         if best is None or error < best[0]:
             best = error, step, levels
     assert best is not None
     _, step, levels = best
-    moved = _combined(mean[:, None], fit.weights - step * levels)[0]
+    moved = combined(mean[:, None], fit.weights - step * levels)[0]
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
 @njit(nogil=True)
-def _weighted_mean(rows, share):  # type: ignore[no-untyped-def]
+def weighted_mean(rows, share):  # type: ignore[no-untyped-def]
     """Return the mean of rows (n, k) with weights (n,)."""
     total = np.zeros(rows.shape[1])
     weight = 0.0
@@ -175,7 +187,7 @@ def _weighted_mean(rows, share):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _centred(gram, share):  # type: ignore[no-untyped-def]
+def centred_products(gram, share):  # type: ignore[no-untyped-def]
     """Return the products of rows from which their weighted mean is taken, times the roots."""
     n = gram.shape[0]
     total = 0.0
@@ -198,7 +210,8 @@ def _centred(gram, share):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _diagonal_mean(gram):  # type: ignore[no-untyped-def]
+def diagonal_mean(gram):  # type: ignore[no-untyped-def]
+    """Return the mean of the diagonal."""
     total = 0.0
     for i in range(gram.shape[0]):
         total += gram[i, i]
@@ -215,7 +228,7 @@ def _mean_square(error):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _combined(rows, dual):  # type: ignore[no-untyped-def]
+def combined(rows, dual):  # type: ignore[no-untyped-def]
     """Return the transpose of rows (n, p) times dual (n, k), added up row by row: (p, k)."""
     out = np.zeros((rows.shape[1], dual.shape[1]))
     for i in range(rows.shape[0]):
@@ -258,14 +271,14 @@ def _solve(gram, targets, root, penalty, blocks):  # type: ignore[no-untyped-def
     for i in range(n):
         for j in range(n):
             inverse[i, j] -= root[i] * root[j] / (penalty * total)
-    dual = _combined(inverse, targets)
+    dual = combined(inverse, targets)
     error = np.empty_like(dual)
     for b in range(blocks.shape[0] - 1):
         first, last = blocks[b], blocks[b + 1]
         block = inverse[first:last, first:last].copy()
         if last - first > 1:
             _invert(block)
-            left = _combined(block, dual[first:last])
+            left = combined(block, dual[first:last])
         else:
             left = dual[first:last] / block[0, 0]
         # One by one: the compiler takes three seconds for an array that is put into another.

@@ -1,0 +1,289 @@
+"""A linear part of many rows in closed form: ridge regression by its normal equations, rounded.
+
+With Z the inputs, w the weights of rows and Y the targets, all centred, the weights are
+``(G + penalty)^-1 Z' w Y``, where ``G = Z' w Z``. The penalty has the least squared error on folds
+that are left out. With ``G + penalty = L L'`` the loss of levels Q of a step s is ``|L' (W - s
+Q)|^2``: the last input is rounded first, and each before it makes up for the errors behind it
+(the nearest plane of Babai, Combinatorica 1986).
+
+Sums of products of whole numbers have no rounding errors. All else is added up in the order of the
+source, so that every processor gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import progress
+from tinykernel.compiled import njit
+from tinykernel.training.folds import Fold
+from tinykernel.training.readouts.closed_form import (
+    EXACT,
+    LEAST_DEVIATION,
+    STEPS,
+    centred_products,
+    combined,
+    diagonal_mean,
+    products_of_rows,
+    standardised,
+    weighted_mean,
+)
+
+#: Penalties that are tried, in shares of the mean of the diagonal of G.
+PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: Of more inputs the matrix takes gigabytes, and minutes.
+MOST_INPUTS = 9216
+# The penalty is found by at most so many of them.
+_TRIED_INPUTS = 2048
+_ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
+_BLOCK, _STRIP = 64, 256
+# The penalty by which kernels are chosen.
+_RANKING = 0.3
+# Weights of rows are multiples of this.
+_SHARE = 2.0**-12
+
+_Doubles = NDArray[np.float64]
+
+
+def fit_levels(
+    inputs: NDArray[np.int16],
+    targets: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    folds: Sequence[Fold],
+    bits: int,
+    n_strong: int = 0,
+) -> tuple[tuple[NDArray[np.int8], float, _Doubles], float]:
+    """Fit ridge regression to many rows, with weights of so many bits.
+
+    Inputs (n, n_inputs) and targets (n, n_outputs) are whole; weights (n,) have a mean of 1. Each
+    of the last `n_strong` inputs has as little penalty as if it stood there as often as there are
+    inputs. Returns the levels (n_outputs, n_inputs), their worth, the offsets (n_outputs,), and the
+    mean squared error left out.
+    """
+    share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
+    stride = -(-inputs.shape[1] // _TRIED_INPUTS)
+    strength = np.ones(inputs.shape[1])
+    if n_strong:
+        strength[-n_strong:] = 1 / np.sqrt(strength.size)
+    penalty, error = _choose(inputs[:, ::stride], targets, share, strength[::stride], folds)
+    system = _System(_products(inputs, targets, share), strength)
+    solved, factor = system.solve(penalty * stride, "solving")
+    levels, step = _round(factor, solved, system.unit, bits)
+    moved = combined(system.mean[: strength.size, None], step * levels)[0]
+    return (levels.T.astype(np.int8), step, system.mean[strength.size :] - moved), error
+
+
+def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
+    """Return the weighted products of all pairs of inputs, targets and 1: whole, thus exact."""
+    largest = max(float(np.abs(inputs).max(initial=1)), 1.0)
+    assert largest**2 * share.sum() < EXACT
+    size = inputs.shape[1] + targets.shape[1] + 1
+    total = np.zeros((size, size))
+    for first in range(0, len(inputs), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        ones = np.ones((len(share[part]), 1))
+        rows = np.hstack([inputs[part], targets[part], ones]).astype(np.float64)
+        weighed = rows * share[part, None]
+        for begin in range(0, size, _INPUTS_AT_ONCE):
+            end = begin + _INPUTS_AT_ONCE
+            total[begin:end, begin:] += weighed[:, begin:end].T @ rows[:, begin:]
+    for begin in range(0, size, _INPUTS_AT_ONCE):
+        end = begin + _INPUTS_AT_ONCE
+        total[end:, begin:end] = total[begin:end, end:].T
+    return total
+
+
+class _System:
+    """The normal equations of standardised inputs, of `_products` and the strength of inputs."""
+
+    def __init__(self, products: _Doubles, strength: _Doubles) -> None:
+        p, total = len(strength), products[-1, -1]
+        self.mean = products[-1, :-1] / total  # of inputs, then of targets
+        centred = products[:-1, :-1] / total
+        for row, mean in zip(centred, self.mean, strict=True):
+            row -= mean * self.mean
+        deviation = np.sqrt(np.maximum(np.diagonal(centred)[:p], 0.0))
+        varies = deviation > 1e-9
+        # Inputs that hardly vary would get weights so large that the others round to 0.
+        least = LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
+        self.unit = np.maximum(deviation, least) * strength
+        centred[:p] /= self.unit[:, None]
+        centred[:, :p] /= self.unit
+        self.centred, self.n_inputs = centred, p
+
+    def solve(self, penalty: float, stage: str = "") -> tuple[_Doubles, _Doubles]:
+        """Return the weights of standardised inputs, (n_inputs, n_outputs), and the factor L."""
+        p = self.n_inputs
+        matrix = self.centred[:p, :p].copy()
+        return _solve(matrix, self.centred[:p, p:].copy(), penalty, stage)
+
+    def error(self, products: _Doubles, solved: _Doubles) -> float:
+        """Return the squared error, times the weights, of what is solved on products of others."""
+        weights = solved / self.unit[:, None]
+        p, n_outputs = weights.shape
+        offset = self.mean[p:] - combined(self.mean[:p, None], weights)[0]
+        return float(_square(products, np.vstack([weights, -np.eye(n_outputs), offset])))
+
+
+def _solve(
+    matrix: _Doubles, right: _Doubles, penalty: float, stage: str = ""
+) -> tuple[_Doubles, _Doubles]:
+    """Solve for (n, n_outputs) with a penalty in means of the diagonal; the matrix becomes L."""
+    n = len(matrix)
+    matrix[np.arange(n), np.arange(n)] += max(penalty * float(diagonal_mean(matrix)), 1e-9)
+    wide = np.empty((_BLOCK, n))
+    total = -(-n // _BLOCK)
+    # Block by block, so that the user can end it.
+    for done in range(total):
+        if stage:
+            progress.report(stage, done, total)
+        _eliminate(matrix, wide, done * _BLOCK)
+    if stage:
+        progress.report(stage, total, total)
+    return _substitute(matrix, right), matrix
+
+
+def input_power(
+    inputs: NDArray[np.int16],
+    targets: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    n_strong: int = 0,
+) -> _Doubles:
+    """Return how much each input moves what ridge regression says: by its dual, for few rows."""
+    rows, _, deviation, unit = standardised(inputs, n_strong)
+    share = weight.astype(np.float64)
+    gram = centred_products(products_of_rows(rows.astype(np.float64)), share)
+    wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
+    # The mean of the diagonal of Z' w Z is so much of that of its dual.
+    penalty = _RANKING * len(rows) / rows.shape[1]
+    dual, _ = _solve(gram, wanted, penalty, "ranking")
+    weights = combined(rows, dual * np.sqrt(share)[:, None])
+    moved: _Doubles = np.square(weights * (deviation / unit)[:, None]).sum(axis=1)
+    return moved
+
+
+def _choose(
+    inputs: NDArray[np.int16],
+    targets: NDArray[np.float32],
+    share: _Doubles,
+    strength: _Doubles,
+    folds: Sequence[Fold],
+) -> tuple[float, float]:
+    """Return the penalty of the least squared error on folds, and this error."""
+    if not folds:
+        return 0.1, 0.0
+    used = np.union1d(folds[0].inside, folds[0].outside)
+    whole = _products(inputs[used], targets[used], share[used])
+    errors, total = np.zeros(len(PENALTIES)), 0.0
+    n_steps = len(folds) * len(PENALTIES)
+    for number, fold in enumerate(folds):
+        out = fold.outside
+        left = _products(inputs[out], targets[out], share[out])
+        total += float(left[-1, -1]) * targets.shape[1]
+        system = _System(whole - left, strength)
+        for place, penalty in enumerate(PENALTIES):
+            progress.report("choosing the penalty", number * len(PENALTIES) + place, n_steps)
+            errors[place] += system.error(left, system.solve(penalty)[0])
+    progress.report("choosing the penalty", n_steps, n_steps)
+    best = int(np.argmin(errors))
+    return PENALTIES[best], float(errors[best] / total)
+
+
+def _round(factor: _Doubles, solved: _Doubles, unit: _Doubles, bits: int) -> tuple[_Doubles, float]:
+    """Round what is solved, (n_inputs, n_outputs); returns the levels and their step."""
+    most = 2 ** (bits - 1) - 1
+    largest = max(float(np.abs(solved / unit[:, None]).max()), 1e-12) / most
+    best: tuple[float, float, _Doubles] | None = None
+    for number, step in enumerate((largest * STEPS).tolist()):
+        progress.report("rounding", number, len(STEPS))
+        levels, loss = _nearest_plane(factor, solved, step * unit, most)
+        if best is None or loss < best[0]:
+            best = loss, step, levels
+    progress.report("rounding", len(STEPS), len(STEPS))
+    assert best is not None
+    return best[2], best[1]
+
+
+@njit(nogil=True)
+def _eliminate(a, wide, first):  # type: ignore[no-untyped-def]
+    """Do a block of columns of Cholesky's factorisation in the lower half of a (n, n).
+
+    `wide` (block, n) has room for the block on its side.
+    """
+    n = a.shape[0]
+    last = min(first + wide.shape[0], n)
+    for i in range(first, n):
+        for j in range(first, min(i + 1, last)):
+            total = a[i, j]
+            for k in range(first, j):
+                total -= a[i, k] * a[j, k]
+            a[i, j] = np.sqrt(total) if i == j else total / a[j, j]
+        for k in range(first, last):
+            wide[k - first, i] = a[i, k]
+    for begin in range(last, n, _STRIP):
+        for i in range(begin, n):
+            end = min(i + 1, begin + _STRIP)
+            row = a[i, begin:end]
+            # Blocks of 64 are full here. By fours: a third of the time.
+            for k in range(0, last - first, 4):
+                f, g = a[i, first + k], a[i, first + k + 1]
+                h, m = a[i, first + k + 2], a[i, first + k + 3]
+                b, c = wide[k, begin:end], wide[k + 1, begin:end]
+                d, e = wide[k + 2, begin:end], wide[k + 3, begin:end]
+                for j in range(row.shape[0]):
+                    row[j] = row[j] - f * b[j] - g * c[j] - h * d[j] - m * e[j]
+
+
+@njit(nogil=True)
+def _substitute(factor, right):  # type: ignore[no-untyped-def]
+    """Solve L L' x = right, (n, n_outputs)."""
+    x = right.copy()
+    n = x.shape[0]
+    for i in range(n):
+        for j in range(i):
+            for o in range(x.shape[1]):
+                x[i, o] -= factor[i, j] * x[j, o]
+        for o in range(x.shape[1]):
+            x[i, o] /= factor[i, i]
+    for i in range(n - 1, -1, -1):
+        for o in range(x.shape[1]):
+            x[i, o] /= factor[i, i]
+        for j in range(i):
+            for o in range(x.shape[1]):
+                x[j, o] -= factor[i, j] * x[i, o]
+    return x
+
+
+@njit(nogil=True)
+def _nearest_plane(factor, solved, step, most):  # type: ignore[no-untyped-def]
+    """Return levels (n, n_outputs) of steps (n,), and their loss."""
+    n, n_outputs = solved.shape
+    levels, pull = np.zeros_like(solved), np.zeros_like(solved)
+    loss = 0.0
+    for i in range(n - 1, -1, -1):
+        for o in range(n_outputs):
+            wanted = (solved[i, o] + pull[i, o] / factor[i, i]) / step[i]
+            level = min(max(np.rint(wanted), -most), most)
+            levels[i, o] = level
+            error = solved[i, o] - step[i] * level
+            rest = factor[i, i] * error + pull[i, o]
+            loss += rest * rest
+            for j in range(i):
+                pull[j, o] += factor[i, j] * error
+    return levels, loss
+
+
+@njit(nogil=True)
+def _square(products, weights):  # type: ignore[no-untyped-def]
+    """Return the sum over outputs of w' products w."""
+    total = 0.0
+    for o in range(weights.shape[1]):
+        for i in range(weights.shape[0]):
+            inner = 0.0
+            for j in range(weights.shape[0]):
+                inner += products[i, j] * weights[j, o]
+            total += weights[i, o] * inner
+    return total
