@@ -74,7 +74,8 @@ class Spectrum(Stage):
     **A stream** spreads the work on a frame over the samples of the next hop. A channel takes
     ``log2(N) + 2`` steps: each half of the pairs with two stages, each other stage, split, window,
     levels. Each sample, from the last one of the frame on, does ``ceil(steps channels / hop)``.
-    Where that is one, up to 24 samples that are left before the next frame count the kernels.
+    Where that is one, the next sample takes the levels, and up to 24 that are left before the next
+    frame count the kernels.
 
     Parameters
     ----------
@@ -151,12 +152,12 @@ class Spectrum(Stage):
 
     def calls(self, given: Grid) -> int:
         """Return over how many samples the kernels are counted; see `Stage`."""
-        return max(1, min(_CALLS, self.hop - self.steps * given.channels))
+        return max(1, min(_CALLS, self.hop - self.steps * given.channels - 1))
 
     def delay(self, given: Grid) -> int:
         """Return the samples from the end of a frame to its last kernel; see `Stage`."""
         steps, calls = self.steps * given.channels, self.calls(given)
-        return steps + calls - 1 if calls > 1 else -(-steps // self.at_once(given)) - 1
+        return steps + calls if calls > 1 else -(-steps // self.at_once(given)) - 1
 
     @property
     def n_bands(self) -> int:
