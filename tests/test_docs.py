@@ -97,11 +97,7 @@ def _model(dtype: str) -> IntegerModel:
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc"])
 @pytest.mark.parametrize("block", doc_blocks("c"))
 def test_c_blocks(
-    block: Block,
-    compiler: str,
-    project: Path,
-    tmp_path: Path,
-    require_tool: Callable[[str], Any],
+    block: Block, compiler: str, project: Path, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """The C of the documentation compiles against exported projects, every warning an error."""
     program = require_tool(compiler)

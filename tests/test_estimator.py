@@ -200,13 +200,7 @@ def test_a_teacher_changes_the_targets(rows):
 def test_noise_matters(rows):
     """Protects noise: the noise given changes the model."""
     X, y, _, _ = rows
-    models = [
-        quick(**given).fit(X, y)
-        for given in (
-            {},
-            {"noise": 0.6},
-        )
-    ]
+    models = [quick(**given).fit(X, y) for given in ({}, {"noise": 0.6})]
     assert weights(models[0]) != weights(models[1])
     assert models[1].noise_ == 0.6
 

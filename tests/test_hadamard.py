@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 from tinykernel.errors import TinykernelError
-from tinykernel.hadamard import (
-    fwht,
-    fwht_halving,
-    padded_dimension,
-    run_on_rows,
-    useful_threads,
-)
+from tinykernel.hadamard import fwht, fwht_halving, padded_dimension, run_on_rows, useful_threads
 
 DTYPES = (np.float32, np.float64, np.int16, np.int32)
 quick = settings(max_examples=40, deadline=None)

@@ -335,7 +335,6 @@ def fwht_halving(
     if x.size and n_stages:
         threads = _threads_for(x, n_threads)
         _in_place(
-            x,
-            lambda rows: run_on_rows(fwht_rows_halving, rows.shape[0], threads, rows, shifts),
+            x, lambda rows: run_on_rows(fwht_rows_halving, rows.shape[0], threads, rows, shifts)
         )
     return x

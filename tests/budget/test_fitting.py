@@ -341,11 +341,4 @@ def test_trees_of_images_were_refused_for_bytes_that_nobody_gave():
     """The line names what was asked for, not what the budget adds."""
     X, y = load_digits(return_X_y=True)
     with pytest.raises(TinykernelError, match='model="trees": only for tables'):
-        train(
-            X[:60],
-            y[:60],
-            budget="4KB",
-            model="trees",
-            image_shape=(8, 8),
-            link=False,
-        )
+        train(X[:60], y[:60], budget="4KB", model="trees", image_shape=(8, 8), link=False)

@@ -13,13 +13,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.cli.tools import (
-    ROOT,
-    blobs,
-    failed,
-    process,
-    run,
-)
+from tests.cli.tools import ROOT, blobs, failed, process, run
 from tinykernel.cli import main
 from tinykernel.cli.common import failures
 from tinykernel.cli.common.failures import with_options

@@ -416,9 +416,7 @@ int main(void)
 
 
 def test_a_model_that_is_not_signed_is_refused(
-    tmp_path: Path,
-    require_tool: Callable[[str], str],
-    tool_missing: Callable[[str, str], None],
+    tmp_path: Path, require_tool: Callable[[str], str], tool_missing: Callable[[str, str], None]
 ) -> None:
     """The example of the documentation, with the HMAC of OpenSSL, takes the code of Python's."""
     library = find_library("crypto")

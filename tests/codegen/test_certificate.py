@@ -241,15 +241,7 @@ EDITS = {
 
 @pytest.mark.parametrize(
     "edit",
-    [
-        *EDITS,
-        "tk_diagonal",
-        "tk_signs",
-        "tk_gains",
-        "tk_biases",
-        "tk_linear",
-        "tk_linear_gains",
-    ],
+    [*EDITS, "tk_diagonal", "tk_signs", "tk_gains", "tk_biases", "tk_linear", "tk_linear_gains"],
 )
 def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole, tmp_path):
     """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""

@@ -33,10 +33,7 @@ def fruit(path, n=80):
 def test_text_and_gaps_become_numbers(tmp_path):
     """Two texts are 0 and 1, more stand in the order of what they say, a gap is below all."""
     data = load_data(fruit(tmp_path / "a.csv"), test_size=0)
-    assert data.coding.texts == {
-        "colour": ("none", "red", "blue", "green"),
-        "ripe": ("no", "yes"),
-    }
+    assert data.coding.texts == {"colour": ("none", "red", "blue", "green"), "ripe": ("no", "yes")}
     assert data.coding.gaps == {"colour": -1, "weight": -1}
     assert data.X_train[:6, 0].tolist() == [1, 2, 0, -1, 3, 1]
     assert data.X_train[:4, 1].tolist() == [0, 1, 1, 0]
@@ -120,11 +117,7 @@ def test_model_file_knows_text_and_gaps(tmp_path):
     assert run("train", data, "-o", model, *QUICK).exit_code == 0
     assert Coding.read(about(model)["coding"]) == load_data(data).coding
     assert Coding.read({"texts": {"a": ["x", "x"]}, "gaps": {}}) is None
-    for command in (
-        ("evaluate", model, data),
-        ("verify", model, data),
-        ("predict", model, data),
-    ):
+    for command in (("evaluate", model, data), ("verify", model, data), ("predict", model, data)):
         assert run(*command).exit_code == 0
     labels = json.loads(run("predict", model, data, "--json").stdout)["labels"]
     assert set(labels) <= {"apple", "plum"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 import wave
 from collections import Counter
 from pathlib import Path
@@ -483,3 +484,20 @@ def test_one_channel_of_a_stereo_file_was_taken_in_silence(tmp_path: Path) -> No
     found = windows(file, 40, 20, inputs=["channel 1"], labels_needed=False)
     assert found.notes == ("of the sounds channel 1 is taken, and not channel 2",)
     assert windows(file, 40, 20, labels_needed=False).notes == ()
+
+
+def test_a_folder_of_sounds_took_sixty_bytes_a_sample(tmp_path: Path) -> None:
+    """Labels, groups and times of a sound are no arrays of a value a sample."""
+    n, samples = 24, 8000
+    noise = np.random.default_rng(0).integers(-900, 900, (n, samples)).astype(np.int16)
+    for i, clip in enumerate(noise):
+        (tmp_path / f"p{i % 3}").mkdir(exist_ok=True)
+        wavfile.write(tmp_path / f"p{i % 3}" / f"word{i % 2}_{i}.wav", 16000, clip)
+    tracemalloc.start()
+    cut = windows(tmp_path, "500ms", name="{person}/{label}_*", groups="person")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert cut.X.shape == (n, samples, 1)
+    assert cut.end_times is not None
+    assert set(cut.end_times) == {(samples - 1) / 16000}
+    assert peak < 16 * noise.size

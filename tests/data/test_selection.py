@@ -41,11 +41,7 @@ def test_columns_that_are_no_inputs(tmp_path, options):
     assert "'10:00' is not a number; mend the cell, or leave the column out" in refused
     assert run("train", data, "-o", model, *QUICK, *options).exit_code == 0
     assert load(model).feature_names == tuple("abcde")
-    for command in (
-        ("predict", model, data),
-        ("verify", model, data),
-        ("evaluate", model, data),
-    ):
+    for command in (("predict", model, data), ("verify", model, data), ("evaluate", model, data)):
         result = run(*command, "--json")
         assert result.exit_code == 0, result.stderr
     narrow = table(tmp_path / "n.csv", "edcba", blobs(9, 1)[0][:, ::-1].tolist())

@@ -14,13 +14,7 @@ from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, changed, random_model, random_raw
-from tinykernel.build.program import (
-    WARNING_FLAGS,
-    Platform,
-    build,
-    find_platforms,
-    write_sources,
-)
+from tinykernel.build.program import WARNING_FLAGS, Platform, build, find_platforms, write_sources
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
 from tinykernel.decisions.adaptation import Adaptation

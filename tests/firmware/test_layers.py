@@ -50,12 +50,7 @@ def layers(
     own = {"height": 16, "width": 16} | options
     one = random_stage(seed, n_kernels=kernels[0], **own)
     first = replace(
-        one.kernels,
-        cells=(1, 1),
-        output="levels",
-        shift=shift,
-        level_bits=level_bits,
-        pool=pool,
+        one.kernels, cells=(1, 1), output="levels", shift=shift, level_bits=level_bits, pool=pool
     )
     made = first.gives(one.levels.gives(one.input))
     taps = random_taps(rng, False, kernels[1], (3, 3))

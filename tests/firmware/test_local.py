@@ -163,7 +163,8 @@ def test_random_signals(require_tool: Callable[[str], str], data: st.DataObject)
 
 
 @pytest.mark.parametrize(
-    "kind", ["signal, averaged", "spectrum, numbers beside", "offset, numbers beside"]
+    "kind",
+    ["signal, averaged", "spectrum, numbers beside", "offset, numbers beside", "sums, int16"],
 )
 def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The program of an export streams its vectors, and prints PASS and the decisions."""

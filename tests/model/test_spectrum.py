@@ -15,6 +15,7 @@ from tests.spectra import hard_frames, random_spectrum
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.local.spectrum import spectrum_for
 
 
 class Slow:
@@ -152,6 +153,15 @@ def test_levels_are_logarithms() -> None:
     assert abs(loud[18] - quiet[18] - 2 * 8) <= 1
     assert abs(loud[18] - loud[17] - 2 * 8) <= 1
     assert loud[15] < loud[18] - 16 * 8
+
+
+def test_levels_of_a_full_tone_and_of_the_last_bit() -> None:
+    """What docs/signals.md says that levels are, of the frames that `train` takes."""
+    stage, given = spectrum_for("auto", 16000, 16000, 8000), Grid.raw("int16", 512, 1)
+    tone = np.rint(32767 * np.sin(np.pi * np.arange(512) / 4)).astype(np.int16)
+    noise = np.random.default_rng(0).integers(-1, 2, (200, 512)).astype(np.int16)
+    assert stage.run(tone.reshape(1, -1), given).max() == 146
+    assert stage.run(noise, given).mean(axis=0).max() < 20
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 from tests.modelfile.files import OLD, SUFFIXES, X, as_file, fit
-from tests.random_models import (
-    make_machine,
-    make_model,
-    models,
-    random_quantized,
-)
+from tests.random_models import make_machine, make_model, models, random_quantized
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier

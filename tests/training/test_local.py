@@ -18,12 +18,7 @@ from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import (
-    Augmentation,
-    _between,
-    affine_moves,
-    vary_windows,
-)
+from tinykernel.training.local.augment import Augmentation, _between, affine_moves, vary_windows
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signal_training import counted_ahead, some_rows
 from tinykernel.training.local.signals import SignalPlan, SignalPool
@@ -170,12 +165,7 @@ def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_sounds_end_to_end(tmp_path):
     """Protects spectra in training: accuracy at any loudness, the file, what cannot be."""
     X, y = chirps(160, 0)
-    options = {
-        "rate": 8000.0,
-        "options": {"spectrum": "128/64/10"},
-        "hop": 640,
-        "n_kernels": 20,
-    }
+    options = {"rate": 8000.0, "options": {"spectrum": "128/64/10"}, "hop": 640, "n_kernels": 20}
     model = TernaryKernelClassifier(**options, random_state=0).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.9
     integer = model.quantize()

@@ -299,13 +299,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     X, y = RAW[raw](digits[0]), digits[1]
     layout = list(LAYOUTS)[len(raw + scope) % 3]
     learner, transform, machine = exact_learner(
-        monkeypatch,
-        X[:600],
-        y[:600],
-        layout=layout,
-        scaler_scope=scope,
-        input_bits=bits,
-        epochs=3,
+        monkeypatch, X[:600], y[:600], layout=layout, scaler_scope=scope, input_bits=bits, epochs=3
     )
     model = quantize(machine)
     forward = learner.forward()

@@ -122,12 +122,7 @@ class Asked:
 
 
 def fitted(
-    method: Any,
-    parameters: Mapping[str, Any],
-    X: ArrayLike,
-    y: ArrayLike,
-    *args: Any,
-    **named: Any,
+    method: Any, parameters: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *args: Any, **named: Any
 ) -> Any:
     """Train the classifier of a method; slope and dropout of an earlier training are no options."""
     if method != LEARNED:

@@ -21,10 +21,7 @@ _STEP = 2.0**-12
 
 
 def probabilities_of(
-    path: str | os.PathLike[str],
-    X: ArrayLike,
-    y: ArrayLike,
-    names: tuple[str, ...] | None = None,
+    path: str | os.PathLike[str], X: ArrayLike, y: ArrayLike, names: tuple[str, ...] | None = None
 ) -> NDArray[np.float64]:
     """Return the probability of each class for each training row.
 

@@ -12,13 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.build.field import run_steps
 from tinykernel.build.harness import Given, Output, run_rows
-from tinykernel.build.program import (
-    Platform,
-    Program,
-    build_closest,
-    build_model,
-    find_platforms,
-)
+from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps

@@ -12,12 +12,7 @@ import numpy as np
 from tinykernel import resources
 from tinykernel.build import emulated
 from tinykernel.build.machines import Machine, machines_for
-from tinykernel.build.toolchains import (
-    ProgramTooLarge,
-    Toolchain,
-    find_toolchain,
-    run_command,
-)
+from tinykernel.build.toolchains import ProgramTooLarge, Toolchain, find_toolchain, run_command
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target

@@ -29,11 +29,7 @@ _NO_NETWORK = re.compile(r"internet connection|HTTPClientError|ConnectionError",
 
 
 def upload(
-    folder: Path,
-    *,
-    environment: str | None = None,
-    port: str | None = None,
-    trust: bool = False,
+    folder: Path, *, environment: str | None = None, port: str | None = None, trust: bool = False
 ) -> None:
     """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr.
 

@@ -15,8 +15,7 @@ from tinykernel.cli.settings.table import PARTS, TASKS, TRAINER_DEFAULTS
 
 def options_command(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="these only", show_default=False),
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="these only", show_default=False)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -148,10 +148,7 @@ def _print_answered(decided: tuple[list[Any], list[int]] | None) -> None:
 
 
 def _evaluation(
-    integer: IntegerModel,
-    true: NDArray[Any] | None,
-    group: NDArray[Any] | None,
-    labels: list[Any],
+    integer: IntegerModel, true: NDArray[Any] | None, group: NDArray[Any] | None, labels: list[Any]
 ) -> Evaluation | None:
     """Compare the labels with those of the file, where it has some."""
     import numpy as np

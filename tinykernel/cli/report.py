@@ -49,8 +49,7 @@ def report_command(
         ),
     ] = False,
     compiler: Annotated[
-        str,
-        typer.Option("--compiler", help="auto, gcc, zig, or none for the estimate without one"),
+        str, typer.Option("--compiler", help="auto, gcc, zig, or none for the estimate without one")
     ] = "auto",
     data: Annotated[
         str | None,
@@ -61,8 +60,7 @@ def report_command(
         ),
     ] = None,
     clock: Annotated[
-        str | None,
-        _page_option("--clock", "clocks for the times, e.g. 16MHz,48MHz", metavar="HZ"),
+        str | None, _page_option("--clock", "clocks for the times, e.g. 16MHz,48MHz", metavar="HZ")
     ] = None,
     current: CurrentOption = None,
     as_json: JsonOption = False,

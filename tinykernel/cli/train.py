@@ -52,8 +52,7 @@ def train_command(
     ctx: typer.Context,
     data: DataArgument,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl"),
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl")
     ],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    DataArgument,
-    JsonOption,
-    QuietOption,
-    check_output_file,
-)
+from tinykernel.cli.common.arguments import DataArgument, JsonOption, QuietOption, check_output_file
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for
 from tinykernel.cli.common.memory import about_evaluation, about_training

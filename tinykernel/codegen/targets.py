@@ -131,12 +131,7 @@ _FPUS = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5-sp-d16", "cortex-m33": "
 
 
 def _cortex(
-    cpu: str,
-    description: str,
-    boards: int,
-    chip: str,
-    cycles: tuple[float, float],
-    *machines: str,
+    cpu: str, description: str, boards: int, chip: str, cycles: tuple[float, float], *machines: str
 ) -> Target:
     """Build a row for a Cortex-M core, with its first boards to suggest and the chip of these.
 

@@ -136,11 +136,7 @@ def load_data(
 
 
 def _loaded(
-    parts: Parts,
-    file: Path,
-    selection: Selection,
-    split: tuple[float, int, bool],
-    values: bool,
+    parts: Parts, file: Path, selection: Selection, split: tuple[float, int, bool], values: bool
 ) -> Dataset:
     """Check parts, and keep rows aside: which share, the seed, and whether whole groups."""
     if parts.train is None:

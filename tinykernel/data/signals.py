@@ -100,11 +100,7 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
 
 
 def cut_for(
-    path: str,
-    model: IntegerModel,
-    cutting: Cutting,
-    *,
-    mixed: str | None = None,
+    path: str, model: IntegerModel, cutting: Cutting, *, mixed: str | None = None
 ) -> Windows:
     """Cut recordings as those that a model was trained on.
 

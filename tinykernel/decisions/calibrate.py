@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.confidence import (
-    calibration_error,
-    confidence_table,
-    fit_temperature,
-)
+from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.shares import (
     conformal_levels,

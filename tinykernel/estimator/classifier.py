@@ -14,10 +14,7 @@ from tinykernel.decisions import Calibration, calibrate
 from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
 from tinykernel.model.answers.decision import Decision
 from tinykernel.training.options import declared
-from tinykernel.training.options.parameters import (
-    ClassifierParameters,
-    told_by,
-)
+from tinykernel.training.options.parameters import ClassifierParameters, told_by
 from tinykernel.training.trainset import prepare
 
 

@@ -21,10 +21,7 @@ from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.declarations import wrong_name
-from tinykernel.training.options.parameters import (
-    EstimatorParameters,
-    check_entries,
-)
+from tinykernel.training.options.parameters import EstimatorParameters, check_entries
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
 

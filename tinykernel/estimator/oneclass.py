@@ -21,12 +21,7 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
-from tinykernel.model.readouts.prototypes import (
-    LARGEST_MARGIN_LINE,
-    Prototypes,
-    coarse,
-    distances,
-)
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, Prototypes, coarse, distances
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling

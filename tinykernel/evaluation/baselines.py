@@ -220,10 +220,7 @@ def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _more_often_right(
-    a: NDArray[Any],
-    b: NDArray[Any],
-    groups: ArrayLike | None,
-    weight: NDArray[np.float64] | None,
+    a: NDArray[Any], b: NDArray[Any], groups: ArrayLike | None, weight: NDArray[np.float64] | None
 ) -> bool:
     """Say whether `a` is right more often than `b`, by more than chance explains."""
     from scipy.stats import binomtest

@@ -22,15 +22,7 @@ from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
 #: Parts of flash in the order of a report.
-FLASH_PARTS = (
-    "weights",
-    "kernels",
-    "transform",
-    "windows",
-    "scaler",
-    "code",
-    "library",
-)
+FLASH_PARTS = ("weights", "kernels", "transform", "windows", "scaler", "code", "library")
 
 # The model is measured as an application uses it: one call of predict, or of decide and confidence
 # where it has them. Both programs own the input and the scratch buffer, so their difference is the

@@ -149,10 +149,7 @@ def _effects(
 
 
 def _walk(
-    function: Function,
-    program: _Program,
-    family: str,
-    owner: Callable[[int], Function | None],
+    function: Function, program: _Program, family: str, owner: Callable[[int], Function | None]
 ) -> None:
     """Find the frame of one function and whom it calls."""
     joins: set[int] = set()

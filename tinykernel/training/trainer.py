@@ -49,13 +49,7 @@ from tinykernel.training.options.recipe import Recipe, recipe_for
 from tinykernel.training.readouts.contest import found_trees, trees_ahead, trees_compete
 from tinykernel.training.readouts.trees import Found
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.search import (
-    STAGE,
-    Outcome,
-    TrialData,
-    choose_recipe,
-    train_linear,
-)
+from tinykernel.training.search import STAGE, Outcome, TrialData, choose_recipe, train_linear
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 

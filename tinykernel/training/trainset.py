@@ -107,11 +107,7 @@ class TrainSet:
         def load(k: int) -> tuple[NDArray[Any], ...]:
             rows, labels = passes[k]
             codes = np.searchsorted(names, labels)
-            return (
-                *seen(to_raw(rows, self.raw_dtype)),
-                targets_of(codes, n),
-                by_class[codes],
-            )
+            return (*seen(to_raw(rows, self.raw_dtype)), targets_of(codes, n), by_class[codes])
 
         return Blocks(passes.sizes, load)
 

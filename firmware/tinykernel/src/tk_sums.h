@@ -38,35 +38,33 @@ TK_INLINE uint16_t tk_sums_size(tk_kept_t sample, tk_kept_t mean)
     return sample > mean ? less : (uint16_t)-less;
 }
 
-/* Five numbers of a channel with this mean, from its oldest sample on; behind `end` the window goes
- * on at its beginning. */
-TK_INLINE void tk_sums_channel(const TK_FLASH struct tk_whole *given, const tk_kept_t *oldest,
-                               const tk_kept_t *end, tk_kept_t mean, uint8_t *numbers)
+/* Five numbers of channel c, whose mean it is; the oldest sample of a channel is number `start`.
+ * Crossings are counted around the ring, without that from the newest sample to the oldest. */
+TK_INLINE void tk_sums_channel(const TK_FLASH struct tk_whole *given, const tk_kept_t *samples,
+                               uint32_t start, uint32_t c, tk_kept_t mean, uint8_t *numbers)
 {
-    const uint32_t back = given->rows * given->channels;
-    const tk_kept_t *sample = oldest;
+    const uint32_t size = given->rows * given->channels;
+    const uint32_t oldest = start * given->channels + c;
+    const uint32_t newest = (start == 0u ? size : oldest - c) + c - given->channels;
     uint16_t peak = 0u;
-    uint32_t crossings = 1u;
+    uint32_t crossings = (samples[oldest] > mean) == (samples[newest] > mean) ? 1u : 0u;
     uint32_t magnitudes = 0u;
     uint32_t squares = 0u;
     uint32_t fourths = 0u;
-    int above = *oldest > mean;
+    int above = samples[size + c - given->channels] > mean;
+    uint32_t at;
     int32_t zeros;
     int32_t rows;
-    do {
-        const uint16_t size = tk_sums_size(*sample, mean);
-        if ((*sample > mean) != above) {
+    for (at = c; at < size; at += given->channels) {
+        const uint16_t less = tk_sums_size(samples[at], mean);
+        if ((samples[at] > mean) != above) {
             above = !above;
             ++crossings;
         }
-        if (size > peak) {
-            peak = size;
+        if (less > peak) {
+            peak = less;
         }
-        sample += given->channels;
-        if (sample >= end) {
-            sample -= back;
-        }
-    } while (sample != oldest);
+    }
     for (rows = 0; rows < 5; ++rows) {
         numbers[rows] = 0u;
         TK_PLAIN_LOOP();
@@ -75,17 +73,13 @@ TK_INLINE void tk_sums_channel(const TK_FLASH struct tk_whole *given, const tk_k
         return;
     }
     zeros = (int32_t)tk_leading_zeros(peak) - 16;
-    do {
-        const uint16_t size = (uint16_t)(tk_sums_size(*sample, mean) << zeros);
-        const uint16_t square = (uint16_t)((uint32_t)size * size >> 16);
-        magnitudes += size;
+    for (at = c; at < size; at += given->channels) {
+        const uint16_t less = (uint16_t)(tk_sums_size(samples[at], mean) << zeros);
+        const uint16_t square = (uint16_t)((uint32_t)less * less >> 16);
+        magnitudes += less;
         squares += square;
         fourths += (uint32_t)square * square >> 16;
-        sample += given->channels;
-        if (sample >= end) {
-            sample -= back;
-        }
-    } while (sample != oldest);
+    }
     rows = tk_sums_log(given->rows);
     numbers[3] = (uint8_t)tk_clipped(tk_sums_log((uint32_t)peak << zeros) - 64 * zeros, 2u);
     zeros *= 64;
@@ -99,13 +93,11 @@ TK_INLINE void tk_sums_channel(const TK_FLASH struct tk_whole *given, const tk_k
 TK_SHARED void tk_sums_find(const TK_FLASH struct tk_whole *given, uint32_t *state,
                             const tk_kept_t *samples, uint32_t start)
 {
-    const tk_kept_t *const end = samples + given->rows * given->channels;
     uint8_t *numbers = tk_sums_numbers(state);
     uint32_t c;
     for (c = 0u; c < given->channels; ++c) {
         const int32_t mean = tk_whole_mean(given, samples, start, c);
-        tk_sums_channel(given, samples + start * given->channels + c, end, (tk_kept_t)mean,
-                        numbers);
+        tk_sums_channel(given, samples, start, c, (tk_kept_t)mean, numbers);
         numbers += 5;
     }
 }

@@ -31,11 +31,7 @@ def rings(n: int, n_classes: int = 2, seed: int = 0, dtype: type = np.float64) -
     return X, np.digitize(np.linalg.norm(X, axis=1), cuts)
 
 
-@given(
-    seed=st.integers(0, 2**31),
-    n_classes=st.integers(2, 4),
-    penalty=st.floats(1e-3, 1e3),
-)
+@given(seed=st.integers(0, 2**31), n_classes=st.integers(2, 4), penalty=st.floats(1e-3, 1e3))
 @settings(max_examples=20, deadline=None)
 def test_linear_closed_form(seed: int, n_classes: int, penalty: float) -> None:
     """W is (X' X + lambda I)^-1 X' Y with the 1 in front of every row, intercept penalised."""

@@ -12,11 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import RidgeClassifier
 
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.features import (
-    KernelAlignment,
-    gaussian_kernel,
-    maximise_alignment,
-)
+from tinykernel.papers.features import KernelAlignment, gaussian_kernel, maximise_alignment
 from tinykernel.papers.features.alignment import label_matrix
 
 
@@ -35,8 +31,7 @@ def labelled(n: int = 300, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.nd
 
 
 @given(
-    scores=st.lists(st.floats(0, 100, width=32), min_size=2, max_size=9),
-    rho=st.floats(0.01, 10),
+    scores=st.lists(st.floats(0, 100, width=32), min_size=2, max_size=9), rho=st.floats(0.01, 10)
 )
 @settings(max_examples=150, deadline=None)
 def test_is_feasible_and_optimal(scores: list[float], rho: float) -> None:

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import circulant
 
 from tinykernel.errors import TinykernelError
-from tinykernel.papers.features import (
-    CirculantFeatures,
-    gaussian_kernel,
-)
+from tinykernel.papers.features import CirculantFeatures, gaussian_kernel
 from tinykernel.papers.features.circulant import circulant_gradient, circulant_projection
 
 

@@ -15,12 +15,7 @@ from tests.papers.features.hamming import expected_hamming, hamming_bounds
 from tinykernel.errors import TinykernelError
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.papers.features import (
-    RMBCSIK,
-    Fastfood,
-    gaussian_kernel,
-    neighbour_distance,
-)
+from tinykernel.papers.features import RMBCSIK, Fastfood, gaussian_kernel, neighbour_distance
 
 OPTIONS = [
     {"diagonal": "gaussian", "row_scale": "chi", "shared": True, "permutation": "orbit"},

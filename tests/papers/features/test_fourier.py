@@ -18,11 +18,7 @@ from tinykernel.papers.features import (
     metropolis_hastings,
 )
 
-KERNELS = {
-    "gaussian": gaussian_kernel,
-    "laplacian": laplacian_kernel,
-    "cauchy": cauchy_kernel,
-}
+KERNELS = {"gaussian": gaussian_kernel, "laplacian": laplacian_kernel, "cauchy": cauchy_kernel}
 
 
 def rows(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -12,12 +12,7 @@ import typer
 from tinykernel.cli.settings import parsing
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.errors import TinykernelError
-from tinykernel.files import (
-    is_unchanged_export,
-    refuse_inputs,
-    refuse_occupied,
-    remove_leftovers,
-)
+from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied, remove_leftovers
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -84,10 +79,7 @@ DataArgument = Annotated[
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        callback=_existing_model,
-        metavar="MODEL",
-        help="a .tkm or .pkl model",
-        show_default=False,
+        callback=_existing_model, metavar="MODEL", help="a .tkm or .pkl model", show_default=False
     ),
 ]
 TargetsOption = Annotated[

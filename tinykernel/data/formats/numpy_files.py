@@ -186,11 +186,7 @@ def _label_file(path: Path) -> Path | None:
 
 
 def read_npy(
-    path: Path,
-    label: str | None,
-    labels_needed: bool,
-    groups: str | None,
-    in_pieces: bool = False,
+    path: Path, label: str | None, labels_needed: bool, groups: str | None, in_pieces: bool = False
 ) -> Parts:
     """Read an array, its labels, and the test part that stands beside ``X_train.npy``."""
 

@@ -250,12 +250,7 @@ class _Piece:
 
 
 def cut(
-    tracks: Sequence[Track],
-    window: int,
-    hop: int,
-    mixed: str,
-    missing: str,
-    source: str,
+    tracks: Sequence[Track], window: int, hop: int, mixed: str, missing: str, source: str
 ) -> Windows:
     """Cut all recordings and join the pieces."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
@@ -303,12 +298,7 @@ def _stretches(track: Track) -> Iterator[Stretch]:
 
 
 def _piece(
-    track: Track,
-    window: int,
-    hop: int,
-    mixed: str,
-    missing: str,
-    dropped: dict[str, int],
+    track: Track, window: int, hop: int, mixed: str, missing: str, dropped: dict[str, int]
 ) -> _Piece:
     """Cut one recording, and count what is left out of it."""
     segments = _segments(track)
@@ -338,8 +328,20 @@ def _piece(
         group[starts] if group is not None else np.full(len(starts), track.name),
         segment[keep],
         starts,
-        None if track.times is None else (track.times[starts], track.times[starts + window - 1]),
+        _times(track, starts, window),
     )
+
+
+def _times(
+    track: Track, starts: NDArray[np.int64], window: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return when windows begin and end; without a column of times, the rate tells it."""
+    ends = starts + window - 1
+    if track.times is not None:
+        return track.times[starts], track.times[ends]
+    if track.time is not None or track.rate is None:
+        return None
+    return starts / track.rate, ends / track.rate
 
 
 def _window_labels(

@@ -59,8 +59,8 @@ class Columns:
             raise TinykernelError(f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}")
         samples = np.column_stack(list(self.columns.values()))
         made = resampled(samples, self.rate, rate)
-        y = None if self.y is None else np.full(len(made), self.y[0])
-        group = None if self.group is None else np.full(len(made), self.group[0])
+        y = None if self.y is None else of_all(self.y[0], len(made))
+        group = None if self.group is None else of_all(self.group[0], len(made))
         columns = dict(zip(self.columns, made.T, strict=True))
         return replace(self, columns=columns, y=y, group=group, rate=rate, own_rate=self.rate)
 
@@ -86,6 +86,11 @@ class Ready:
     group: NDArray[Any] | None
     names: tuple[str, ...]
     rate: float | None
+
+
+def of_all(text: str, n: int) -> NDArray[Any]:
+    """Return a label or group that n samples share: the same memory for each."""
+    return np.broadcast_to(np.array([text]), n)
 
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
@@ -376,6 +381,6 @@ def _from_sound(path: Path, label: str | None, groups: str | None) -> Columns:
     if not len(X):
         raise TinykernelError(f"{path}: holds no samples")
     names = [f"channel {i + 1}" for i in range(X.shape[1])]
-    y = np.full(len(X), path.resolve().parent.name)
+    y = of_all(path.resolve().parent.name, len(X))
     columns = dict(zip(names, X.T, strict=True))
     return Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)

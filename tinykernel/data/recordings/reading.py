@@ -13,15 +13,15 @@ import numpy as np
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
-from tinykernel.data.recordings.files import Columns, Ready, find_recordings, read_recording
-from tinykernel.data.recordings.names import NamePattern, is_background
-from tinykernel.data.recordings.tracks import (
-    Track,
-    alike,
-    check_numbers,
-    numbers_last,
-    read_tracks,
+from tinykernel.data.recordings.files import (
+    Columns,
+    Ready,
+    find_recordings,
+    of_all,
+    read_recording,
 )
+from tinykernel.data.recordings.names import NamePattern, is_background
+from tinykernel.data.recordings.tracks import Track, alike, check_numbers, numbers_last, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
@@ -89,9 +89,9 @@ class Reading:
         if label is None and found.is_sound and is_background(file.resolve().parent.name):
             label = file.resolve().parent.name  # background beside the others, of another form
         if named_label:
-            found.y = None if label is None else np.full(found.n_rows, label)
+            found.y = None if label is None else of_all(label, found.n_rows)
         if group is not None:
-            found.group = np.full(found.n_rows, group)
+            found.group = of_all(group, found.n_rows)
         return found
 
 

@@ -71,10 +71,8 @@ def read_tracks(
             channels = tracks[0].channels
         X, holes = matrix(table, columns, channels)
         known = table.rate if rate is None else agreed(table, "the file says", table.rate, rate)
-        if clock is None:
-            times, breaks = None, np.empty(0, np.intp)
-            times = None if known is None else np.arange(len(X)) / known
-        else:
+        times, breaks = None, np.empty(0, np.intp)
+        if clock is not None:
             times, known, breaks = _clock(table, clock, columns[clock], known)
         tracks.append(
             Track(name, table, X, holes, y, unlabelled, channels, known, times, breaks, clock)
@@ -281,6 +279,8 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
     for track in tracks:
         found = suspicious_inputs(track.X, track.channels)
         suspects = {n: r for n, r in found.items() if suspects is None or n in suspects}
+        if not suspects:
+            return
     for name, reason in (suspects or {}).items():
         raise TinykernelError(
             f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
@@ -323,7 +323,8 @@ def clean_labels(
         if item.y is None:
             found.append((None, None))
             continue
-        texts, where = np.unique(item.y, return_inverse=True)
+        shared = not any(item.y.strides)  # by all samples
+        texts, where = np.unique(item.y[: 1 if shared else None], return_inverse=True)
         lost = np.array([text.lower() in ("", "nan", "na", "null") for text in texts])
         known = texts[~lost]
         values = text_labels(known.tolist()) if len(known) else np.zeros(0, np.int64)
@@ -340,6 +341,8 @@ def clean_labels(
         full = np.zeros(len(texts), values.dtype)
         full[~lost] = values
         y, missing = full[where], lost[where]
+        if shared:
+            y, missing = (np.broadcast_to(each, len(item.y)) for each in (y, missing))
         if len(known) and lost.any():
             # The label before stands in for a missing one, so that it is no change of label.
             known_at = np.where(missing, (~missing).argmax(), np.arange(len(y)))

@@ -90,10 +90,7 @@ def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
 
 
 def trees_ahead(
-    data: TrainSet,
-    options: TrainerOptions,
-    folds: Sequence[Fold],
-    other: tuple[str, float, float],
+    data: TrainSet, options: TrainerOptions, folds: Sequence[Fold], other: tuple[str, float, float]
 ) -> tuple[Contest | None, tuple[IntegerModel, Found] | None]:
     """Train trees, where they compete, and have the lower loss on rows left out.
 

@@ -42,11 +42,7 @@ class Lines:
         """Train it on levels Q; `scale` is what 1 of each output stands for in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(
-            _BITS,
-            epochs,
-            batch_rows=64,
-            dropout=linear_dropout(Q.shape[1]),
-            losses=losses,
+            _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
         )
         learner = LinearLearner(Q, targets.astype(np.float32), weight.astype(np.float32), recipe)
         run_epochs(learner, epochs, None, None, None)
