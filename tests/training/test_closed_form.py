@@ -156,3 +156,22 @@ def test_inputs_that_decide_have_the_power() -> None:
     inputs[:, 5] = np.arange(200) % 100
     targets = np.where(inputs[:, [5]] > 50, [[1.0, -1.0]], [[-1.0, 1.0]]).astype(np.float32)
     assert int(np.argmax(input_power(inputs, targets, weight))) == 5
+
+
+def test_a_teacher_made_the_sums_depend_on_the_order_of_additions() -> None:
+    """BLAS adds in an order of its own: targets that a teacher shades must have few bits, too."""
+    inputs, targets, weight = _many(11, 300, 30)
+    shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
+    folds = trial_folds(targets.argmax(axis=1), None, 0)
+    back = [Fold(299 - fold.inside, 299 - fold.outside) for fold in folds]
+    (levels, worth, offset), error = fit_levels(inputs, shaded, weight, folds, 8)
+    turned, same = fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
+    assert np.array_equal(levels, turned[0])
+    assert np.array_equal(offset, turned[2])
+    assert (worth, error) == (turned[1], same)
+
+
+def test_error_left_out_was_0_where_nothing_could_be_left_out() -> None:
+    """Two groups of one class each make no fold: nothing is said of the error."""
+    inputs, targets, weight = _many(2, 50, 9)
+    assert np.isnan(fit_levels(inputs, targets, weight, [], 8)[1])

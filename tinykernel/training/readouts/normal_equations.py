@@ -6,7 +6,7 @@ that are left out. With ``G + penalty = L L'`` the loss of levels Q of a step s 
 Q)|^2``: the last input is rounded first, and each before it makes up for the errors behind it
 (the nearest plane of Babai, Combinatorica 1986).
 
-Sums of products of whole numbers have no rounding errors. All else is added up in the order of the
+Sums of products of numbers of few bits are exact. All else is added up in the order of the
 source, so that every processor gives the same bits.
 """
 
@@ -42,8 +42,8 @@ _ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
 _BLOCK, _STRIP = 64, 256
 # The penalty by which kernels are chosen.
 _RANKING = 0.3
-# Weights of rows are multiples of this.
-_SHARE = 2.0**-12
+# Weights of rows are multiples of this, and targets, which a teacher may shade, of that.
+_SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
 _Doubles = NDArray[np.float64]
 
@@ -58,11 +58,12 @@ def fit_levels(
 ) -> tuple[tuple[NDArray[np.int8], float, _Doubles], float]:
     """Fit ridge regression to many rows, with weights of so many bits.
 
-    Inputs (n, n_inputs) and targets (n, n_outputs) are whole; weights (n,) have a mean of 1. Each
-    of the last `n_strong` inputs has as little penalty as if it stood there as often as there are
-    inputs. Returns the levels (n_outputs, n_inputs), their worth, the offsets (n_outputs,), and the
-    mean squared error left out.
+    Inputs (n, n_inputs) are whole, targets (n, n_outputs) in -1..1 and taken in steps of 1/256;
+    weights (n,) have a mean of 1. Each of the last `n_strong` inputs has as little penalty as if it
+    stood there as often as there are inputs. Returns the levels (n_outputs, n_inputs), their worth,
+    the offsets (n_outputs,), and the mean squared error left out, NaN without folds.
     """
+    targets = np.rint(targets / _SHADE) * _SHADE
     share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
     stride = -(-inputs.shape[1] // _TRIED_INPUTS)
     strength = np.ones(inputs.shape[1])
@@ -77,8 +78,8 @@ def fit_levels(
 
 
 def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
-    """Return the weighted products of all pairs of inputs, targets and 1: whole, thus exact."""
-    largest = max(float(np.abs(inputs).max(initial=1)), 1.0)
+    """Return weighted products of all pairs of inputs, targets and 1: of few bits, thus exact."""
+    largest = max(float(np.abs(inputs).max(initial=1)), 1 / float(_SHADE))
     assert largest**2 * share.sum() < EXACT
     size = inputs.shape[1] + targets.shape[1] + 1
     total = np.zeros((size, size))
@@ -172,9 +173,9 @@ def _choose(
     strength: _Doubles,
     folds: Sequence[Fold],
 ) -> tuple[float, float]:
-    """Return the penalty of the least squared error on folds, and this error."""
+    """Return the penalty of the least squared error on folds, and this error; NaN without any."""
     if not folds:
-        return 0.1, 0.0
+        return 0.1, float("nan")
     used = np.union1d(folds[0].inside, folds[0].outside)
     whole = _products(inputs[used], targets[used], share[used])
     errors, total = np.zeros(len(PENALTIES)), 0.0
