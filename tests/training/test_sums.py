@@ -28,7 +28,7 @@ def waves(n, seed=0):
 
 @pytest.mark.parametrize("n", [300, 1100])
 def test_sums_tell_what_few_kernels_do_not(n):
-    """Kurtosis at any loudness, in closed form and by gradients; C is the same."""
+    """Kurtosis at any loudness, of few and of many windows; C is the same."""
     (X, y), (new, known) = waves(n), waves(300, 1)
     right = {}
     for sums in ("on", "off"):

@@ -280,6 +280,8 @@ def _fit_pool(
     closed = plain and not held and rows.held is None
     if closed and len(data.X) <= FEW_WINDOWS:
         return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
+    # With numbers beside, many windows are told 2 points better by gradients; sums are not.
+    closed = closed and (not plan.beside or options.sums == "on")
     closed = closed and plan.n_kernels * plan.cells + plan.beside <= MOST_INPUTS
     # Varied copies are made of all rows.
     most = len(rows.rows) if augmentation != Augmentation() else _RANKING if closed else _CHOOSING
