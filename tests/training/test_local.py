@@ -414,7 +414,7 @@ def test_copies_with_noise_stay_in_the_group_of_their_window():
     ("options", "shape", "message"),
     [
         ({"window_shape": (5, 2)}, (40, 9), "window_shape: 5 x 2 makes 10 values"),
-        ({"window_shape": (8, 2)}, (40, 16), "8 samples are too few"),
+        ({"window_shape": (8, 2)}, (40, 16), "windows of 8 samples are too short"),
         ({"image_shape": (2, 8)}, (40, 16), "too small"),
         ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
         ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
