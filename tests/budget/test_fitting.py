@@ -342,3 +342,12 @@ def test_trees_of_images_were_refused_for_bytes_that_nobody_gave():
     X, y = load_digits(return_X_y=True)
     with pytest.raises(TinykernelError, match='model="trees": only for tables'):
         train(X[:60], y[:60], budget="4KB", model="trees", image_shape=(8, 8), link=False)
+
+
+def test_a_size_below_the_budget_was_called_too_large(monkeypatch):
+    """One kernel of 8 bits fits and is too few: its 2045 bytes were said to exceed 2048."""
+    found = iter([(1, 2045), (0, 2588), (0, 2613)])
+    monkeypatch.setattr(contenders, "most_kernels", lambda *_: next(found))
+    X = np.random.default_rng(0).normal(size=(20, 64, 1)).astype(np.float32)
+    with pytest.raises(TinykernelError, match=r"about 2588 bytes; give a larger budget$"):
+        train(X, np.arange(20) % 2, budget="2KB", **QUICK)

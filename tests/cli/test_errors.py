@@ -131,11 +131,12 @@ def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
 
 def test_messages_name_options_and_leave_files_alone():
     """A parameter of Python becomes the option; a name within a file name or quotes stays."""
-    options = {"image_shape": "--image-shape", "linear": "--linear"}
+    options = {"image_shape": "--image-shape", "linear": "--linear", "time": "--set time"}
     for message, expected in [
         ('image_shape: has a use with linear="off"', "--image-shape: has a use with --linear off"),
         ("image_shape.csv: no image_shape=(8, 8, 3)", "image_shape.csv: no --image-shape 8x8x3"),
         ("a/image_shape, 'image_shape', a linear part", None),
+        ("nothing keeps to flash=8192B,time=5ms@80MHz", None),  # a limit, not the column of times
     ]:
         assert with_options(message, options) == (expected or message)
 

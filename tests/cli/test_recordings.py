@@ -291,6 +291,17 @@ def test_windows_in_an_array(recorded, tmp_path):
     assert "hint: rows have a shape; --window-shape 32x2 (a signal)" in plain.stderr
 
 
+def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path):
+    """An array of groups that nobody named: only `groups mixed` at the end of a line told it."""
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    np.savez(tmp_path / "g.npz", X=X, y=y, group=np.arange(60) // 6)
+    options = ("-o", tmp_path / "m.tkm", "--set", "n_components=32", "--set", "epochs=1")
+    command = ("train", tmp_path / "g.npz", *options, "--effort", "quick")
+    said = "hint: rows of one group are in both parts; name their array, as in --groups group"
+    assert said in run(*command).stderr
+    assert "hint" not in run(*command, "--groups", "group").stderr
+
+
 def test_images_get_a_hint(tmp_path):
     """Rows that look like square images of one unit: a line says that a shape would help."""
     X = np.random.default_rng(0).integers(0, 255, (60, 64)).astype(np.uint8)

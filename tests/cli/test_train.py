@@ -291,7 +291,7 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--budget", "8KB", "--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
         (("--set", "layout=tiny"), "layout", 2),
-        (("--class-weight", "heavy"), "--class-weight: must be one of", 2),
+        (("--class-weight", "heavy"), "--class-weight: must be balanced, or weights of labels", 2),
         (("--budget", "500"), "no model for this data fits", 1),
     ],
 )

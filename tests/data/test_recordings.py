@@ -375,6 +375,7 @@ def test_names_of_files_tell_label_and_group(tmp_path):
     assert "noise.wav: its name is not of the form" in refused(tmp_path / "flat", 40, name=pattern)
     assert "no field is the label" in refused(tmp_path / "flat", 40, name="{a}_{b}")
     assert "a field stands there twice" in refused(tmp_path / "flat", 40, name="{y}/{y}")
+    assert "a brace on each side" in refused(tmp_path / "flat", 40, name="{label}_{person")
     assert "nothing stands between" in refused(tmp_path / "flat", 40, name="{label}{person}")
     alone = windows(tmp_path / "flat" / "noise.wav", 40, name=pattern, labels_needed=False)
     assert alone.y is None

@@ -178,8 +178,8 @@ def test_sounds_end_to_end(tmp_path):
     assert tinykernel.load(tmp_path / "m.tkm") == integer
     for change, said in (
         ({"hop": 100}, "no multiple of that of frames"),
-        ({"rate": None}, "give the rate"),
-        ({"options": {"spectrum": "100/50/5"}}, "frames have"),
+        ({"rate": None}, "give the samples a second, as in rate=16000"),
+        ({"options": {"spectrum": "100/50/5"}}, "frames have 64, 128, 256 or 512 samples"),
         ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
         ({"options": {"spectrum": "128/0/5"}}, "a hop of 1 to 128 and 1 to 64 bands"),
         ({"options": {"spectrum": "128/64/10", "cells": 30}}, "for windows of 24 frames"),

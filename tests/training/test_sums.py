@@ -61,8 +61,8 @@ def test_sums_stand_behind_numbers():
     [
         ("float32", {}, "whole numbers of 8 or 16 bits"),
         ("int16", {"offset": "remove"}, "not together with offset=remove"),
-        ("int16", {"spectrum": "64/1/4", "rate": 1000.0}, "sums: a spectrum has none"),
-        ("int16", {"augment": {"noise": 9}}, "varied windows have none"),
+        ("int16", {"spectrum": "64/1/4", "rate": 1000.0}, "sums: on goes with no spectrum"),
+        ("int16", {"augment": {"noise": 9}}, "sums: not together with augment"),
         ("int16", {"image_shape": (96, 2)}, "sums: give signals"),
     ],
 )

@@ -323,9 +323,9 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         except TinykernelError as error:
             unknown = error
             continue
-        least.append(size)
         if bits == _MOST_BITS and bits != linear and n < most:
             continue
+        least.append(size)
         if n > found["n_kernels"]:
             found = {"n_kernels": n, "linear": bits}
         if n >= _FEW_KERNELS:
@@ -483,7 +483,8 @@ def _check_local(asked: Asked, form: str, n: int) -> None:
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:
+    shape = "" if asked.shape else ", or for signals and images their shape"
     return TinykernelError(
         f"no model for this data fits into {asked.flash} bytes on {asked.target}: {least} needs "
-        f"about {needed} bytes; give a larger budget, or for signals and images their shape"
+        f"about {needed} bytes; give a larger budget{shape}"
     )

@@ -114,7 +114,7 @@ def _trained(
     asked = _on_chip(options) and other is None and not quiet
     _tell(hint, quiet)  # at once: what follows may take minutes for rows without a shape
     _tell(type_hint(dataset, options, parameters) if asked else "", quiet)
-    _tell(groups_hint(cut), quiet)
+    _tell(groups_hint(cut, dataset), quiet)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = options["groups"] is not None or cut is not None
     aside: Rows | None = None

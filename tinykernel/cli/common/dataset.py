@@ -188,8 +188,13 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     return ""
 
 
-def groups_hint(cut: Windows | None) -> str:
-    """Say that files may belong together, where many clips are groups of their own."""
+def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
+    """Say that groups are mixed, or that files, each a group of its own, may belong together."""
+    if "groups mixed" in dataset.split:
+        return (
+            "rows of one group are in both parts; name their array, as in --groups group, to keep "
+            "whole groups aside, or the accuracy is that of groups that were seen before"
+        )
     if cut is None or cut.hop is None or cut.groups is None:
         return ""
     n = len(cut.recordings)

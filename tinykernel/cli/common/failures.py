@@ -117,7 +117,7 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     """
     for name, option in options.items():
         outside = r"(?<![\w./'\"-])(?<!--set )"
-        value = rf"{outside}{name}=({_VALUES}|(?=\w))"
+        value = rf"{outside}{name}=(?!\S*@)({_VALUES}|(?=\w))"  # time=2ms@80MHz is of a budget
         message = re.sub(value, partial(_as_typed, option), message)
         word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
         message = re.sub(word, option, message)

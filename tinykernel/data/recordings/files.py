@@ -374,8 +374,8 @@ def _from_sound(path: Path, label: str | None, groups: str | None) -> Columns:
     for option, value in (("--label", label), ("--groups", groups)):
         if value is not None:
             raise TinykernelError(
-                f"{path}: a sound has no columns; its label is the name of its folder, its group "
-                f"the file: leave out {option}, or say with --name where they stand in its name"
+                f"{path}: a sound has no column {value!r}; leave out {option}, or say with --name "
+                f"where it stands in the name of the file, as in '{{{value}}}_*'"
             )
     X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):

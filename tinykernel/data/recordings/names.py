@@ -63,6 +63,10 @@ class NamePattern:
         fields = [name for name in _PARTS.findall(self.text) if name]
         if len(set(fields)) < len(fields):
             raise TinykernelError(f"--name {self.text!r}: a field stands there twice")
+        if set(_PARTS.sub("", self.text)) & set("{}"):
+            raise TinykernelError(
+                f"--name {self.text!r}: a field has a brace on each side, as in {{label}}"
+            )
         if "}{" in self.text:
             raise TinykernelError(f"--name {self.text!r}: nothing stands between two fields")
         for role, known in (("label", _LABELS), ("group", _GROUPS)):

@@ -154,7 +154,7 @@ def _with_sums(first: Stage | None, options: TrainerOptions) -> Stage | None:
     if first is not None:
         raise TinykernelError("sums: not together with offset=remove; leave one of them out")
     if any((options.augment or {}).values()):
-        raise TinykernelError("sums: varied windows have none; leave augment or sums out")
+        raise TinykernelError("sums: not together with augment; leave one of them out")
     return Sums()
 
 

@@ -79,7 +79,8 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     if given:
         length, step, bands = map(int, given.groups())
         if length not in LENGTHS:
-            raise TinykernelError(f"spectrum: frames have {LENGTHS} samples, not {length}")
+            lengths = ", ".join(map(str, LENGTHS[:-1])) + f" or {LENGTHS[-1]}"
+            raise TinykernelError(f"spectrum: frames have {lengths} samples, not {length}")
         if not 1 <= step <= length or not 1 <= bands <= 64:
             raise TinykernelError(
                 f"spectrum: frames of {length} have a hop of 1 to {length} and 1 to 64 bands"
@@ -120,7 +121,9 @@ def spectrum_of(
         return None, f"no {error}"
     for name, value in (("offset", "remove"), ("sums", "on")):
         if getattr(options, name) == value:
-            raise TinykernelError(f"{name}: a spectrum has none; give spectrum=off, or leave it")
+            raise TinykernelError(
+                f"{name}: {value} goes with no spectrum; give spectrum=off, or leave out {name}"
+            )
     return found, ""
 
 

@@ -353,7 +353,7 @@ class TrainerOptions(ClassParameters):
             return False
         if self.spectrum != "auto":
             if self.rate is None:
-                raise TinykernelError("spectrum: give the rate, in samples a second")
+                raise TinykernelError("spectrum: give the samples a second, as in rate=16000")
             return True
         known = self.rate is not None and self.rate >= LEAST_RATE
         return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")

@@ -141,8 +141,10 @@ def cells(name: str, value: Any) -> None:
 
 def class_weight(name: str, value: Any) -> None:
     """Refuse what is neither a mapping nor balanced."""
-    if not isinstance(value, Mapping):
-        check_choice(name, value, ("balanced",))
+    if not isinstance(value, Mapping) and value != "balanced":
+        raise TinykernelError(
+            f"{name} must be balanced, or weights of labels as in yes:2,no:1; got {value!r}"
+        )
 
 
 def threads(name: str, value: Any) -> None:
