@@ -68,7 +68,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     n_iter_ : int
         Epochs made.
     history_ : dict of str to ndarray
-        "loss" and, with rows for validation, "accuracy" of each epoch.
+        "loss" and, with rows for validation, "accuracy" of each epoch. Ridge regression has one,
+        with the mean squared error of rows left out, or NaN where none could be.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
     in_passes_ : bool

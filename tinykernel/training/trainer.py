@@ -60,7 +60,7 @@ _Floats = NDArray[np.float32]
 def fit(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None = None, **given: Any
 ) -> TrainingResult:
-    """Train a machine by gradient.
+    """Train a machine.
 
     Parameters
     ----------

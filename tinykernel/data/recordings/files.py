@@ -25,7 +25,7 @@ from tinykernel.errors import TinykernelError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 _ROWS_AT_ONCE = 8192
-_MOST_TIMES = 64  # one rate of a sound the other
+_MOST_TIMES = 64  # as many samples, or as few, when a sound gets another rate
 _MISSING = ("", "na", "n/a", "null", "none")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
