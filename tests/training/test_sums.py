@@ -77,6 +77,13 @@ def test_sums_that_cannot_be_are_refused(dtype, options, message):
         given.fit(rows.astype(dtype), y)
 
 
+@pytest.mark.parametrize("given", [{"augment": {"noise": 1}}, {"offset": "remove"}])
+def test_what_sums_exclude_was_refused_after_the_choice_of_cells(given):
+    """The options alone tell it, before any work."""
+    with pytest.raises(TinykernelError, match="sums: not together with"):
+        TrainerOptions(sums="on", **given).check_for((96, 2))
+
+
 def test_means_were_removed_from_windows_with_sums_by_themselves():
     """The contest of cells chose what sums exclude, and the training was refused."""
     X, y = waves(90)

@@ -141,21 +141,11 @@ def fit_windows(
             warnings.warn(why, stacklevel=2)
         if options.offset == "remove":
             first = Offset()
-        first = _with_sums(first, options)
+        if options.sums == "on":
+            first = Sums()
     joined, data = joined_numbers(data, shape, options, isinstance(first, Sums))
     options = replace(options, beside=sum(len(stage.source) for stage in joined))
     return _fit_first(data, options, shape, first, held, joined)
-
-
-def _with_sums(first: Stage | None, options: TrainerOptions) -> Stage | None:
-    """Return the stage of sums where it is asked for; a TinykernelError says what excludes it."""
-    if options.sums != "on":
-        return first
-    if first is not None:
-        raise TinykernelError("sums: not together with offset=remove; leave one of them out")
-    if any((options.augment or {}).values()):
-        raise TinykernelError("sums: not together with augment; leave one of them out")
-    return Sums()
 
 
 def _fit_first(

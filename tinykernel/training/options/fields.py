@@ -407,10 +407,18 @@ class TrainerOptions(ClassParameters):
             raise TinykernelError(
                 f"augment: rotate turns three channels at a time; windows have {channels}"
             )
+        self._check_sums()
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
             raise TinykernelError("n_components: a local stage has none; give n_kernels")
+
+    def _check_sums(self) -> None:
+        """Refuse what sums exclude."""
+        varied = any((self.augment or {}).values())
+        for name, asked in (("offset=remove", self.offset == "remove"), ("augment", varied)):
+            if self.sums == "on" and asked:
+                raise TinykernelError(f"sums: not together with {name}; leave one of them out")
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
