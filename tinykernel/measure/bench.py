@@ -48,7 +48,7 @@ class StreamCost:
     push_worst : int
         Of the sample that takes most.
     decision : int
-        Of the predict function, once a hop.
+        Of the first call for a window, once a hop.
     hop : int
         Samples from one decision to the next.
     """
@@ -289,14 +289,17 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     rows = windows.reshape(-1, windows.shape[2])
     n_samples = model.input.rows + model.hop
     write_rows(program, model, {"stream": rows[:n_samples]})
-    names = [f"{MODEL}_push", f"{MODEL}_stream_predict"]
-    pushes, decisions = (
+    # A window that is counted as a whole is counted by the first call, and kept for the second.
+    names = [f"{MODEL}_{name}" for name in ("push", "stream_predict", "stream_scores")]
+    pushes, decisions, scores = (
         [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
     )
     if len(pushes) != n_samples + model.delay or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
     steady = pushes[-model.hop :]
-    return StreamCost(round(sum(steady) / len(steady), 1), max(pushes), max(decisions), model.hop)
+    return StreamCost(
+        round(sum(steady) / len(steady), 1), max(pushes), max(decisions + scores), model.hop
+    )
 
 
 def _count(program: Program, function: str) -> dict[str, int]:
@@ -324,7 +327,11 @@ def count_calls(
     functions, stages = function_ranges(program.path), stage_map(program.path)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]
-    begins = {functions[name].start: found for name, found in zip(names, calls, strict=True)}
+    begins = {
+        functions[name].start: found
+        for name, found in zip(names, calls, strict=True)
+        if name in functions
+    }
     inside: Counter[str] | None = None
     for address in program.trace():
         if inside is None and address in begins:
