@@ -81,6 +81,12 @@ def test_a_library_for_a_target_was_refused(work, tmp_path):
     assert both[0] == both[1]
 
 
+def test_a_name_of_bluetooth_was_refused_without_an_option(work, tmp_path):
+    """`bt.tkm` cannot be a library of that name; the line did not say what chooses another."""
+    options = ("--format", "library", "--name", "bt", "-o", tmp_path / "p")
+    assert "give another, as in --name my_bt" in failed("export", work / "gesture.tkm", *options)
+
+
 def test_options_of_another_format_are_refused(work, tmp_path):
     """An option that a format does not use is an error, not ignored."""
     model, out = work / "gesture.tkm", tmp_path / "p"

@@ -240,7 +240,8 @@ def _render_format(
     name = context["name"]
     if name in description["names_taken"]:
         raise TinykernelError(
-            f"model name {name!r} is taken in projects of format {format}; use another"
+            f"name: {name!r} is taken in projects of format {format}; give another, as in "
+            f"name=my_{name}"
         )
     files: dict[str, bytes] = {}
     for other, place in description.get("holds", {}).items():
