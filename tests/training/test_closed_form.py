@@ -150,6 +150,19 @@ def test_penalty_of_every_second_input_is_half_that_of_all(monkeypatch: pytest.M
     assert np.allclose(*said, atol=0.03)
 
 
+def test_penalty_was_found_by_the_first_cells_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of two cells follow each other; where only the second tells, the error is small."""
+    inputs, _, weight = _many(5, 400, 20)
+    total = inputs.sum(axis=1, keepdims=True)
+    targets = np.where(total > np.median(total), 1, -1).astype(np.float32)
+    noise = np.random.default_rng(1).integers(0, 9, inputs.shape).astype(np.int16)
+    cells = np.stack([noise, inputs], axis=2).reshape(400, -1)
+    folds = trial_folds((targets[:, 0] > 0).astype(int), None, 0)
+    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 20)
+    error, alone = (fit_levels(one, targets, weight, folds, 8)[1] for one in (cells, noise))
+    assert error < 0.8 * alone
+
+
 def test_inputs_that_decide_have_the_power() -> None:
     """Kernels are chosen by what they move: inputs that tell the class before others."""
     inputs, _, weight = _many(7, 200, 40)

@@ -66,10 +66,14 @@ def fit_levels(
     targets = np.rint(targets / _SHADE) * _SHADE
     share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
     stride = -(-inputs.shape[1] // _TRIED_INPUTS)
+    tried = np.arange(0, inputs.shape[1], stride)
+    # One of each few, drawn: counts of the cells of a kernel follow each other.
+    tried += np.random.default_rng(0).integers(0, stride, tried.size)
+    tried = np.minimum(tried, inputs.shape[1] - 1)
     strength = np.ones(inputs.shape[1])
     if n_strong:
         strength[-n_strong:] = 1 / np.sqrt(strength.size)
-    penalty, error = _choose(inputs[:, ::stride], targets, share, strength[::stride], folds)
+    penalty, error = _choose(inputs[:, tried], targets, share, strength[tried], folds)
     system = _System(_products(inputs, targets, share), strength)
     solved, factor = system.solve(penalty * stride, "solving")
     levels, step = _round(factor, solved, system.unit, bits)
