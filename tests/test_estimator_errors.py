@@ -41,6 +41,7 @@ def rows():
             "8 x 9 makes 72 values, but rows have 64",
         ),
         ({"augment": {"shift": 9}, "image_shape": (8, 8)}, "out of sight; give at most 4"),
+        ({"augment": {"shift": 33}, "window_shape": (64, 1)}, "out of sight; give at most 32"),
         ({"augment": {"shift": 1}, "image_shape": 64}, r"give \(height, width\)"),
         ({"validation_fraction": 0.7}, "validation_fraction must be a number above 0"),
         ({"n_components": 2.5}, "n_components must be a whole number"),
@@ -48,7 +49,7 @@ def rows():
         ({"scaler_scope": "row"}, "scaler_scope must be one of"),
         ({"input_bits": 12}, "input_bits must be one of"),
         ({"n_jobs": 0}, "n_jobs must be a whole number"),
-        ({"class_weight": "heavy"}, "class_weight must be one of"),
+        ({"class_weight": "heavy"}, "class_weight must be balanced, or weights"),
         ({"class_weight": {99: 1.0}}, "99 is not a label"),
     ],
 )

@@ -17,9 +17,10 @@ import pytest
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
 from tinykernel import TernaryKernelClassifier, load
-from tinykernel.cli.common.evaluation import print_verdict
+from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
 from tinykernel.cli.common.summary import linear_hint, tree_hint
 from tinykernel.evaluation.comparison import Baseline
+from tinykernel.evaluation.labels import compare
 from tinykernel.modelfile import about
 
 KEYS = {
@@ -293,3 +294,10 @@ def test_inputs_and_what_their_drop_saves(tmp_path):
     assert "that cost -" not in said
     again = run("train", table, "-o", tmp_path / "n.tkm", "--set", chosen, *QUICK, "-q")
     assert again.exit_code == 0, again.output
+
+
+def test_a_class_without_test_rows_was_left_out_in_silence() -> None:
+    """The mean recall of the classes says which of them no row has."""
+    found = compare(["a", "b"], ["a", "a"], classes=("a", "b", "c"))
+    words = dict(evaluation_in_words(found))
+    assert "of the classes (no rows of c), macro" in words["balanced"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tinykernel.cli.common.output import percent, print_pairs, print_table, size
-from tinykernel.text import visible
+from tinykernel.text import listed, visible
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows
@@ -47,11 +47,17 @@ def _labels_in_words(found: LabelEvaluation, of: str) -> list[tuple[str, str]]:
         ("accuracy", f"{percent(found.accuracy)}, {interval} ({of})"),
         (
             "balanced",
-            f"{percent(found.balanced_accuracy)} mean recall of the classes, "
-            f"macro F1 {found.macro_f1:.3f}",
+            f"{percent(found.balanced_accuracy)} mean recall of the classes"
+            f"{_without_rows(found)}, macro F1 {found.macro_f1:.3f}",
         ),
         ("least found", _least_found(found)),
     ]
+
+
+def _without_rows(found: LabelEvaluation) -> str:
+    """Name the classes that no row has: of them nothing is found or missed."""
+    absent = [label for label, n in zip(found.classes, found.counts, strict=True) if not n]
+    return f" (no rows of {visible(listed(absent))})" if absent else ""
 
 
 def _decisions_in_words(found: LabelEvaluation) -> list[tuple[str, str]]:

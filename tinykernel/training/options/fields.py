@@ -346,6 +346,11 @@ class TrainerOptions(ClassParameters):
                 f"augment: a shift of {shift} pixels moves images of {height} x {width} out of "
                 f"sight; give at most {max(height, width) // 2}"
             )
+        if self.window_shape is not None and shift > self.window_shape[0] // 2:
+            raise TinykernelError(
+                f"augment: a shift of {shift} samples moves windows of {self.window_shape[0]} out "
+                f"of sight; give at most {self.window_shape[0] // 2}"
+            )
 
     def has_spectrum(self, shape: tuple[int, ...], raw_dtype: str) -> bool:
         """Whether windows of (samples, channels) should go through a spectrum."""
