@@ -50,8 +50,10 @@ def probabilities_of(
 
     Examples
     --------
-    >>> np.save("soft.npy", [[0.5, 0.5], [0.1, 0.9]])
-    >>> probabilities_of("soft.npy", [[0], [1]], ["a", "b"]).tolist()
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/soft.npy", [[0.5, 0.5], [0.1, 0.9]])
+    ...     probabilities_of(f"{folder}/soft.npy", [[0], [1]], ["a", "b"]).tolist()
     [[0.5, 0.5], [0.1, 0.9]]
     """
     file = find_data(path)
