@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.training.folds import Fold
+from tinykernel.training.matrices import PANEL, eliminate, substitute
 from tinykernel.training.readouts.closed_form import (
     EXACT,
     LEAST_DEVIATION,
@@ -39,7 +40,6 @@ MOST_INPUTS = 9216
 # The penalty is found by at most so many of them.
 _TRIED_INPUTS = 2048
 _ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
-_BLOCK, _STRIP = 64, 256
 # The penalty by which kernels are chosen.
 _RANKING = 0.3
 # Weights of rows are multiples of this, and targets, which a teacher may shade, of that.
@@ -75,8 +75,8 @@ def fit_levels(
         strength[-n_strong:] = 1 / np.sqrt(strength.size)
     penalty, error = _choose(inputs[:, tried], targets, share, strength[tried], folds)
     system = _System(_products(inputs, targets, share), strength)
-    solved, factor = system.solve(penalty * stride, "solving")
-    levels, step = _round(factor, solved, system.unit, bits)
+    solved, upper = system.solve(penalty * stride, "solving")
+    levels, step = _round(upper, solved, system.unit, bits)
     moved = combined(system.mean[: strength.size, None], step * levels)[0]
     return (levels.T.astype(np.int8), step, system.mean[strength.size :] - moved), error
 
@@ -120,7 +120,7 @@ class _System:
         self.centred, self.n_inputs = centred, p
 
     def solve(self, penalty: float, stage: str = "") -> tuple[_Doubles, _Doubles]:
-        """Return the weights of standardised inputs, (n_inputs, n_outputs), and the factor L."""
+        """Return the weights of standardised inputs, (n_inputs, n_outputs), and the factor L'."""
         p = self.n_inputs
         matrix = self.centred[:p, :p].copy()
         return _solve(matrix, self.centred[:p, p:].copy(), penalty, stage)
@@ -136,19 +136,21 @@ class _System:
 def _solve(
     matrix: _Doubles, right: _Doubles, penalty: float, stage: str = ""
 ) -> tuple[_Doubles, _Doubles]:
-    """Solve for (n, n_outputs) with a penalty in means of the diagonal; the matrix becomes L."""
+    """Solve for (n, n_outputs) with a penalty in means of the diagonal; also returns L'.
+
+    It stands in the upper half of the matrix.
+    """
     n = len(matrix)
     matrix[np.arange(n), np.arange(n)] += max(penalty * float(diagonal_mean(matrix)), 1e-9)
-    wide = np.empty((_BLOCK, n))
-    total = -(-n // _BLOCK)
-    # Block by block, so that the user can end it.
+    total = -(-n // PANEL)
+    # Panel by panel, so that the user can end it.
     for done in range(total):
         if stage:
             progress.report(stage, done, total)
-        _eliminate(matrix, wide, done * _BLOCK)
+        eliminate(matrix, done * PANEL)
     if stage:
         progress.report(stage, total, total)
-    return _substitute(matrix, right), matrix
+    return substitute(matrix, right), matrix
 
 
 def input_power(
@@ -197,10 +199,11 @@ def _choose(
     return PENALTIES[best], float(errors[best] / total)
 
 
-def _round(factor: _Doubles, solved: _Doubles, unit: _Doubles, bits: int) -> tuple[_Doubles, float]:
+def _round(upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int) -> tuple[_Doubles, float]:
     """Round what is solved, (n_inputs, n_outputs); returns the levels and their step."""
     most = 2 ** (bits - 1) - 1
     largest = max(float(np.abs(solved / unit[:, None]).max()), 1e-12) / most
+    factor = np.ascontiguousarray(upper.T)
     best: tuple[float, float, _Doubles] | None = None
     for number, step in enumerate((largest * STEPS).tolist()):
         progress.report("rounding", number, len(STEPS))
@@ -210,56 +213,6 @@ def _round(factor: _Doubles, solved: _Doubles, unit: _Doubles, bits: int) -> tup
     progress.report("rounding", len(STEPS), len(STEPS))
     assert best is not None
     return best[2], best[1]
-
-
-@njit(nogil=True)
-def _eliminate(a, wide, first):  # type: ignore[no-untyped-def]
-    """Do a block of columns of Cholesky's factorisation in the lower half of a (n, n).
-
-    `wide` (block, n) has room for the block on its side.
-    """
-    n = a.shape[0]
-    last = min(first + wide.shape[0], n)
-    for i in range(first, n):
-        for j in range(first, min(i + 1, last)):
-            total = a[i, j]
-            for k in range(first, j):
-                total -= a[i, k] * a[j, k]
-            a[i, j] = np.sqrt(total) if i == j else total / a[j, j]
-        for k in range(first, last):
-            wide[k - first, i] = a[i, k]
-    for begin in range(last, n, _STRIP):
-        for i in range(begin, n):
-            end = min(i + 1, begin + _STRIP)
-            row = a[i, begin:end]
-            # Blocks of 64 are full here. By fours: a third of the time.
-            for k in range(0, last - first, 4):
-                f, g = a[i, first + k], a[i, first + k + 1]
-                h, m = a[i, first + k + 2], a[i, first + k + 3]
-                b, c = wide[k, begin:end], wide[k + 1, begin:end]
-                d, e = wide[k + 2, begin:end], wide[k + 3, begin:end]
-                for j in range(row.shape[0]):
-                    row[j] = row[j] - f * b[j] - g * c[j] - h * d[j] - m * e[j]
-
-
-@njit(nogil=True)
-def _substitute(factor, right):  # type: ignore[no-untyped-def]
-    """Solve L L' x = right, (n, n_outputs)."""
-    x = right.copy()
-    n = x.shape[0]
-    for i in range(n):
-        for j in range(i):
-            for o in range(x.shape[1]):
-                x[i, o] -= factor[i, j] * x[j, o]
-        for o in range(x.shape[1]):
-            x[i, o] /= factor[i, i]
-    for i in range(n - 1, -1, -1):
-        for o in range(x.shape[1]):
-            x[i, o] /= factor[i, i]
-        for j in range(i):
-            for o in range(x.shape[1]):
-                x[j, o] -= factor[i, j] * x[i, o]
-    return x
 
 
 @njit(nogil=True)

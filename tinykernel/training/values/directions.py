@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.training.values.matrices import cholesky, product
+from tinykernel.training.matrices import cholesky, product
 from tinykernel.training.values.ridge import Ridge, Rows
 
 _MOST_STEPS = 4

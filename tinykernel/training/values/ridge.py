@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.elementary import exps
-from tinykernel.training.values.matrices import distances, inverse_root, product, solve, tridiagonal
+from tinykernel.training.matrices import distances, inverse_root, product, solve, tridiagonal
 
 _WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
 _PENALTIES = tuple(10.0 ** (k / 2) for k in range(-10, 5))

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from tinykernel.training.folds import Fold
 from tinykernel.training.loss import judge
+from tinykernel.training.matrices import product
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.directions import seen
-from tinykernel.training.values.matrices import product
 from tinykernel.training.values.ridge import Ridge, Rows
 
 # Fewer rows tell no width; of more, a fit takes long, and noise does less harm.

@@ -10,8 +10,8 @@ import numpy as np
 
 from tinykernel.compiled import njit
 
-# Rows of a factor that are taken from the others at a time; a multiple of 4.
-_PANEL = 32
+#: Rows of a factor that are taken from the others at a time; a multiple of 4.
+PANEL = 32
 # Pivots below this share of the largest are 0: what is left of the matrix are rounding errors.
 _LEAST_PIVOT = 1e-14
 
@@ -46,33 +46,44 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
     Cholesky's rows one after the other (Golub & Van Loan, Matrix Computations, 4th ed., 4.2), by
     panels: a row below a panel is read once for four rows of it. Of a pivot of 0 the row is 0.
     """
-    n = matrix.shape[0]
     u = np.triu(matrix)
     least = _LEAST_PIVOT * np.diag(u).max()
-    for first in range(0, n, _PANEL):
-        last = min(first + _PANEL, n)
-        for k in range(first, last):
-            pivot = u[k, k]
-            u[k, k:] *= 1.0 / np.sqrt(pivot) if pivot > least else 0.0
-            for i in range(k + 1, last):
-                factor = u[k, i]
-                for j in range(i, n):
-                    u[i, j] -= factor * u[k, j]
-        for i in range(last, n):
-            row = u[i, i:]
-            for k in range(first, last, 4):
-                a, b, c, d = u[k, i:], u[k + 1, i:], u[k + 2, i:], u[k + 3, i:]
-                p, q, r, s = a[0], b[0], c[0], d[0]
-                for j in range(n - i):
-                    row[j] = (((row[j] - p * a[j]) - q * b[j]) - r * c[j]) - s * d[j]
+    for first in range(0, u.shape[0], PANEL):
+        eliminate(u, first, least)
     return u
+
+
+@njit(nogil=True, error_model="numpy")
+def eliminate(u, first, least=0.0):  # type: ignore[no-untyped-def]
+    """Do a panel of `cholesky` in the upper half of u, which is all that it reads."""
+    n = u.shape[0]
+    last = min(first + PANEL, n)
+    for k in range(first, last):
+        pivot = u[k, k]
+        u[k, k:] *= 1.0 / np.sqrt(pivot) if pivot > least else 0.0
+        for i in range(k + 1, last):
+            factor = u[k, i]
+            for j in range(i, n):
+                u[i, j] -= factor * u[k, j]
+    for i in range(last, n):
+        row = u[i, i:]
+        for k in range(first, last, 4):
+            a, b, c, d = u[k, i:], u[k + 1, i:], u[k + 2, i:], u[k + 3, i:]
+            p, q, r, s = a[0], b[0], c[0], d[0]
+            for j in range(n - i):
+                row[j] = (((row[j] - p * a[j]) - q * b[j]) - r * c[j]) - s * d[j]
 
 
 @njit(nogil=True, error_model="numpy")
 def solve(matrix, right):  # type: ignore[no-untyped-def]
     """Return x with ``matrix @ x = right``, (n, k), of a positive definite matrix."""
-    u, x = cholesky(matrix), right.copy()
-    n = x.shape[0]
+    return substitute(cholesky(matrix), right)
+
+
+@njit(nogil=True, error_model="numpy")
+def substitute(u, right):  # type: ignore[no-untyped-def]
+    """Return x with ``U' U x = right``, (n, k)."""
+    x, n = right.copy(), right.shape[0]
     for o in range(x.shape[1]):
         for k in range(n):
             x[k, o] /= u[k, k]
