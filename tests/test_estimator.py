@@ -12,11 +12,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.estimators import quick
@@ -179,22 +177,6 @@ def test_validation_rows_choose_the_epoch(rows):
     integer = np.mean(model.quantize().predict(X_test) == y_test)
     assert integer == pytest.approx(scores.max(), abs=0.01)
     assert not model.interrupted_
-
-
-def test_a_teacher_changes_the_targets(rows):
-    """Protects soft labels: a classifier and its probabilities give the same model; 0 share none"""
-    X, y, _, _ = rows
-    teacher = LogisticRegression(max_iter=500).fit(X, y)
-    by_model = quick().fit(X, y, teacher=teacher)
-    by_array = quick().fit(X, y, teacher=teacher.predict_proba(X))
-    assert weights(by_model) == weights(by_array)
-    plain = quick().fit(X, y)
-    assert weights(plain) != weights(by_model)
-    order = np.random.default_rng(0).permutation(len(y))
-    shuffled = quick().fit(X[order], y[order], teacher=teacher.predict_proba(X)[order])
-    assert weights(shuffled) == weights(by_model)
-    margins = quick().fit(X, y, teacher=LinearSVC(max_iter=200).fit(X / 16.0, y))
-    assert margins.score(X, y) > 0.5
 
 
 def test_noise_matters(rows):

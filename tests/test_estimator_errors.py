@@ -1,11 +1,10 @@
-"""What the classifier refuses: parameters, rows and teachers, each in one line."""
+"""What the classifier refuses: parameters and rows, each in one line."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 
 from tests.estimators import quick
 from tinykernel import TinykernelError
@@ -68,26 +67,12 @@ def test_wrong_parameters(rows, parameters, message):
         ({"validation": (np.zeros((2, 64), int), [0, 77])}, "label 77 is not in the training"),
         ({"validation": (np.full((2, 64), 0.5), [0, 1])}, "not whole numbers"),
         ({"validation": (np.full((2, 64), 300), [0, 1])}, "validation: X: row 0, column 0 is 300"),
-        ({"teacher": np.ones((50, 3))}, r"shape \(50, 3\)"),
-        ({"teacher": np.full((50, 10), -1.0)}, "negative or NaN"),
-        ({"teacher": "svm"}, "give a fitted classifier"),
-        ({"teacher": LogisticRegression}, "not its class"),
     ],
 )
 def test_what_does_not_fit_to_the_rows(rows, given, message):
-    """Protects the user from groups, validation rows and teachers that do not fit to the rows."""
+    """Protects the user from groups and validation rows that do not fit to the rows."""
     with pytest.raises(TinykernelError, match=message):
         quick().fit(rows[0][:50], rows[1][:50], **given)
-
-
-def test_a_teacher_that_does_not_know_a_class(rows):
-    """Protects the columns: a teacher of fewer classes is refused, of more is cut."""
-    X, y = rows
-    with pytest.raises(TinykernelError, match="does not know the class"):
-        quick().fit(X, y, teacher=LogisticRegression(max_iter=500).fit(X[y < 5], y[y < 5]))
-    few = y < 3
-    teacher = LogisticRegression(max_iter=500).fit(X, y)
-    assert quick().fit(X[few], y[few], teacher=teacher).classes_.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -302,11 +302,11 @@ def test_a_linear_part_over_the_budget_becomes_narrower():
     assert fitting._smaller(made, made.quantize(), 10, 8) is None
 
 
-def test_paper_with_a_teacher_is_refused_before_anything_is_measured(monkeypatch):
+def test_paper_with_validation_rows_is_refused_before_anything_is_measured(monkeypatch):
     """The search for the size once came first, which takes minutes."""
     monkeypatch.setattr(fitting, "sizes_that_fit", None)
-    with pytest.raises(TinykernelError, match="teacher: not for this method"):
-        train(*blobs(60, 0), method=PaperClassifier, budget="8KB", teacher=np.zeros((60, 2)))
+    with pytest.raises(TinykernelError, match="validation: not for this method"):
+        train(*blobs(60, 0), method=PaperClassifier, budget="8KB", validation=blobs(20, 1))
 
 
 def test_seconds_count_from_the_start(monkeypatch):

@@ -171,8 +171,8 @@ def test_inputs_that_decide_have_the_power() -> None:
     assert int(np.argmax(input_power(inputs, targets, weight))) == 5
 
 
-def test_a_teacher_made_the_sums_depend_on_the_order_of_additions() -> None:
-    """BLAS adds in an order of its own: targets that a teacher shades must have few bits, too."""
+def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None:
+    """BLAS adds in an order of its own: targets between 0 and 1 must have few bits, too."""
     inputs, targets, weight = _many(11, 300, 30)
     shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
     folds = trial_folds(targets.argmax(axis=1), None, 0)

@@ -102,7 +102,6 @@ def train(
     groups: ArrayLike | None = None,
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
-    teacher: object = None,
     method: Any = LEARNED,
     task: str = "classes",
     feature_names: Sequence[str] | None = None,
@@ -133,14 +132,12 @@ def train(
         Rows by which the best epoch is chosen.
     sample_weight : array-like, shape (n,), optional
         Not negative.
-    teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
-        See `TernaryKernelClassifier.fit`.
     method : class, optional
         Of classifiers with components that are drawn, to train in place of
-        `TernaryKernelClassifier`. It takes neither `validation` nor `teacher`. The method of
+        `TernaryKernelClassifier`. It takes no `validation`. The method of
         Lei & Lan 2021 is one (docs/training.md).
     task : {"classes", "numbers"}, default="classes"
-        "numbers" trains a `tinykernel.TernaryKernelRegressor`, which has no teacher.
+        "numbers" trains a `tinykernel.TernaryKernelRegressor`.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
     value_name : str, optional
@@ -187,13 +184,13 @@ def train(
     if method != LEARNED and not hasattr(method, "untrained"):
         raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
     started, trainings = time.perf_counter(), 0
-    extra = {"groups": groups, "validation": validation, "teacher": teacher}
+    extra = {"groups": groups, "validation": validation}
     extra = {name: value for name, value in extra.items() if value is not None}
     if method != LEARNED and extra.keys() - {"groups"}:
         raise TinykernelError(f"{max(extra.keys() - {'groups'})}: not for this method")
     kind = RegressorParameters if task == "numbers" else ClassifierParameters
     given = flattened(parameters, kind)
-    given |= _of_task(task, method, teacher, given)
+    given |= _of_task(task, method, given)
     if method != LEARNED and "n_kernels" in given:
         raise TinykernelError("n_kernels: not for this method")
     shape = input_shape(X, method, given)
@@ -262,7 +259,7 @@ def _may_have_trees(asked: Asked) -> bool:
     return compared and trees_may_compete(asked.options, asked.rows.shape[1])
 
 
-def _of_task(task: str, method: Any, teacher: object, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_task(task: str, method: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the loss, which only a regressor has, and refuse what the task has not."""
     check_choice("task", task, TASKS)
     if task == "classes":
@@ -272,9 +269,8 @@ def _of_task(task: str, method: Any, teacher: object, given: Mapping[str, Any]) 
         return {}
     if method != LEARNED:
         raise TinykernelError("method: this one has classes only; leave it out")
-    for name, value in (("class_weight", given.get("class_weight")), ("teacher", teacher)):
-        if value is not None:
-            raise TinykernelError(f'{name}: not for task "numbers"')
+    if given.get("class_weight") is not None:
+        raise TinykernelError('class_weight: not for task "numbers"')
     return {"loss": given.get("loss", "squared")}
 
 

@@ -236,18 +236,14 @@ def _train(
     extra: Rows | None,
 ) -> TrainResult:
     from tinykernel.budget import train
-    from tinykernel.budget.teacher import probabilities_of
 
     budget, numbers = options["budget"], options["task"] == "numbers"
-    rows, teacher = (dataset.X_train, dataset.y_train), options["teacher"]
-    if teacher is not None:
-        teacher = probabilities_of(teacher, *rows, dataset.columns)
     with warnings.catch_warnings():
         # The command line says it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         return train(
-            *rows,
-            teacher=teacher,
+            dataset.X_train,
+            dataset.y_train,
             budget=budget if budget is None or aside is None else less_decisions(budget),
             target=options["target"],
             groups=dataset.group_train if by_group else None,

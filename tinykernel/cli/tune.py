@@ -31,7 +31,6 @@ _LEFT_OUT = (
     "patience",
     "task",
     "like",
-    "teacher",
     "max_error",
     "calibration_size",
     "false_alarms",

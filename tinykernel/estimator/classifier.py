@@ -107,7 +107,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         *,
         groups: ArrayLike | None = None,
         validation: tuple[ArrayLike, ArrayLike] | None = None,
-        teacher: object = None,
     ) -> TernaryKernelClassifier:
         """Train.
 
@@ -127,9 +126,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             rows are left out to choose hyper-parameters. A single group counts as none.
         validation : (X, y), optional
             Rows by which the best epoch is chosen.
-        teacher : fitted scikit-learn classifier or array-like, shape (n, n_classes), optional
-            Another model whose probabilities are mixed with the labels, half and half. A classifier
-            is asked for those of `X`; the columns of an array are in the order of the labels.
 
         Returns
         -------
@@ -148,7 +144,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             If Ctrl-C ended the training after its first epoch: the best until then is kept.
             Earlier, KeyboardInterrupt is raised.
         """
-        return self._fit(X, y, sample_weight, groups=groups, validation=validation, teacher=teacher)
+        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
 
     def _fit(
         self,
@@ -158,7 +154,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         *,
         groups: ArrayLike | None = None,
         validation: tuple[ArrayLike, ArrayLike] | None = None,
-        teacher: object = None,
         recipe: Mapping[str, float] | None = None,
     ) -> TernaryKernelClassifier:
         """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
@@ -175,7 +170,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             class_weight=self.class_weight,
             groups=groups,
             validation=None if validation is None else self._checked_pair(validation, "labels"),
-            teacher=None if teacher is None else (teacher, X),
         )
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model

@@ -79,12 +79,10 @@ def loss_group(  # type: ignore[no-untyped-def]
     return loss, d_scale
 
 
-def targets_of(codes: NDArray[np.int64], n_classes: int, teacher: _Floats | None = None) -> _Floats:
-    """Return what outputs should be, (n, outputs): the labels, half and half with a teacher's."""
+def targets_of(codes: NDArray[np.int64], n_classes: int) -> _Floats:
+    """Return what outputs should be, (n, outputs): 1 for the class of a row, else 0."""
     hot = np.zeros((codes.size, n_classes), dtype=np.float32)
     hot[np.arange(codes.size), codes] = 1.0
-    if teacher is not None:
-        hot += np.float32(0.5) * (teacher - hot)
     return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
 
 

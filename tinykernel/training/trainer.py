@@ -92,7 +92,7 @@ def fit(
     options.check_for(shape)
     check_rows(data, options)
     passes = given.pop("passes", None)
-    plain = shape is None and data.quantity is None and data.teacher is None
+    plain = shape is None and data.quantity is None
     if plain and not options.validation_fraction:
         data = replace(data, passes=passes)
     if options.model == "trees":

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
-from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
@@ -48,7 +47,6 @@ class TrainSet:
     groups: NDArray[np.int64] | None = None  # (n,): rows of a group stay together.
     # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
-    teacher: NDArray[np.float32] | None = None  # (n, n_classes): probability of each class.
     quantity: Quantity | None = None  # what is learned where it is no class.
     passes: Passes | None = None  # all rows, where these are some of them.
 
@@ -87,7 +85,7 @@ class TrainSet:
         """Return what the outputs should be, shape (n, n_outputs)."""
         if self.quantity is not None:
             return self.quantity.targets
-        return targets_of(self.codes, self.n_classes, self.teacher)
+        return targets_of(self.codes, self.n_classes)
 
     def blocks(
         self,
@@ -129,17 +127,14 @@ def prepare(
     splits: Sequence[_Masks] = (),
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
-    teacher: tuple[object, ArrayLike] | None = None,
 ) -> tuple[NDArray[Any], TrainSet]:
     """Bring rows into the canonical form, and everything that belongs to rows with them.
 
     X (n, n_features) holds finite numbers, y (n,) labels. Rows of weight 0 are left out, and
     weights of classes are multiplied with those of the rows. `splits` are masks of rows in training
     and left out. Equal rows of different groups are not merged, and a single group counts as none:
-    there is no other one to leave out. `validation` are rows and labels. `teacher` is a fitted
-    classifier, or probabilities (n, n_classes), and the rows as the user gave them; labels of rows
-    that are merged are averaged by weight. Returned are the classes and the training set; what does
-    not fit to the rows is a TinykernelError.
+    there is no other one to leave out. `validation` are rows and labels. Returned are
+    the classes and the training set; what does not fit to the rows is a TinykernelError.
 
     >>> classes, data = prepare(np.array([[1.0], [2.0], [1.0]]), np.array(["a", "b", "a"]))
     >>> sorted(data.sample_weight.tolist())
@@ -173,9 +168,6 @@ def prepare(
         moved = np.empty(codes.size, dtype=np.int64)
         moved[position] = group
         group = moved
-    soft = None
-    if teacher is not None:
-        soft = _averaged(soft_labels(*teacher, classes)[used], given, position, weight)
     return classes, TrainSet(
         X=rows,
         codes=codes,
@@ -185,7 +177,6 @@ def prepare(
         splits=tuple((collect(train), collect(test)) for train, test in splits),
         groups=group,
         validation=None if validation is None else _validation(*validation, raw_dtype, classes),
-        teacher=soft,
     )
 
 
@@ -306,72 +297,3 @@ def _validation(
             f"validation: the label {unknown.tolist()[0]!r} is not in the training rows"
         )
     return rows, np.searchsorted(classes, y).astype(np.int64)
-
-
-# --- teachers ------------------------------------------------------------------------------------
-
-
-def soft_labels(teacher: object, X: ArrayLike, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what a teacher says: the probability of each class for each row.
-
-    A fitted classifier has ``predict_proba``, or ``decision_function``, whose softmax is taken, and
-    may know more classes; it is given `X`. An array has a column for each of `classes`. The result
-    has shape (n, n_classes).
-
-    Examples
-    --------
-    >>> soft_labels([[0.25, 0.75]], [[1.0]], np.array(["a", "b"])).tolist()
-    [[0.25, 0.75]]
-    """
-    if isinstance(teacher, type):
-        raise TinykernelError("teacher: give a fitted classifier, not its class")
-    known = classes
-    if hasattr(teacher, "predict_proba") or hasattr(teacher, "decision_function"):
-        soft = _probabilities(teacher, X)
-        known = np.asarray(getattr(teacher, "classes_", classes))
-    else:
-        try:
-            soft = np.asarray(teacher, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TinykernelError(
-                "teacher: give a fitted classifier, or an array of probabilities, one row for each "
-                "row of X and one column for each class"
-            ) from None
-    n_rows = np.asarray(X).shape[0]
-    if soft.shape != (n_rows, len(known)):
-        raise TinykernelError(
-            f"teacher: its probabilities have shape {soft.shape}; needed are {n_rows} rows and "
-            f"{len(known)} classes"
-        )
-    missing = np.setdiff1d(classes, known)
-    if missing.size:
-        raise TinykernelError(f"teacher: it does not know the class {missing.tolist()[0]!r}")
-    soft = soft[:, [int(np.flatnonzero(known == label)[0]) for label in classes]]
-    total = soft.sum(axis=1, keepdims=True)
-    if not (np.all(soft >= 0) and np.all(np.isfinite(total)) and np.all(total > 0)):
-        raise TinykernelError("teacher: a probability is negative or NaN, or all of a row are 0")
-    return np.asarray(soft / total, dtype=np.float64)
-
-
-def _probabilities(teacher: Any, X: ArrayLike) -> NDArray[np.float64]:
-    if hasattr(teacher, "predict_proba"):
-        return np.asarray(teacher.predict_proba(X), dtype=np.float64)
-    values = np.asarray(teacher.decision_function(X), dtype=np.float64)
-    if values.ndim == 1:
-        # A margin m of two classes is the log odds: softmax of (0, m).
-        values = np.stack([np.zeros_like(values), values], axis=1)
-    soft = exps(values - values.max(axis=1, keepdims=True))
-    return np.asarray(soft / soft.sum(axis=1, keepdims=True), dtype=np.float64)
-
-
-def _averaged(
-    soft: NDArray[np.float64],
-    given: NDArray[np.float64],
-    position: NDArray[np.int64],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float32]:
-    """Average the soft labels of the rows that became one row."""
-    columns = [
-        np.bincount(position, weights=given * column, minlength=weight.size) for column in soft.T
-    ]
-    return np.asarray(np.stack(columns, axis=1) / weight[:, None], dtype=np.float32)

@@ -31,7 +31,6 @@ _NOT_TUNED = (
     "n_components",
     "n_kernels",
     "validation",
-    "teacher",
     "sample_weight",
     "n_jobs",
     "task",

@@ -226,16 +226,6 @@ _OWN = (
         methods=(LEARNED,),
     ),
     Setting(
-        "teacher",
-        "train",
-        "FILE",
-        str,
-        "Learn from the labels and, as much, from probabilities: those of a larger model (.tkm), "
-        "or one column a class for each training row (.npy, .csv).",
-        tasks=(CLASSES,),
-        methods=(LEARNED,),
-    ),
-    Setting(
         "max_error",
         "train",
         "SHARE",

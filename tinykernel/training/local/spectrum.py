@@ -158,7 +158,7 @@ def with_copies(
     def each(values: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([values] * len(blocks))
 
-    quantity, teacher = data.quantity, data.teacher
+    quantity = data.quantity
     return replace(
         data,
         X=np.concatenate(blocks),
@@ -167,7 +167,6 @@ def with_copies(
         sample_weight=each(data.sample_weight),
         groups=groups if groups is None else each(groups),
         validation=data.validation and (seen(data.validation[0]), data.validation[1]),
-        teacher=None if teacher is None else each(teacher),
         quantity=quantity and replace(quantity, targets=each(quantity.targets)),
     )
 

@@ -42,7 +42,7 @@ _TRIED_INPUTS = 2048
 _ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
 # The penalty by which kernels are chosen.
 _RANKING = 0.3
-# Weights of rows are multiples of this, and targets, which a teacher may shade, of that.
+# Weights of rows are multiples of this, and targets of that.
 _SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
 _Doubles = NDArray[np.float64]
