@@ -1,8 +1,7 @@
-"""Tests of tinykernel.resources and of the public names."""
+"""Folders beside the package, its version, and what an import costs."""
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -48,21 +47,6 @@ def test_version_is_that_of_pyproject(checkout: Path) -> None:
     """The version is written in one place, and a checkout reports that place."""
     lines = (checkout / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     assert f'version = "{tinykernel.__version__}"' in lines
-
-
-def test_public_names_exist() -> None:
-    """Every public name can be imported, is listed by dir(), and is nothing but public."""
-    for name in tinykernel.__all__:
-        assert getattr(tinykernel, name) is not None
-    assert set(tinykernel.__all__) <= set(dir(tinykernel))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = tinykernel.nothing
-
-
-def test_no_public_name_is_a_module() -> None:
-    """Importing a module of the name of a public function would hide the function."""
-    for name in tinykernel.__all__:
-        assert importlib.util.find_spec(f"tinykernel.{name}") is None
 
 
 def test_import_is_cheap(checkout: Path) -> None:

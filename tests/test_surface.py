@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
+import importlib.util
+
+import pytest
 
 import tinykernel
 
 
-def test_names_of_earlier_versions_did_not_import() -> None:
-    """Scripts and pickles that name modules of earlier versions go on working."""
-    from tinykernel import oneclass, parity, regressor
+def test_public_names_exist() -> None:
+    """Every public name can be imported, is listed by dir(), and is nothing but public."""
+    for name in tinykernel.__all__:
+        assert getattr(tinykernel, name) is not None
+    assert set(tinykernel.__all__) <= set(dir(tinykernel))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = tinykernel.nothing
 
-    assert parity.verify is tinykernel.verify
-    assert regressor.TernaryKernelRegressor is tinykernel.TernaryKernelRegressor
-    assert oneclass.calibrate_one_class is not None
-    named = pickle.loads(b"ctinykernel.oneclass\nTernaryKernelNovelty\n.")
-    assert named is tinykernel.TernaryKernelNovelty
+
+def test_no_public_name_is_a_module() -> None:
+    """Importing a module of the name of a public function would hide the function."""
+    for name in tinykernel.__all__:
+        assert importlib.util.find_spec(f"tinykernel.{name}") is None

@@ -21,7 +21,7 @@ from tests.firmware.local_models import (
     SUMS,
 )
 from tests.firmware.test_layers import layers
-from tests.fuzz.batch import ROOT, Batch
+from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
 from tinykernel import modelfile
@@ -35,7 +35,6 @@ from tinykernel.modelfile.container import read_container, write_container
 @cache
 def seeds() -> list[bytes]:
     """Return .tkm files of every kind of model."""
-    kept = sorted((ROOT / "tests" / "modelfile" / "old").glob("*.tkm"))
     models: list[Any] = [
         make_model(seed, dtype, 16 if seed % 2 else 8)
         for seed, dtype in enumerate(("uint8", "float32", "int16", "int32"))
@@ -52,8 +51,7 @@ def seeds() -> list[bytes]:
     ]
     models += [SIGNALS["numbers beside"]()]
     models += [one_class(make_model(4), 1), *(make() for make in CONVOLUTIONS.values())]
-    files = [path.read_bytes() for path in kept]
-    files += [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]
+    files = [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]
     return files + [modelfile._to_bytes(model) for model in models]
 
 
@@ -88,7 +86,7 @@ def mutate_content(data: bytes, rng: np.random.Generator) -> bytes:
             ((_, (name, fields)),) = header["object"].items()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                obj = records.decode_record(name, fields, arrays, header["version"])
+                obj = records.decode_record(name, fields, arrays)
                 header["fingerprint"] = modelfile._integer_model(obj).fingerprint()
         except Exception:  # no model: the reader will say so
             pass

@@ -12,8 +12,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.modelfile import load
 
-#: Files that earlier versions wrote.
-OLD = Path(__file__).with_name("old")
 SUFFIXES = ["tkm", "pkl"]
 X = np.random.default_rng(0).normal(size=(60, 3))
 

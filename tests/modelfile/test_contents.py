@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import warnings
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
-from tests.modelfile.files import OLD, SUFFIXES, X, as_file, fit
+from tests.modelfile.files import SUFFIXES, X, as_file, fit, refusal
 from tests.random_models import make_machine, make_model, models, random_quantized
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model import IntegerModel, as_integer_model, quantize
+from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.record import PLAIN, Field
-from tinykernel.modelfile import load, old, save, schema
+from tinykernel.model.record import PLAIN
+from tinykernel.modelfile import load, save, schema
 from tinykernel.modelfile.container import VERSION, read_container, write_container
-from tinykernel.modelfile.records import version_of
 
 
 @given(models())
@@ -83,50 +79,12 @@ def test_machines_come_back(kind: str) -> None:
     assert quantize(loaded) == quantize(machine)
 
 
-@pytest.mark.parametrize("kind", ["integer", "machine", "classifier"])
-def test_files_of_version_1_stay_readable(kind: str) -> None:
-    """Files written before the first release load, and hold the model that they held then."""
-    older = pytest.warns(UserWarning, match="that are no more: coefficients, cv, ")
-    with older if kind == "classifier" else contextlib.nullcontext():
-        model = load(OLD / f"{kind}-1.tkm")
-    integer = as_integer_model(model)
-    assert old.digest(integer).startswith("0cb5c6c92789bba0")
-    assert integer.fingerprint().startswith("da69553685b385b5")
-
-
-def test_a_file_states_the_oldest_version_that_can_read_it() -> None:
-    """A reader of version 1 once called a local stage damage; it must hear of a newer version."""
-    written = read_container(modelfile._to_bytes(make_model(1)))[0]
-    assert written["version"] == 3
-    assert version_of(written["object"]) == 3
-    stages = written["object"]["record"][1]["stages"]["tuple"]
-    stages[1]["record"][1]["permutation"]["record"][1]["late"] = 1
-    with patch.object(Permutation, "FIELDS", (*Permutation.FIELDS, Field("late", "int", since=9))):
-        assert version_of(written["object"]) == 9
-    assert max(f.since for cls in schema.CLASSES.values() for f in cls.FIELDS) <= VERSION
-
-
-def test_parameters_that_became_options_are_kept(tmp_path: Path) -> None:
-    """A file of yesterday has patience beside epochs, and options that are no more.
-
-    Those beside `options` once took its place.
-    """
+def test_unknown_parameters_are_refused(tmp_path: Path) -> None:
+    """A parameter that an estimator does not have is not dropped without a word."""
     header, arrays = read_container(modelfile._to_bytes(fit()))
-    options = {"dict": [["cells", 4]]}
-    header["object"]["record"][1] |= {"patience": 3, "input_bits": "auto", "options": options}
-    header["object"]["record"][1] |= {"local": "auto"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loaded = load(as_file(tmp_path, write_container(header, arrays)))
-    assert loaded.options == {"patience": 3, "cells": 4}
-
-
-def test_parameters_of_older_versions_are_named(tmp_path: Path) -> None:
-    """A parameter that is no more is not dropped without a word."""
-    header, arrays = read_container((OLD / "classifier-1.tkm").read_bytes())
     header["object"]["record"][1]["decay"] = 0.5
-    with pytest.warns(UserWarning, match="parameters that are no more: .*decay"):
-        load(as_file(tmp_path, write_container(header, arrays)))
+    path = as_file(tmp_path, write_container(header, arrays))
+    assert "unknown parameter 'decay'" in refusal(path)
 
 
 def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
@@ -137,7 +95,7 @@ def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
         assert_array_equal(content["model.readout.parts.0.weights"], model.find(Ternary).weights)
         header = json.loads(content["header.json"])
     assert header["format"] == "tinykernel-model"
-    assert (header["version"], header["kind"]) == (3, "integer")
+    assert (header["version"], header["kind"]) == (VERSION, "integer")
     assert header["fingerprint"] == model.fingerprint()
 
 
@@ -173,7 +131,7 @@ def test_what_cannot_be_saved(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", ["tkm", "pkl"])
 def test_what_a_file_says_about_its_model(suffix, tmp_path):
     """What was said of a model comes back, and changes neither the model nor its fingerprint."""
-    model = load(OLD / "integer-1.tkm")
+    model = make_model(1)
     said = {"label": "gesture", "budget": 8192, "sizes": {"flash": 8000}, "inputs": ["a", "b"]}
     save(model, tmp_path / f"with.{suffix}", said)
     save(model, tmp_path / f"without.{suffix}")

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from tests.modelfile.files import OLD, SUFFIXES, X, as_file, fit, refusal
+from tests.modelfile.files import SUFFIXES, X, as_file, fit, refusal
 from tests.random_models import make_model
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
@@ -124,8 +124,11 @@ def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
         (pickle.dumps(modelfile._Pickled(b"x"), 4) + b".", "holds no|truncated"),
         (b"cos\nsystem\n(S'true'\ntR.", "asks for os.system"),
         (b"\x80\x04\x8c\x02o\n\x8c\x02s\x1b\x93.", r"asks for o\\n.s\\x1b"),
-        (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "older version"),
-        (b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.", "refused|older version"),
+        (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "of Python objects"),
+        (
+            b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.",
+            "refused|of Python objects",
+        ),
         (b"\x80\x04(I1\nI2\n\x93.", "hidden name"),
         (b"\x80\x02r\xff\xff\xff\x7f.", "no pickle"),
         (b"\x80\x02NLr\xff\xff\xff\x7f.", "no pickle"),
@@ -140,9 +143,11 @@ def test_other_pickles_are_refused(tmp_path: Path, data: bytes, message: str) ->
         load(as_file(tmp_path, data, "pkl"))
 
 
-def test_pickles_of_older_versions_say_what_to_do() -> None:
-    """A .pkl of records, as versions before wrote them, is told apart from a hostile one."""
-    assert "made by an older version" in refusal(OLD / "classifier-1.pkl")
+def test_pickles_of_objects_say_what_to_do(tmp_path: Path) -> None:
+    """An estimator with an attribute that no file can hold is told apart from a hostile pickle."""
+    odd = fit()
+    odd.notes = "mine"
+    assert "write the model with" in refusal(as_file(tmp_path, pickle.dumps(odd), "pkl"))
 
 
 def test_the_pickle_of_a_model_is_as_documented() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -31,7 +31,6 @@ class Field:
     # ``float``, ``str``, ``label`` (the name of a class) or the name of a class of records.
     dtype: str
     dimensions: int = 0  # of an array; 0 for everything else.
-    since: int = 3  # version of the model file in which it came. A later field needs a default.
     optional: bool = False  # whether None is allowed.
     many: bool = False  # whether it is a tuple of such values.
     compared: bool = True  # whether models that differ in it are different models.
@@ -97,8 +96,8 @@ def _listed(name: str, annotation: str, default: Any) -> Field:
 class Listed:
     """A dataclass whose `FIELDS` are read from its annotations.
 
-    The metadata of a field may say more: ``dimensions``, ``since``, ``dtype`` of several, or
-    ``stored``, False of what no file has; ``compare=False`` has no part in fingerprints.
+    The metadata of a field may say more: ``dimensions``, ``dtype`` of several, or ``stored``,
+    False of what no file has; ``compare=False`` has no part in fingerprints.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
@@ -147,20 +146,12 @@ class Record(Listed):
             raise self.refuse(f"{name} has shape {found}, expected ({expected})")
 
 
-def default_of(record: type, name: str) -> Any:
-    """Return the default of a field; `dataclasses.MISSING` where it has none."""
-    found = next(field for field in fields(record) if field.name == name)
-    return found.default if found.default_factory is MISSING else found.default_factory()
-
-
 def contents(record: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """List all that is compared in a record: names with dots, and plain values or arrays."""
     yield f"{place}:", type(record).__name__
     for field in record.FIELDS:
         value = getattr(record, field.name)
         if not field.compared or value is None:
-            continue
-        if field.since > 3 and value is default_of(type(record), field.name):
             continue
         items = enumerate(value) if field.many else (("", value),)
         for index, item in items:

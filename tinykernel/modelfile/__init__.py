@@ -4,7 +4,7 @@ A model is written as its fields: arrays in a container (`tinykernel.modelfile.c
 as JSON (`tinykernel.modelfile.records`). What every field must be the records list themselves
 (`tinykernel.model.record.Field`); a file is read by these lists (`tinykernel.modelfile.schema`),
 and then through the constructors, which check the fields against each other and prove that nothing
-overflows. Earlier formats have lists of their own (`tinykernel.modelfile.old`).
+overflows.
 
 A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm, see `ModelFileMixin`. So the
 reader of .pkl files needs no unpickler: it takes a pickle of exactly this form, nothing else.
@@ -24,10 +24,9 @@ import numpy as np
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.modelfile import old
 from tinykernel.modelfile.container import LARGEST, read_container, write_container
 from tinykernel.modelfile.pickles import bytes_in_pickle
-from tinykernel.modelfile.records import decode_record, encode_record, name_of, version_of
+from tinykernel.modelfile.records import decode_record, encode_record, name_of
 from tinykernel.modelfile.schema import CLASSES, KINDS, Arrays, is_plain, is_text
 
 __all__ = ["ModelFileMixin", "about", "load", "save", "written_by"]
@@ -95,11 +94,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     TinykernelError
         If there is no such file, or it is damaged, is no model, is of another version, or asks for
         anything that a model does not need.
-
-    Warns
-    -----
-    UserWarning
-        If an older version trained the classifier with parameters that this one does not have.
 
     Examples
     --------
@@ -205,7 +199,6 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     record = encode_record(obj, "model", arrays)
     header = {
         "kind": KINDS[name],
-        "version": version_of(record),
         "package_version": tinykernel.__version__,
         "fingerprint": _integer_model(obj).fingerprint(),
         "object": record,
@@ -224,14 +217,12 @@ def _from_bytes(data: bytes) -> Any:
         ((kind, (name, fields)),) = header["object"].items()
         if kind != "record" or KINDS[name] != header["kind"]:
             raise ValueError("no record of a model")
-        obj = decode_record(name, fields, arrays, header["version"])
+        obj = decode_record(name, fields, arrays)
     except TinykernelError:
         raise
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
         raise TinykernelError(_HEADER_DAMAGED) from None
-    model = _integer_model(obj)
-    found = old.digest(model) if header["version"] < 3 else model.fingerprint()
-    if found != header.get("fingerprint"):
+    if _integer_model(obj).fingerprint() != header.get("fingerprint"):
         raise TinykernelError(
             "gives another integer model than when it was saved (fingerprint differs): the file is "
             "damaged, or this version of tinykernel quantizes differently; train or save it again"

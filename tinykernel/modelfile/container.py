@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 FORMAT = "tinykernel-model"
-#: The newest format that is read. The caller says which one its content needs.
-VERSION = 4
+#: The format that is written and read.
+VERSION = 5
 #: Longest container, in bytes. A model of 65,536 inputs and as many components takes 5 MB.
 LARGEST = 64 << 20
 _LARGEST_HEADER = 8 << 20
@@ -47,15 +47,15 @@ _ARRAY = re.compile(
 def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """Return the bytes of a container; equal for equal content.
 
-    The header holds JSON types; the format is added, and the `version` 1 where none is given.
-    Arrays are of numbers, booleans or fixed-length strings. What would be longer than
-    `read_container` takes is a TinykernelError.
+    The header holds JSON types; the format and its version are added where they are missing. Arrays
+    are of numbers, booleans or fixed-length strings. What would be longer than `read_container`
+    takes is a TinykernelError.
 
     >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
     >>> header["kind"], arrays["a"].tolist()
     ('x', [0, 1, 2])
     """
-    text = json.dumps({"format": FORMAT, "version": 1, **header}, indent=1, sort_keys=True)
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1, sort_keys=True)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         _write_member(archive, _HEADER, text.encode())
@@ -82,7 +82,7 @@ def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     Raises
     ------
     TinykernelError
-        If it is damaged, none of ours, too long, or of a newer version.
+        If it is damaged, none of ours, too long, or of another version.
     """
     if len(data) > LARGEST:
         raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
@@ -147,8 +147,13 @@ def _read_header(data: memoryview) -> dict[str, Any]:
         _damaged("its header states no version")
     if version > VERSION:
         raise TinykernelError(
-            f"written by a newer tinykernel (format {version}, this one reads up to {VERSION}); "
+            f"written by a newer tinykernel (format {version}, this one reads {VERSION}); "
             "upgrade tinykernel"
+        )
+    if version < VERSION:
+        raise TinykernelError(
+            f"written by an older tinykernel (format {version}, this one reads {VERSION}); "
+            "train the model again"
         )
     return header
 

@@ -12,7 +12,7 @@ _CALL = ("tinykernel.modelfile", "_from_bytes")
 _TEXT = ("SHORT_BINUNICODE", "BINUNICODE")
 _BYTES = ("SHORT_BINBYTES", "BINBYTES", "BINBYTES8")
 _MOST_OPCODES = 10_000
-# What pickles of older versions name beside classes of this package.
+# What pickles of estimators name beside classes of this package.
 _HARMLESS = ("tinykernel", "numpy", "copyreg", "_codecs")
 
 
@@ -82,8 +82,8 @@ def _refuse_pickle(names: list[tuple[str, str]], is_whole: bool) -> NoReturn:
         )
     if any(module.startswith("tinykernel.") and (module, name) != _CALL for module, name in names):
         raise TinykernelError(
-            "made by an older version of tinykernel, or of what no model file can hold; train "
-            "again, or save it as .tkm where it was made"
+            "a pickle of Python objects, none of which is made; write the model with "
+            "tinykernel.save where it was made"
         )
     if not is_whole:
         raise TinykernelError(

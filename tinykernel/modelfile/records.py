@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-import warnings
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -12,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.record import Field, default_of
-from tinykernel.modelfile.container import VERSION, plain_dtype
+from tinykernel.modelfile.container import plain_dtype
 from tinykernel.modelfile.schema import (
     CLASSES,
     CLASSIFIERS,
@@ -24,16 +21,9 @@ from tinykernel.modelfile.schema import (
     Arrays,
     check_classifier,
     check_fields,
-    class_of,
-    fields_of,
     is_record,
     is_text,
 )
-
-# In this version of the format every record came to list its fields.
-_FIRST_OF_FIELDS = 3
-# Parameters of estimators that did not change a fitted one.
-_GONE = ("local", "teacher_share", "verbose")
 
 
 def name_of(obj: object) -> str:
@@ -52,32 +42,11 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
         fields = _fields_of_classifier(obj)
         check_classifier(fields, set(obj.get_params(deep=False)))
     else:
-        fields = {
-            field.name: getattr(obj, field.name) for field in obj.FIELDS if _is_used(obj, field)
-        }
-        check_fields(name, fields, VERSION)
+        values = {field.name: getattr(obj, field.name) for field in obj.FIELDS}
+        fields = {key: value for key, value in values.items() if value is not None}
+        check_fields(name, fields)
     encoded = {key: _encode(value, f"{place}.{key}", arrays) for key, value in fields.items()}
     return {"record": [name, encoded]}
-
-
-def _is_used(obj: Any, field: Field) -> bool:
-    """Whether a field holds something: a later one that holds its default is left out."""
-    value = getattr(obj, field.name)
-    is_later = field.since > _FIRST_OF_FIELDS
-    return value is not None and not (is_later and value == default_of(type(obj), field.name))
-
-
-def version_of(encoded: Any) -> int:
-    """Return the oldest version of the format that has all fields of an encoded record."""
-    if isinstance(encoded, list):
-        return max(map(version_of, encoded), default=_FIRST_OF_FIELDS)
-    if not isinstance(encoded, dict) or "record" not in encoded:
-        inner = list(encoded.values()) if isinstance(encoded, dict) else []
-        return max(map(version_of, inner), default=_FIRST_OF_FIELDS)
-    name, fields = encoded["record"]
-    known = () if name in CLASSIFIERS else CLASSES[name].FIELDS
-    own: list[int] = [field.since for field in known if field.name in fields]
-    return max([_FIRST_OF_FIELDS, *own, version_of(list(fields.values()))])
 
 
 def _fields_of_classifier(obj: Any) -> dict[str, Any]:
@@ -163,18 +132,18 @@ def _decode(value: Any, arrays: Arrays, depth: int = DEEPEST) -> Any:
     raise ValueError(f"unknown kind {kind!r}")
 
 
-def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays, version: int) -> Any:
-    """Make a model or a part of one, of a version of the format, its parts first."""
+def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
+    """Make a model or a part of one, its parts first."""
     if name in CLASSIFIERS:
         parts = PARTS_OF_CLASSIFIERS
         fields = {
-            key: _decode_part(name, key, parts.get(key, ()), content, arrays, version)
+            key: _decode_part(name, key, parts.get(key, ()), content, arrays)
             if isinstance(content, dict) and "record" in content
             else _decode(content, arrays)
             for key, content in encoded.items()
         }
         return _make_classifier(name, fields)
-    known = {field.name: field for field in fields_of(name, version)}
+    known = {field.name: field for field in CLASSES[name].FIELDS}
     fields = {}
     for key, content in encoded.items():
         field = known.get(key)
@@ -182,19 +151,17 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays, version: i
             fields[key] = _decode(content, arrays)
         elif field.many:
             fields[key] = tuple(
-                _decode_part(name, key, field.dtype.split("|"), item, arrays, version)
+                _decode_part(name, key, field.dtype.split("|"), item, arrays)
                 for item in content["tuple"]
             )
         else:
             allowed = field.dtype.split("|")
-            fields[key] = _decode_part(name, key, allowed, content, arrays, version)
-    check_fields(name, fields, version)
-    return class_of(name, version)(**fields)
+            fields[key] = _decode_part(name, key, allowed, content, arrays)
+    check_fields(name, fields)
+    return CLASSES[name](**fields)
 
 
-def _decode_part(
-    name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays, version: int
-) -> Any:
+def _decode_part(name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays) -> Any:
     """Make one part of a record, if it is of a class that is allowed there."""
     if not isinstance(content, dict) or "record" not in content:
         raise TinykernelError(
@@ -204,34 +171,19 @@ def _decode_part(
     bases = [cls.__name__ for cls in getattr(CLASSES.get(part), "__mro__", ())]
     if not {part, *bases} & set(allowed):
         raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
-    return decode_record(part, inner, arrays, version)
-
-
-def _in_options(cls: Any, fields: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """Move what were parameters once into `options`, and leave out options that are no more."""
-    kept = {name: value for name, value in fields.items() if name not in _GONE}
-    if not hasattr(cls, "KIND"):
-        return kept
-    once = [field for field in dataclasses.fields(cls.KIND) if field.name in kept.keys() - names]
-    found = {field.name: kept.pop(field.name) for field in once}
-    other = {field.name: found[field.name] for field in once if found[field.name] != field.default}
-    return kept | {"options": other | dict(kept.get("options") or {})} if other else kept
+    return decode_record(part, inner, arrays)
 
 
 def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
     """Make a fitted classifier of its parameters and its fitted attributes."""
     cls = getattr(import_module(CLASSIFIERS[name]), name)
     names = set(cls().get_params(deep=False))
-    fields = _in_options(cls, fields, names)
     check_classifier(fields, names)
     params = {key: value for key, value in fields.items() if key in names}
     fitted = {key: value for key, value in fields.items() if FITTED.fullmatch(key)}
     unknown = sorted(fields.keys() - params.keys() - fitted.keys())
     if unknown:
-        warnings.warn(
-            f"trained by an older version, with parameters that are no more: {', '.join(unknown)}",
-            stacklevel=2,
-        )
+        raise TinykernelError(f"holds the unknown parameter {unknown[0]!a}; train it again")
     classifier = cls(**params)
     for key, value in fitted.items():
         setattr(classifier, key, value)

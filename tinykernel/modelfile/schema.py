@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from typing import Any
@@ -25,7 +24,6 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import PLAIN, Field
 from tinykernel.model.stages import STAGES
 from tinykernel.model.stages.scale import RAW_DTYPES
-from tinykernel.modelfile import old
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
@@ -48,19 +46,6 @@ FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
 
 
-def fields_of(name: str, version: int) -> tuple[Field, ...]:
-    """Return the fields that a record has in a version of the format; KeyError if it has none."""
-    if version < 3 and name in old.FIELDS:
-        return old.FIELDS[name]
-    fields: tuple[Field, ...] = CLASSES[name].FIELDS
-    return fields
-
-
-def class_of(name: str, version: int) -> Any:
-    """Return what makes a record of its fields."""
-    return old.MAKERS.get(name, CLASSES.get(name)) if version < 3 else CLASSES[name]
-
-
 def is_record(field: Field) -> bool:
     """Say whether a field holds records."""
     return not field.dimensions and field.dtype != "label" and field.dtype not in PLAIN
@@ -70,7 +55,7 @@ def _array(field: Field, value: Any) -> str:
     """Say what is wrong with an array, or nothing: it is to hold finite numbers."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in field.dtype.split("|"):
         return f"is no {field.dtype.replace('|', ' or ')} array"
-    if value.ndim != field.dimensions or not (value.size or field in old.MAY_BE_VOID):
+    if value.ndim != field.dimensions or not value.size:
         return f"has shape {value.shape}, expected {field.dimensions} dimensions"
     return "" if np.all(np.isfinite(value)) else "holds NaN or infinity"
 
@@ -115,16 +100,10 @@ def _label(value: Any) -> str:
     return "" if isinstance(plain, (bool, int)) or is_text(plain) else "holds no label"
 
 
-def check_fields(name: str, fields: dict[str, Any], version: int) -> None:
+def check_fields(name: str, fields: dict[str, Any]) -> None:
     """Refuse fields of which a part of a model cannot be made."""
-    known = {field.name: field for field in fields_of(name, version)}
-    optional = (
-        {f.name for f in dataclasses.fields(CLASSES[name]) if _has_default(f)}
-        if name in CLASSES
-        else set()
-    )
-    missing = known.keys() - fields.keys()
-    missing -= {key for key in missing if known[key].optional or key in optional}
+    known = {field.name: field for field in CLASSES[name].FIELDS}
+    missing = {key for key in known.keys() - fields.keys() if not known[key].optional}
     for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
         raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
@@ -134,11 +113,6 @@ def check_fields(name: str, fields: dict[str, Any], version: int) -> None:
             raise TinykernelError(f"damaged {name}: {key} {problem}; save the model again")
     if name == "KernelMachine":
         _check_machine(fields)
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.default is not missing or field.default_factory is not missing
 
 
 def _check_machine(fields: dict[str, Any]) -> None:

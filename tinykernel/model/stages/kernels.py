@@ -100,9 +100,9 @@ class Kernels(Stage):
     cells: tuple[int, int]
     padding: int = 0
     output: str = "counts"
-    shift: int = field(default=0, metadata={"since": 4})
-    level_bits: int = field(default=1, metadata={"since": 4})
-    pool: int = field(default=1, metadata={"since": 4})
+    shift: int = 0
+    level_bits: int = 1
+    pool: int = 1
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""
