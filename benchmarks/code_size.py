@@ -18,7 +18,6 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,6 @@ from tests.random_fronts import (
     offset_model,
     random_signal_stage,
     random_stage,
-    sums_model,
 )
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.spectra import spectral_model
@@ -51,7 +49,6 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
-from tinykernel.model.stages.sums import Sums
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
 RIDGE = 1e-3
@@ -213,11 +210,11 @@ def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
 
 
 @functools.cache
-def offset_sample(index: int, draw: Callable[..., IntegerModel] = offset_model) -> IntegerModel:
+def offset_sample(index: int) -> IntegerModel:
     """Draw a model of windows less their means; the same for the same index."""
     rng = np.random.default_rng([6, index])
     channels = int(rng.choice([1, 1, 3, 6]))
-    return draw(
+    return offset_model(
         index,
         str(rng.choice(["int16", "int16", "uint8"])),
         channels=channels,
@@ -227,11 +224,6 @@ def offset_sample(index: int, draw: Callable[..., IntegerModel] = offset_model) 
         average=int(rng.integers(1, 3)),
         cells=(int(rng.choice([1, 4])), 1),
     )
-
-
-def sums_sample(index: int) -> IntegerModel:
-    """Draw a model with sums over its windows; the same for the same index."""
-    return offset_sample(index, sums_model)
 
 
 @functools.cache
@@ -269,7 +261,6 @@ _ALONE = {
     Spectrum.KIND: spectral_sample,
     Convolutions.KIND: convolution_sample,
     Offset.KIND: offset_sample,
-    Sums.KIND: sums_sample,
 }
 
 

@@ -26,7 +26,6 @@ from code_size import (
     sample,
     shaped_sample,
     spectral_sample,
-    sums_sample,
     tree_sample,
 )
 from scipy.optimize import nnls
@@ -157,12 +156,11 @@ _ALONE = {
     "spectrum": _sounds,
     "convolutions": _layers,
     "offset": offset_sample,
-    "sums": sums_sample,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
-_WHOLE = ("spectrum", "offset", "sums", "small")
+_WHOLE = ("spectrum", "offset", "small")
 
 
 def main() -> None:

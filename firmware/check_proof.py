@@ -28,8 +28,7 @@ STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\}
 MEMBERS = {
     "tk_spectrum": "length hop channels bands left right amplitude_bits log_bits floor cosines "
     "edges",
-    "tk_whole": "rows channels hop shift",
-    "tk_summed": "counts entries factor sources lows factors",
+    "tk_offset": "rows channels hop shift",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells shift top pool codes",
@@ -43,7 +42,7 @@ MEMBERS = {
 FILE = (
     r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'
     r'\s*#endif\s*)?#include "tk_config\.h"\s*typedef NAME_input_t tk_(?:raw_t;\s*|'
-    r"sample_t;\s*typedef (?P<sensor>u?int\d+_t|tk_sample_t)(?: TK_ALIAS)? tk_sensor_t;\s*)"
+    r"sample_t;\s*typedef (?P<sensor>u?int\d+_t|tk_sample_t) tk_sensor_t;\s*)"
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
     r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
@@ -273,15 +272,13 @@ def stages(c):
         return
     first = [f"{c.first}_0"] if c.first else []
     last = ["tk_beside_2"] if "tk_beside_2" in c.struct else []
-    last += [f"tk_summed_{2 + len(last)}"] if c.first == "tk_sums" else []
     need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1", *last], "stages are missing")
     need(c.first or c.sensor == "tk_sample_t", "levels of another type")
     for name in first:
         yield from FIRST[c.first](c, c.struct[name])
     yield from local(c, c.struct["tk_levels_0"], c.struct["tk_kernels_1"])
-    for name, later in zip(last, [*last[1:], None], strict=False):
-        made = c.struct[later]["counts"] if later else c("FEATURES")
-        yield from (beside if "beside" in name else summed)(c, c.struct[name], made)
+    for name in last:
+        yield from beside(c, c.struct[name])
 
 
 def spectrum(c, s):
@@ -318,31 +315,11 @@ def spectrum(c, s):
 def offset(c, s):
     """Yield name, lowest, highest and limits of samples less their mean."""
     need(c.sensor == "int32_t", "levels of another type")
-    yield from means(c, s)
-
-
-def means(c, s):
-    """Yield the same of means, which sums have, too."""
     need(c.raw.bits <= 16, "samples of another type")
     need(1 < s["rows"] < 1 << 16 and s["rows"] >> s["shift"] == 1, "means of other samples")
     low, high = int(c.raw.min), int(c.raw.max)
     yield "sum of samples", low << s["shift"], high << s["shift"], (-(2**31), 2**31 - 1)
     yield "sample less the mean", low - high, high - low, (-(2**31), 2**31 - 1)
-
-
-def sums(c, s):
-    """Yield the same of sums over a window."""
-    need(c.sensor == f"{c.raw.dtype}_t", "levels of another type")
-    yield from means(c, s)
-    square = 65535**2 >> 16
-    for name, most in (
-        ("sum of magnitudes", s["rows"] * 65535),
-        ("square of a magnitude", 65535**2),
-        ("sum of squares", s["rows"] * square),
-        ("sum of fourth powers", s["rows"] * (square**2 >> 16)),
-    ):
-        yield name, 0, most, (0, (1 << 32) - 1)
-    yield "logarithm", 0, 2047, (0, 32767)
 
 
 def local(c, levels, k):
@@ -411,10 +388,10 @@ def dense(c, k, top):
     yield "unit", 0, np.clip(high >> k["shift"], 0, 255), (0, 255)
 
 
-def beside(c, k, made):
-    """Yield the same of numbers beside a window, which are the last of the counts made."""
+def beside(c, k):
+    """Yield the same of numbers beside a window, which are the last of the counts."""
     n, factor = k["entries"], k["factor"]
-    need(c("STAGES") == 2 and k["counts"] + n == made, "other counts")
+    need(c("STAGES") == 2 and k["counts"] + n == c("FEATURES"), "other counts")
     need(0 < n <= 256 and 2 <= factor <= 65536, "other numbers")
     need(len(c.table[k["sources"]]) == n, "sources are missing")
     if c.raw is not None:
@@ -427,19 +404,8 @@ def beside(c, k, made):
     yield "count of a number", 0, factor - 1, (0, c.most_count)
 
 
-def summed(c, k, made):
-    """Yield the same of sums that become counts, the last of those made."""
-    n, factor, most = k["entries"], k["factor"], 5 * c.struct["tk_sums_0"]["channels"]
-    tables = [k["sources"], k["lows"], k["factors"]]
-    need(k["counts"] + n == made and max(c.table[k["sources"]]) < most, "other counts")
-    need(all(c.kind[t] == "uint8" and len(c.table[t]) == n for t in tables), "other sums")
-    need(2 <= factor <= 65536, "other counts of sums")
-    yield "sum, scaled", 0, 255 * factor, (0, (1 << 32) - 1)
-    yield "count of a sum", 0, factor - 1, (0, c.most_count)
-
-
 #: What can stand before the levels, by its structure.
-FIRST = {"tk_spectrum": spectrum, "tk_offset": offset, "tk_sums": sums}
+FIRST = {"tk_spectrum": spectrum, "tk_offset": offset}
 
 
 def leaves(c):

@@ -16,7 +16,6 @@ from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
-from tinykernel.model.stages.sums import Summed, Sums
 
 
 class Front(NamedTuple):
@@ -138,13 +137,12 @@ def local_model(
     weight_bits: int = 4,
     components: bool = False,
     beside: Beside | None = None,
-    summed: Summed | None = None,
     **changes: Any,
 ) -> IntegerModel:
     """Return a machine with a linear part behind kernels; `weight_bits` 0: without one."""
-    counts, joined = stage.counts, [one for one in (beside, summed) if one is not None]
-    for one in joined:
-        counts = one.gives(counts)
+    counts, joined = stage.counts, () if beside is None else (beside,)
+    if beside is not None:
+        counts = beside.gives(counts)
     model = random_model(
         seed,
         n_features=counts.size,
@@ -156,8 +154,7 @@ def local_model(
     bits = model.scaler.bits
     factor = min(((1 << (16 + bits)) - 1) // counts.high, 2**32 - 1)
     scaler = Scale(counts.dtype, bits, [0], [factor], [counts.high])
-    first = () if summed is None else (Sums(),)
-    chain = (*first, stage.levels, stage.kernels, *joined, scaler, *model.stages[1:])
+    chain = (stage.levels, stage.kernels, *joined, scaler, *model.stages[1:])
     model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
 
@@ -178,21 +175,3 @@ def offset_model(
     own = random_beside(seed, n_numbers, dtype) if n_numbers else None
     stages = (own if stage is beside else stage for stage in model.stages)
     return replace(model, input=given, stages=(Offset(), *stages))
-
-
-def sums_model(
-    seed: int,
-    dtype: str = "int16",
-    *,
-    weight_bits: int = 4,
-    n_numbers: int = 0,
-    top: int = 255,
-    **changes: Any,
-) -> IntegerModel:
-    """Return a model of a signal with sums over its windows."""
-    front = random_signal_stage(seed, **{"raw_dtype": dtype} | changes)
-    n, rng = 5 * front.input.channels, np.random.default_rng(seed)
-    source = rng.permutation(np.repeat(np.arange(n), 2))[: n + 1]
-    summed = Summed(source, rng.integers(0, 90, n + 1), rng.integers(1, 256, n + 1), top)
-    beside = random_beside(seed, n_numbers, dtype, top) if n_numbers else None
-    return local_model(front, seed, weight_bits=weight_bits, beside=beside, summed=summed)

@@ -23,7 +23,6 @@ from tinykernel.measure.estimate import estimate_footprint
         "tree_sample",
         "spectral_sample",
         "offset_sample",
-        "sums_sample",
         "convolution_sample",
     ],
 )

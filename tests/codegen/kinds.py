@@ -38,7 +38,7 @@ def calibrated(make: Maker, answer: str) -> IntegerModel:
 
 def is_code_alone(name: str) -> bool:
     """Say of one of `ALL` whether it cannot be exported as data."""
-    return name.startswith(("convolutions", "sums")) or "numbers beside" in name
+    return name.startswith("convolutions") or "numbers beside" in name
 
 
 _ONE_OF_EACH: dict[str, Maker] = {

@@ -11,7 +11,6 @@ from tests.random_fronts import (
     random_beside,
     random_signal_stage,
     random_stage,
-    sums_model,
 )
 from tests.random_models import random_model, with_linear
 from tests.spectra import spectral_model
@@ -120,19 +119,6 @@ OFFSETS: dict[str, Callable[[], IntegerModel]] = {
     "int8, no stream": lambda: offset_model(3, "int8", height=48, hop=0, cells=(3, 1)),
     "uint16, components": lambda: offset_model(4, "uint16", hop=64, weight_bits=0),
 }
-SUMS: dict[str, Callable[[], IntegerModel]] = {
-    "int16": lambda: sums_model(1, top=32),
-    "1 channel of uint8, odd length": lambda: sums_model(
-        2, "uint8", bits=8, level_bits=8, channels=1, terms=0, average=1, height=61, hop=7
-    ),
-    "16-bit counts, numbers beside": lambda: sums_model(
-        5, height=600, hop=150, n_numbers=2, top=300
-    ),
-    "int8, no stream": lambda: sums_model(
-        3, "int8", bits=8, level_bits=8, height=48, hop=0, cells=(3, 1)
-    ),
-    "uint16, components": lambda: sums_model(4, "uint16", hop=64, weight_bits=0),
-}
 CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
     "4-bit taps": lambda: convolution_model(1, (28, 28), (1, 0, 1), channels=4, bits=4),
     "8-bit taps, averaged, hidden layer": lambda: convolution_model(
@@ -151,6 +137,5 @@ ALL = (
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
     | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
     | {f"offset, {name}": make for name, make in OFFSETS.items()}
-    | {f"sums, {name}": make for name, make in SUMS.items()}
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
 )

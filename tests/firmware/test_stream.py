@@ -150,7 +150,7 @@ def test_a_stream_of_more_samples_than_a_counter_holds(
 
 @pytest.mark.parametrize(
     "name",
-    ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside", "sums, int16"],
+    ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside"],
 )
 def test_a_question_at_another_time_spoiled_a_later_decision(
     name: str, require_tool: Callable[[str], str], tmp_path: Path

@@ -19,7 +19,6 @@ from tests.random_fronts import (
     random_beside,
     random_signal_stage,
     random_stage,
-    sums_model,
 )
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
@@ -66,7 +65,7 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
             n_numbers=int(rng.integers(3)),
         )
     if kind < 0.11:
-        return (offset_model, sums_model)[seed % 2](
+        return offset_model(
             seed,
             str(rng.choice(_RAW[1:5])),
             height=int(rng.integers(17, 45)) * 2,

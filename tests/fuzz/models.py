@@ -18,7 +18,6 @@ from tests.firmware.local_models import (
     OFFSETS,
     SIGNALS,
     SPECTRA,
-    SUMS,
 )
 from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch
@@ -45,7 +44,6 @@ def seeds() -> list[bytes]:
     models += [
         SPECTRA["int16"](),
         OFFSETS["int16"](),
-        SUMS["int16"](),
         layers(1),
         tree_model(2, linear=True),
     ]

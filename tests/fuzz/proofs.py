@@ -24,7 +24,6 @@ from tests.firmware.local_models import (
     OFFSETS,
     SIGNALS,
     SPECTRA,
-    SUMS,
 )
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
@@ -83,7 +82,6 @@ def models() -> list[IntegerModel]:
         SIGNALS["numbers beside"](),
         SPECTRA["int16"](),
         OFFSETS["int16"](),
-        SUMS["int16"](),
         CONVOLUTIONS["8-bit taps, averaged, hidden layer"](),
         tree_model(3, n_features=30),
         one_class(random_model(3, n_features=12), 3),

@@ -2,8 +2,8 @@
 
 Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
 decides formats; that of a stage before the scale is found by its kind, ``pack_KIND`` of
-``KIND.py``, those of sums in ``offset.py``. ``tk_contract.h`` of the runtime names the same macros
-and tables, and its kernels read them. Nothing of this changes a value of the arithmetic.
+``KIND.py``. ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels
+read them. Nothing of this changes a value of the arithmetic.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.model.stages.sums import Summed, Sums
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -55,10 +54,7 @@ _CHAINS: tuple[tuple[type[Stage], ...], ...] = (
     (Levels, Convolutions, Dense),
     (Levels, Kernels, Beside),
     *((first, Levels, Kernels, *last) for first in (Spectrum, Offset) for last in ((), (Beside,))),
-    *((Sums, Levels, Kernels, *last, Summed) for last in ((), (Beside,))),
 )
-# Stages that are packed beside others that do nearly the same.
-_FILES = {"sums": "offset", "summed": "offset"}
 
 
 @dataclass(frozen=True)
@@ -183,7 +179,7 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
         number = max(index - kinds.index(Levels), 0)
         following = model.stages[index + 1]
         place = Place(number, given, hop or given.rows, calls, model.hop > 0, following)
-        file = import_module(f"tinykernel.codegen.pack.{_FILES.get(kind.KIND, kind.KIND)}")
+        file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
         found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
         # The rows of whole windows are counted anew for each.
         hop = 0 if stage.WHOLE else hop // stage.step

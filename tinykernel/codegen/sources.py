@@ -324,7 +324,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
 
 def _kernels(packed: PackedModel) -> dict[str, str]:
     """Return the members of the structure of the last kernels."""
-    found = [one for one in packed.structs if one.kind not in ("tk_beside", "tk_summed")]
+    found = [one for one in packed.structs if one.kind != "tk_beside"]
     return found[-1].members if found else {}
 
 

@@ -57,7 +57,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
 
     0 or 1 for properties that a model has or not, else a count.
     """
-    if model.stages[0].WHOLE and model.grids()[1] != model.input:
+    if model.stages[0].WHOLE:
         # Its code is beside that of the same samples as they are.
         raw, made = f", raw {model.raw_dtype}", f", raw {model.grids()[1].dtype}"
         found = {n.replace(made, raw): x for n, x in code_properties(_without_first(model)).items()}
@@ -174,9 +174,7 @@ def _other_properties(
             "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
             "two classes": model.n_outputs < model.n_scores,
         }
-        if first.WHOLE:
-            properties[f"{first.KIND}, stage"] = 1
-        elif isinstance(first, FIRST):
+        if isinstance(first, FIRST):
             properties |= dict.fromkeys(first.code, 1) | {
                 "several channels": model.input.channels > 1,
                 "several cells": kernels is not None and kernels.cells[0] > 1,
@@ -252,8 +250,6 @@ def _unmeasured(model: IntegerModel, sizes: dict[str, float]) -> str | None:
 
 
 def _without_first(model: IntegerModel) -> IntegerModel:
-    if model.grids()[1] == model.input:
-        return model  # sums, without which there are fewer counts
     hop = model.hop // model.stages[0].step
     return replace(model, input=model.grids()[1], stages=model.stages[1:], hop=hop)
 

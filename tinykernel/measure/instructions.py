@@ -34,7 +34,6 @@ from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.sums import Summed
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 #: Cores that run the same instructions as the one that was counted.
@@ -177,7 +176,7 @@ def _dense(stage: Dense, given: Grid, packed: _Packed) -> _Work:
     return {"local": {products: work["multiply"], "convolutions, units": work["unit"]}}
 
 
-def _joined(stage: Beside | Summed, given: Grid, packed: _Packed) -> _Work:
+def _beside(stage: Beside, given: Grid, packed: _Packed) -> _Work:
     # In the place of those of the kernels: all counts are copied, too.
     return {"local": {"signal, counts": float(2 * given.size + len(stage.source))}}
 
@@ -209,8 +208,7 @@ _STAGES: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Kernels: _kernels,
     Convolutions: _convolutions,
     Dense: _dense,
-    Beside: _joined,
-    Summed: _joined,
+    Beside: _beside,
 }
 _PARTS: dict[type, Callable[[Any, Grid, _Packed], _Work]] = {
     Ternary: lambda part, given, packed: {},

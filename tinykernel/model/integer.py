@@ -26,7 +26,6 @@ from tinykernel.model.stage import Part, Stage, proved
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.sums import Summed, Sums, check_sums
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
@@ -51,7 +50,6 @@ class IntegerModel(Predictions, Record):
     * an image: ``Levels``, ``Convolutions``, and ``Dense`` if any, then the same as for a table;
     * windows of a signal less their means: ``Offset``, then the same as for a signal;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal;
-    * a signal with sums: ``Sums``, the same as for a signal, ``Summed`` before its ``Scale``;
     * a signal with numbers beside it: ``Beside`` after its ``Kernels``.
 
     There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry
@@ -119,7 +117,6 @@ class IntegerModel(Predictions, Record):
             raise self.refuse("decision_scale must be a positive number")
         if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
             raise self.refuse("a chain has one stage scale")
-        check_sums(self.stages, self.input)
         grids = dict(zip((stage.KIND for stage in self.stages), self.grids()[1:], strict=True))
         if self.beside is not None and self.beside.scaler.raw_dtype != self.raw_dtype:
             raise self.refuse("numbers beside a window are not of the type of its samples")
@@ -295,7 +292,7 @@ class IntegerModel(Predictions, Record):
     @cached_property
     def raw_scaler(self) -> Scale:
         """The scaler of the raw values; before other stages one for all of their type."""
-        first = self.stages[isinstance(self.stages[0], Sums)]
+        first = self.stages[0]
         if isinstance(first, Scale | Levels):
             return first if isinstance(first, Scale) else first.scaler
         low, span = self.input.low, self.input.high - self.input.low
@@ -391,9 +388,6 @@ class IntegerModel(Predictions, Record):
             for stage, given in zip(self.stages[: self._entry], self.grids(), strict=False):
                 if isinstance(stage, Beside):
                     values = np.hstack([values, rows[:, self.input.size :]])
-                elif isinstance(stage, Summed):
-                    windows = rows[:, : self.input.size]
-                    values = np.hstack([values, Sums().numbers(windows, self.input)])
                 values = stage.run(values, given)
             out[first : first + _ROWS_AT_ONCE] = values
         return out

@@ -65,8 +65,12 @@ TK_INLINE const tk_count_t *tk_beside_join(const TK_FLASH struct tk_beside *k,
                                            uint32_t *joined)
 {
     const tk_u16 *const kept = (const tk_u16 *)state;
-    tk_count_t *const out = tk_copied_counts(counts, k->counts, joined);
+    tk_count_t *const out = (tk_count_t *)joined;
     uint32_t i;
+    for (i = 0u; i < k->counts; ++i) {
+        out[i] = counts[i];
+        TK_PLAIN_LOOP();
+    }
     for (i = 0u; i < k->entries; ++i) {
         out[k->counts + i] = (tk_count_t)kept[i];
     }

@@ -43,18 +43,6 @@ TK_INLINE uint32_t tk_clipped(int32_t sum, uint32_t shift)
     return value;
 }
 
-/* The first counts of a window at `joined`, where they may be already. */
-TK_INLINE tk_count_t *tk_copied_counts(const tk_count_t *counts, uint32_t n, uint32_t *joined)
-{
-    tk_count_t *const out = (tk_count_t *)joined;
-    uint32_t i;
-    for (i = 0u; i < n; ++i) {
-        out[i] = counts[i];
-        TK_PLAIN_LOOP();
-    }
-    return out;
-}
-
 /* Words of 0. */
 TK_INLINE void tk_clear(uint32_t *word, uint32_t words)
 {

@@ -28,7 +28,6 @@ _SAID = (
     "cells",
     "offset",
     "spectrum",
-    "sums",
     "convolutions",
     "model",
     "image_shape",

@@ -31,7 +31,6 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.sums import Sums
 
 # Array of a scaler: macro, table, the type that it is used as, and that it is stored as.
 _SCALER = (
@@ -43,7 +42,7 @@ _SCALER = (
 
 # No code checks yet that loaded nodes stay inside their tables; the bytes of a layer differ; no
 # function that takes a model takes numbers, too.
-NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions, Beside, Sums)
+NEVER_DATA: tuple[type[Stage | Part], ...] = (Trees, Convolutions, Beside)
 
 
 def pack_as_data(model: IntegerModel) -> PackedModel:

@@ -27,7 +27,6 @@ from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.sums import Summed
 
 _TRITS = 5  # taps a byte
 _MOST_WORDS = (2, 4, 7)  # of a row that the firmware computes together, by its radix
@@ -43,7 +42,7 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
 
 def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
     made = stage.gives(place.given)
-    if isinstance(place.following, Beside | Summed):
+    if isinstance(place.following, Beside):
         made = place.following.gives(made)
     return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
 

@@ -12,10 +12,9 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.model.stages.sums import Summed, Sums
 
 #: Those that can stand before the levels of a signal, one in a chain.
-FIRST: tuple[type[Stage], ...] = (Spectrum, Offset, Sums)
+FIRST: tuple[type[Stage], ...] = (Spectrum, Offset)
 #: All that there are.
 STAGES: tuple[type[Stage], ...] = (
     *FIRST,
@@ -24,7 +23,6 @@ STAGES: tuple[type[Stage], ...] = (
     Convolutions,
     Dense,
     Beside,
-    Summed,
     Scale,
     Components,
 )

@@ -96,7 +96,10 @@ class Beside(Stage):
 
     def gives(self, given: Grid) -> Grid:
         """Return the table of all counts; see `Stage`."""
-        return joined(self, given, self.n_entries)
+        if given.dtype not in ("uint8", "uint16") or given.low != 0 or not given.is_table:
+            raise self.refuse(f"takes counts, not {given.words} of {given.dtype}")
+        high = max(given.high, self.top)
+        return Grid(1, 1, given.size + self.n_entries, "uint8" if high < 256 else "uint16", 0, high)
 
     def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
         """Join counts and numbers, which follow them in a row; see `Stage`."""
@@ -118,14 +121,6 @@ class Beside(Stage):
     def work(self, given: Grid) -> dict[str, float]:
         """Return one copy a count, and one scaling an entry."""
         return {"copy": float(given.size), "scale": float(self.n_entries)}
-
-
-def joined(stage: Any, given: Grid, n: int) -> Grid:
-    """Return the table of counts and of n others up to `stage.top` behind them."""
-    if given.dtype not in ("uint8", "uint16") or given.low != 0 or not given.is_table:
-        raise stage.refuse(f"takes counts, not {given.words} of {given.dtype}")
-    high = max(given.high, stage.top)
-    return Grid(1, 1, given.size + n, "uint8" if high < 256 else "uint16", 0, high)
 
 
 def as_counts(levels: NDArray[Any], top: int) -> NDArray[np.int32]:

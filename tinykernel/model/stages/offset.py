@@ -46,50 +46,36 @@ class Offset(Stage):
 
     def gives(self, given: Grid) -> Grid:
         """Return the grid of samples less their mean; see `Stage`."""
-        require_window(self, given)
+        if not given.is_signal or given.dtype not in NARROW or given.rows > _MOST_ROWS:
+            raise self.refuse(
+                f"it takes signals of at most {_MOST_ROWS} whole numbers of 8 or 16 bits"
+            )
         span = given.high - given.low
         return Grid(given.rows, 1, given.channels, "int32", -span, span)
 
     def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
         """Take the means off rows of samples; see `Stage`."""
-        return less_means(values, given).reshape(len(values), given.size)
+        shift = mean_shift(given)
+        samples = values.reshape(len(values), given.rows, given.channels).astype(np.int32)
+        spread = samples[:, np.arange(1 << shift) * given.rows >> shift]
+        means = spread.sum(axis=1, keepdims=True, dtype=np.int32) >> shift
+        less: NDArray[np.int32] = (samples - means).reshape(len(values), given.size)
+        return less
 
     def ranges(self, given: Grid) -> tuple[Range, ...]:
         """Return the bounds of a sum and of a sample less the mean; see `Stage`."""
-        return mean_ranges(given)
+        shift, kind, span = mean_shift(given), np.iinfo(np.int32), given.high - given.low
+        ends = int(kind.min), int(kind.max)
+        return (
+            Range("sum of samples", given.low << shift, given.high << shift, *ends),
+            Range("sample less the mean", -span, span, *ends),
+        )
 
     def work(self, given: Grid) -> dict[str, float]:
         """Return one addition a sample of the mean, and one difference a value; see `Stage`."""
         return {"addition": given.channels << mean_shift(given), "difference": given.size}
 
 
-def require_window(stage: Stage, given: Grid) -> None:
-    """Refuse what is no window whose means fit 32 bits."""
-    if not given.is_signal or given.dtype not in NARROW or given.rows > _MOST_ROWS:
-        raise stage.refuse(
-            f"it takes signals of at most {_MOST_ROWS} whole numbers of 8 or 16 bits"
-        )
-
-
 def mean_shift(given: Grid) -> int:
     """Return log2 of how many samples the mean is of."""
     return given.rows.bit_length() - 1
-
-
-def less_means(values: NDArray[np.generic], given: Grid) -> NDArray[np.int32]:
-    """Return samples less the mean of their channel, shape (n, samples, channels)."""
-    shift = mean_shift(given)
-    samples = values.reshape(len(values), given.rows, given.channels).astype(np.int32)
-    some = samples[:, np.arange(1 << shift) * given.rows >> shift]
-    less: NDArray[np.int32] = samples - (some.sum(axis=1, keepdims=True, dtype=np.int32) >> shift)
-    return less
-
-
-def mean_ranges(given: Grid) -> tuple[Range, ...]:
-    """Return the bounds of the sum of a mean, and of a sample less the mean."""
-    shift, kind, span = mean_shift(given), np.iinfo(np.int32), given.high - given.low
-    ends = int(kind.min), int(kind.max)
-    return (
-        Range("sum of samples", given.low << shift, given.high << shift, *ends),
-        Range("sample less the mean", -span, span, *ends),
-    )

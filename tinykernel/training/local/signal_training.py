@@ -17,13 +17,12 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import FIRST
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.sums import Sums
 from tinykernel.training.folds import trial_folds
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.joined import (
-    Joined,
     joined_numbers,
     scaler_between,
     seen_by,
@@ -141,11 +140,9 @@ def fit_windows(
             warnings.warn(why, stacklevel=2)
         if options.offset == "remove":
             first = Offset()
-        if options.sums == "on":
-            first = Sums()
-    joined, data = joined_numbers(data, shape, options, isinstance(first, Sums))
-    options = replace(options, beside=sum(len(stage.source) for stage in joined))
-    return _fit_first(data, options, shape, first, held, joined)
+    beside, data = joined_numbers(data, shape, options)
+    options = replace(options, beside=0 if beside is None else beside.n_entries)
+    return _fit_first(data, options, shape, first, held, beside)
 
 
 def _fit_first(
@@ -154,7 +151,7 @@ def _fit_first(
     shape: tuple[int, ...],
     first: Stage | None,
     held: tuple[Stage, ...],
-    joined: tuple[Joined, ...],
+    beside: Beside | None,
 ) -> TrainingResult:
     """Choose kernels for windows, or for what a first stage makes of them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
@@ -163,7 +160,7 @@ def _fit_first(
     if first is None:
         found = _fit_samples(data, options, shape, held)
         assert isinstance(found.machine, IntegerModel)
-        stages = with_own(found.machine.stages, joined)
+        stages = with_own(found.machine.stages, beside)
         return replace(found, machine=replace(found.machine, stages=stages))
     made = first.gives(grid)
     if not first.WHOLE:
@@ -183,7 +180,7 @@ def _fit_first(
         found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
     model = found.machine
     assert isinstance(model, IntegerModel)
-    stages = (first, *with_own(model.stages, joined))
+    stages = (first, *with_own(model.stages, beside))
     return replace(found, machine=replace(model, input=grid, stages=stages, hop=options.hop))
 
 
@@ -199,7 +196,7 @@ def counted_ahead(
     rows, weight = some_rows(data.targets(), data.sample_weight.astype(np.float32), _CONTEST_ROWS)
     groups = None if data.groups is None else data.groups[rows]
     choices: list[dict[str, Any]] = [{}, {"cells": CELLS}]
-    if options.offset == "auto" and options.sums == "off" and data.raw_dtype in NARROW:
+    if options.offset == "auto" and data.raw_dtype in NARROW:
         choices.append({"cells": CELLS, "offset": "remove"})
     best, most = choices[0], 0.0
     for number, choice in enumerate(choices):
@@ -270,9 +267,8 @@ def _fit_pool(
     closed = plain and not held and rows.held is None
     if closed and len(data.X) <= FEW_WINDOWS:
         return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
-    # With numbers beside, many windows are told 2 points better by gradients; sums are not.
-    closed = closed and (not plan.beside or options.sums == "on")
-    closed = closed and plan.n_kernels * plan.cells + plan.beside <= MOST_INPUTS
+    # With numbers beside, many windows are told 2 points better by gradients.
+    closed = closed and not plan.beside and plan.n_kernels * plan.cells <= MOST_INPUTS
     # Varied copies are made of all rows.
     most = len(rows.rows) if augmentation != Augmentation() else _RANKING if closed else _CHOOSING
     kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)

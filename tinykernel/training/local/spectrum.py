@@ -119,11 +119,10 @@ def spectrum_of(
         if options.spectrum != "auto":
             raise
         return None, f"no {error}"
-    for name, value in (("offset", "remove"), ("sums", "on")):
-        if getattr(options, name) == value:
-            raise TinykernelError(
-                f"{name}: {value} goes with no spectrum; give spectrum=off, or leave out {name}"
-            )
+    if options.offset == "remove":
+        raise TinykernelError(
+            "offset: remove goes with no spectrum; give spectrum=off, or leave out offset"
+        )
     return found, ""
 
 

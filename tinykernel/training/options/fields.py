@@ -43,7 +43,7 @@ _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
-_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum", "sums")
+_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum")
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
@@ -291,15 +291,6 @@ class TrainerOptions(ClassParameters):
         'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
         local=True,
     )
-    sums: str = option(
-        "off",
-        one_of("off", "on"),
-        '{"off", "on"}',
-        "Signals of whole numbers of 8 or 16 bits: whether the mean of squares, of magnitudes and "
-        "of fourth powers, peak and crossings of each channel stand beside its counts. They go "
-        "with no spectrum, no offset and no augmentation.",
-        local=True,
-    )
     spectrum: str = option(
         "auto",
         Check(ranges.spectrum),
@@ -412,18 +403,10 @@ class TrainerOptions(ClassParameters):
             raise TinykernelError(
                 f"augment: rotate turns three channels at a time; windows have {channels}"
             )
-        self._check_sums()
         if shape is not None and self.linear == "off":
             raise TinykernelError("linear: a local stage needs it")
         if shape is not None and self.n_components not in (None, 0):
             raise TinykernelError("n_components: a local stage has none; give n_kernels")
-
-    def _check_sums(self) -> None:
-        """Refuse what sums exclude."""
-        varied = any((self.augment or {}).values())
-        for name, asked in (("offset=remove", self.offset == "remove"), ("augment", varied)):
-            if self.sums == "on" and asked:
-                raise TinykernelError(f"sums: not together with {name}; leave one of them out")
 
     def _check_read(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that a local stage, or a linear part alone, never reads."""
