@@ -44,7 +44,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
 
-BASE = {"dropout": 0.0, "noise": 0.3}
+BASE = {"noise": 0.3}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
     "format phases: 8-bit G, learned starts": {"layout": "phases"},
@@ -58,7 +58,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "no noise": {"noise": 0.0},
     "twice the noise": {"noise": 0.6},
-    "dropout 0.2": {"dropout": 0.2},
     "sigma halved": {"sigma_factor": 0.5},
     "sigma doubled": {"sigma_factor": 2.0},
     "surrogate slope 1": {"slope": 1.0},

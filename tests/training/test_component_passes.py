@@ -19,7 +19,6 @@ from tinykernel.training.loss import loss_group
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
 NAMES = ("diagonal", "rate", "centre", "level", "weights")
-NO_DROPOUT = (np.zeros(LANES, dtype=np.uint32), np.uint32(0), np.float32(1.0))
 
 
 def _surrogate(s: np.ndarray) -> np.ndarray:
@@ -66,7 +65,7 @@ def _forward(group):
     sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
     flat = np.ascontiguousarray(f["u"].T).ravel()
     parameters = (flat, _Numbers(*(f[name] for name in NAMES[:4])), f["weights"])
-    forward_group(*parameters, *NO_DROPOUT, y, sums)
+    forward_group(*parameters, y, sums)
     return f, parameters, y, sums
 
 
@@ -80,7 +79,7 @@ def test_gradients_equal_finite_differences(group):
     """The backward pass is the derivative of the forward pass with the surrogate for the sign."""
     f, parameters, y, _ = _forward(group)
     gradients = _Numbers(*(np.zeros_like(f[name]) for name in NAMES))
-    backward_group(*parameters, *NO_DROPOUT, np.float32(SLOPE), y, f["dsums"], gradients)
+    backward_group(*parameters, np.float32(SLOPE), y, f["dsums"], gradients)
 
     def value(changed, activation):
         keys = ("u", *NAMES)
@@ -99,26 +98,6 @@ def test_gradients_equal_finite_differences(group):
             slope = (difference[0] - difference[1]) / 2e-5
             found = getattr(gradients, name).flat[i]
             assert found == pytest.approx(slope, rel=2e-3, abs=2e-2), name
-
-
-def test_dropout_scales_what_it_keeps(group):
-    """About the wanted share of components is left out, the same ones forward and backward."""
-    f, parameters, y, _ = _forward(group)
-    sums = np.empty((OUTPUTS, LANES), dtype=np.float32)
-    seeds = np.arange(LANES, dtype=np.uint32) * np.uint32(2654435761)
-    dropout = (seeds, np.uint32(2**30), np.float32(4 / 3))
-    ones = np.ones_like(f["weights"])
-    windows = parameters[1]._replace(level=np.full(M * D, 5.0, dtype=np.float32))
-    parameters = (parameters[0], windows, ones)
-    forward_group(*parameters, *dropout, y, sums)
-    kept = sums[0] * 3 / 4
-    np.testing.assert_allclose(kept, np.rint(kept), atol=1e-3)
-    assert 0.65 < kept.mean() / (M * D) < 0.85
-    d_weights = np.zeros_like(ones)
-    dsums = np.ones((OUTPUTS, LANES), dtype=np.float32)
-    gradients = _Numbers(*map(np.zeros_like, windows[:4]), d_weights)
-    backward_group(*parameters, *dropout, np.float32(SLOPE), y, dsums, gradients)
-    assert d_weights[:, 0].sum() == pytest.approx(sums[0].sum(), rel=1e-4)
 
 
 def test_gather_adds_noise_of_the_pool():

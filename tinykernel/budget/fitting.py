@@ -387,6 +387,6 @@ def _smaller(
     if hasattr(classifier, "chosen_"):
         return found | dict(classifier.chosen_)
     chosen = classifier.options_
-    found |= {name: chosen[name] for name in ("layout", "noise", "slope", "dropout")}
+    found |= {name: chosen[name] for name in ("layout", "noise")}
     linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]
     return found | {"effort": "quick", "linear": linear}

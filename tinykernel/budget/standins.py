@@ -26,8 +26,6 @@ from tinykernel.training.values.valueset import strata
 LEARNED = "learned"
 # Chosen by a search, or taken from another model or the data, and no parameters of the classifier.
 FOUND_ONLY = (
-    "slope",
-    "dropout",
     "held_first",
     "held_second",
     "held_shift",
@@ -124,7 +122,7 @@ class Asked:
 def fitted(
     method: Any, parameters: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *args: Any, **named: Any
 ) -> Any:
-    """Train the classifier of a method; slope and dropout of an earlier training are no options."""
+    """Train the classifier of a method; what is taken from elsewhere are no options."""
     if method != LEARNED:
         return method(**parameters).fit(X, y, *args, **named)
     given = dict(parameters)

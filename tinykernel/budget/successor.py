@@ -22,7 +22,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import LINEAR_BITS
 
 #: What a search chooses; a model file remembers it for a training of the same shape.
-_FOUND = ("n_components", "noise", "slope", "dropout")
+_FOUND = ("n_components", "noise")
 
 
 def recipe_of(classifier: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     sigma_, noise_ : float or None
         Given or chosen; None without components.
     options_ : dict of str to object
-        Everything the training went by, slope and dropout included: the fields of
+        Everything the training went by: the fields of
         `tinykernel.training.options.Recipe` but for the number of threads; without components
         those of `ImagePlan` or `SignalPlan` (`tinykernel.training.local`) or of `LinearRecipe`
         (`tinykernel.training.readouts.linear`).

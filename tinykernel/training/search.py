@@ -1,9 +1,9 @@
 """How hyper-parameters are chosen: short trainings on part of the rows.
 
-A search goes by coordinates, one option after the other. With the effort "normal" it is a race:
-most trials are cheap, on one fold and with half of the components, and only what leads is trained
-longer, with all components, before it may win. What a trial may cost is a share of the training
-that follows, so that the whole search costs about as much as that.
+A search goes by coordinates, one option after the other, and is a race. Most trials are cheap, on
+one fold and with half of the components. Only what leads is trained longer, with all components,
+before it may win. What a trial may cost is a share of the training that follows, so that the whole
+search costs about as much as that.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ class Trial:
     linear_bits: int | None
     sigma_multiple: float
     noise: float
-    slope: float
-    dropout: float
     # Mean of -log probability on the rows held out, at the best of a few temperatures: it varies
     # less from draw to draw than the accuracy. Of values the mean loss.
     log_loss: float
@@ -100,7 +98,6 @@ class _Search:
 
     data: TrialData
     capacity: Mapping[str, int]
-    races: bool
     first: Recipe
     trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
     #: Log loss and accuracy of a training, by what was trained and the fold.
@@ -115,11 +112,10 @@ class _Search:
     def score(self, recipe: Recipe, final: bool = False) -> float:
         """Return the log loss of a short training: a heat, or a final at full size."""
         trial = self._plan(recipe, final)
-        key = (*_settings(trial), trial.n_components, trial.epochs, final and self.races)
+        key = (*_settings(trial), trial.n_components, trial.epochs, final)
         if key not in self.trials:
             n_folds = _FOLDS_OF_A_FINAL if final else 1
-            folds = self.data.folds[-n_folds:] if self.races else self.data.folds
-            self.trials[key] = self._train(trial, folds)
+            self.trials[key] = self._train(trial, self.data.folds[-n_folds:])
             self._tell(trial, key)
         return self.trials[key].log_loss
 
@@ -129,12 +125,9 @@ class _Search:
         n, d = self.data.folds[0].inside.size, self.data.mixed.shape[1]
         most = _MOST_COMPONENTS if len(self.data.folds) == 1 else _MOST_IN_FOLDS
         epochs = _STEPS * recipe.batch_rows // n
-        if final:
-            most = _MOST_AT_FULL_SIZE
-        elif self.races:
-            most = min(most, p // 2 // _WORD * _WORD)
+        most = _MOST_AT_FULL_SIZE if final else min(most, p // 2 // _WORD * _WORD)
         size = min(p, max(most, d))
-        if self.races and p:
+        if p:
             # Work: rows times components times epochs. A linear part alone costs next to nothing.
             share = _FINAL / min(_FOLDS_OF_A_FINAL, len(self.data.folds)) if final else _HEAT
             work = share * self.first.epochs * len(self.data.truth) / n
@@ -222,17 +215,14 @@ class _Search:
 
 def _settings(recipe: Recipe) -> tuple[object, ...]:
     """Return what trials compare."""
-    return (recipe.form, recipe.sigma_multiple, recipe.noise, recipe.slope, recipe.dropout)
+    return (recipe.form, recipe.sigma_multiple, recipe.noise)
 
 
 def _in_words(recipe: Recipe) -> str:
     """Say what a trial trains."""
     if not recipe.n_components:
         return recipe.form
-    return (
-        f"{recipe.form}, sigma x {recipe.sigma_multiple:.3g}, noise {recipe.noise:.3g}, slope "
-        f"{recipe.slope:.3g}, dropout {recipe.dropout:.3g}"
-    )
+    return f"{recipe.form}, sigma x {recipe.sigma_multiple:.3g}, noise {recipe.noise:.3g}"
 
 
 def _train_fold(
@@ -292,22 +282,20 @@ def choose_recipe(
     recipe: Recipe,
     capacity: Mapping[str, int],
     fixed: frozenset[str],
-    effort: str = "normal",
 ) -> Outcome:
-    """Choose sigma, noise, slope, dropout and, for a budget, the layout.
+    """Choose sigma, noise and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
     chosen fit, `fixed` names what not to touch. Where "phases" is not the best of the others,
-    "pruned" is left out. With the effort "thorough" every trial is long; otherwise it is a race,
-    which ends early where a linear part alone is ahead of the first layout and of both together.
-    Ctrl-C ends the search, and the best so far is taken.
+    "pruned" is left out. The race ends early where a linear part alone is ahead of the first layout
+    and of both together. Ctrl-C ends the search, and the best so far is taken.
     """
-    search = _Search(data, capacity, effort != "thorough", recipe)
+    search = _Search(data, capacity, recipe)
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
     try:
         chosen, usual = _searched(search, recipe, fixed)
         gain = None
-        if usual.form == chosen.form and search.races and chosen.n_components:
+        if usual.form == chosen.form and chosen.n_components:
             gain = search.score(usual, final=True), search.score(chosen, final=True)
         return Outcome(chosen, list(search.trials.values()), gain)
     except KeyboardInterrupt:
@@ -320,7 +308,7 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
     """Return the recipe that did best, and the same form with usual values."""
     # "pruned" last: whether it is tried depends on the others.
     forms = sorted(_first_forms(search.capacity), key=lambda form: parts_of(form)[0] == "pruned")
-    rest = 0 if not fixed.isdisjoint({"noise"}) else 9
+    rest = 0 if not fixed.isdisjoint({"noise"}) else 7
     usual = {form: recipe.in_form(form, search.capacity[form]) for form in search.capacity}
     finalists: list[Recipe] = []
     for number, form in enumerate(forms):
@@ -339,16 +327,15 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
     if search.capacity[recipe.form]:
         before = recipe
         recipe = _refined(search, recipe, fixed)
-        if search.races:
-            # Heats are short, and may take too little noise for the better.
-            search.expect(3)
-            recipe = search.final([recipe, before, usual[recipe.form]])
+        # Heats are short, and may take too little noise for the better.
+        search.expect(3)
+        recipe = search.final([recipe, before, usual[recipe.form]])
     return recipe, usual[recipe.form]
 
 
 def _linear_alone(search: _Search, recipe: Recipe) -> Recipe | None:
-    """Return the widest linear part alone that components may lose to in a race."""
-    if not search.races or not recipe.n_components or recipe.losses:
+    """Return the widest linear part alone that components may lose to."""
+    if not recipe.n_components or recipe.losses:
         return None
     alone = [form for form in search.capacity if parts_of(form)[0] is None]
     return recipe.in_form(alone[0], 0) if alone else None
@@ -373,22 +360,17 @@ def _is_behind(search: _Search, recipe: Recipe, alone: Recipe) -> bool:
 
 
 def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
-    """Choose the rest for a form: noise, sigma in small steps, slope and dropout."""
-    search.expect(9)
+    """Choose the rest for a form: noise, and sigma in small steps."""
+    search.expect(7)
     if "noise" not in fixed:
         recipe = search.best_of(recipe, "noise", [_LESS_NOISE, _MORE_NOISE])
         if recipe.noise == _LESS_NOISE:
             recipe = search.best_of(recipe, "noise", [0.0])
         elif recipe.noise == _MORE_NOISE:
             recipe = search.best_of(recipe, "noise", [_MOST_NOISE])
-    search.expect(6)
+    search.expect(4)
     if "sigma_multiple" not in fixed:
         recipe = search.climb(recipe, "sigma_multiple", float(np.sqrt(2.0)))
-    search.expect(4)
-    if "slope" not in fixed:
-        recipe = search.best_of(recipe, "slope", [1.0])
-    if "dropout" not in fixed:
-        recipe = search.best_of(recipe, "dropout", [0.2])
     return recipe
 
 

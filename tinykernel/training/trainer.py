@@ -9,13 +9,13 @@ The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P 
 
 What is minimised is in `loss`. Both steps without a derivative are crossed by straight-through
 gradients: the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2`` (`component_passes`), W by that of its
-float shadow. Gaussian noise on u and dropout of bits regularise; Adam follows one cycle
+float shadow. Gaussian noise on u regularises; Adam follows one cycle
 (`learner`). The inputs are the integers of the firmware from the start (`inputs`); in the last part
 of the training the forward pass uses the integers of G, S, start and width, too (`windows`), so
 that they are learned as they are exported.
 
-What a component costs is decided by a `Layout`. Sigma, noise, slope, dropout and the layout are
-chosen on rows held out of the training rows (`search`), then all rows are trained on.
+What a component costs is decided by a `Layout`. Sigma, noise and the layout are chosen on
+rows held out of the training rows (`search`), then all rows are trained on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tinykernel.training.search import STAGE, Outcome, TrialData, choose_recipe,
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 
-_SEARCHED = frozenset(("sigma_multiple", "noise", "slope", "dropout"))
+_SEARCHED = frozenset(("sigma_multiple", "noise"))
 _Floats = NDArray[np.float32]
 
 
@@ -286,7 +286,7 @@ def _choose(
     outcome, searched = None, options.effort != "quick"
     if (searched or len(capacity) > 1) and data.folds:
         fixed = fixed if searched else fixed | _SEARCHED
-        outcome = choose_recipe(data, recipe, capacity, fixed, options.effort)
+        outcome = choose_recipe(data, recipe, capacity, fixed)
         recipe = outcome.recipe
     elif searched:
         progress.report(STAGE, 0, None, "too few rows; defaults are taken")

@@ -8,7 +8,7 @@ blocks) the forward pass is::
     y     = H (G_b * u)                      H: unnormalised Walsh-Hadamard, all rows of a block
     r     = y * rate + centre                in turns, reduced to [-1/2, 1/2)
     s     = cos(2 pi r) + level              the argument of the sign, (5) of Lei & Lan 2021
-    z     = keep * sign(s)                   keep: dropout, 0 or 1 / (1 - dropout)
+    z     = sign(s)
     f     = scale * (W z) + offset
 
 and the backward pass replaces the derivative of the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2``,
@@ -86,7 +86,7 @@ def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
 
 @inlined
 def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
-    """Multiply z by the dropout mask of component j; counter-based, so that it can be repeated."""
+    """Multiply z by the dropout mask of input j; counter-based, so that it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
         # Without the casts numba goes on in 64 bits.
@@ -131,11 +131,11 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def forward_group(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
+def forward_group(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
     """Fill y with the projections and sums with W z of one group.
 
     Shapes: u (d * LANES,), of the `WindowNumbers` diagonal (m, d), rate, centre, level (m * d,),
-    weights (m * d, o), seeds (LANES,) uint32, y (m, d * LANES), sums (o, LANES).
+    weights (m * d, o), y (m, d * LANES), sums (o, LANES).
     """
     diagonal, rate, centre, level = windows.diagonal, windows.rate, windows.centre, windows.level
     m, d = diagonal.shape
@@ -164,13 +164,11 @@ def forward_group(u, windows, weights, seeds, threshold, inverse, y, sums):  # t
                     tile[i * LANES + k] = s
                 for k in range(i * LANES, (i + 1) * LANES):
                     tile[k] = _ONE if tile[k] > 0 else -_ONE
-                if threshold > 0:
-                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
 @inlined
-def forward_group_stored(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
+def forward_group_stored(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
     """Do what `forward_group` does with the integers of the firmware, exactly.
 
     u (d * LANES,) and, afterwards, y hold integers. Of the `WindowNumbers` diagonal (m, d) holds
@@ -204,8 +202,6 @@ def forward_group_stored(u, windows, weights, seeds, threshold, inverse, y, sums
                     if turns >= _ONE:
                         turns -= _ONE
                     tile[i * LANES + k] = _ONE if turns < w else -_ONE
-                if threshold > 0:
-                    hash_keep(tile, i * LANES, seeds, j, threshold, inverse)
             _add_tile(tile, weights, block * d + first, n_outputs, sums)
 
 
@@ -233,7 +229,7 @@ def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped
 
 @inlined
 def backward_group(  # type: ignore[no-untyped-def]
-    u, windows, weights, seeds, threshold, inverse, slope, y, dsums, gradients
+    u, windows, weights, slope, y, dsums, gradients
 ):
     """Add the gradients of one group; y is overwritten. dsums (o, LANES) = d loss / d (W z)."""
     rate, centre, level = windows.rate, windows.centre, windows.level
@@ -260,8 +256,6 @@ def backward_group(  # type: ignore[no-untyped-def]
                     dz[k] += (w0 * dsums[o, k] + w1 * dsums[o + 1, k]) + (
                         w2 * dsums[o + 2, k] + w3 * dsums[o + 3, k]
                     )
-            if threshold > 0:
-                hash_keep(dz, 0, seeds, j, threshold, inverse)
             a = rate[j]
             c = centre[j]
             t = level[j]
@@ -281,8 +275,6 @@ def backward_group(  # type: ignore[no-untyped-def]
             d_rate[j] += lane_dot(dr, projected)
             for k in range(LANES):
                 projected[k] = dr[k] * a
-            if threshold > 0:
-                hash_keep(z, 0, seeds, j, threshold, inverse)
             for o in range(n_outputs):
                 d_weights[j, o] += lane_dot(dsums[o], z)
         fwht_lanes(yb, d)

@@ -314,8 +314,6 @@ class Learner:
             starts,
             self._noise,
             seeds,
-            np.uint32(int(o.dropout * 2**32)),
-            np.float32(1 / (1 - o.dropout)),
             np.uint32(int(left_out * 2**32)),
             np.float32(1 / (1 - left_out)),
         )

@@ -47,11 +47,9 @@ class Noise(NamedTuple):
     starts: NDArray[np.int64]  # (k,)
     size: np.float32
     seeds: NDArray[np.uint32]  # (k,): of what is left out of a row.
-    # Share of components left out, times 2**32, and one over the share of those that are kept.
+    # Share of the quantized inputs left out, times 2**32, and one over the share that stays.
     threshold: np.uint32
     inverse: np.float32
-    threshold_q: np.uint32  # the same of the quantized inputs.
-    inverse_q: np.float32
 
 
 class Outputs(NamedTuple):
@@ -79,14 +77,14 @@ class Gradients(NamedTuple):
 
 
 @inlined
-def forward(u, windows, weights, seeds, threshold, inverse, y, sums):  # type: ignore[no-untyped-def]
+def forward(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
     """Fill y and sums by one group: in floats, or with factors in the integers of the firmware."""
     w = windows
     if w.factors.shape[0] > 0:
         store_group(u, w.mean, w.unit)
-        forward_group_stored(u, w, weights, seeds, threshold, inverse, y, sums)
+        forward_group_stored(u, w, weights, y, sums)
     else:
-        forward_group(u, w, weights, seeds, threshold, inverse, y, sums)
+        forward_group(u, w, weights, y, sums)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -101,7 +99,6 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
     w = windows
     weights, linear = outputs.weights, outputs.linear
     d_linear, d_offset, totals = gradients.linear, gradients.offset, gradients.totals
-    threshold, inverse = noise.threshold, noise.inverse
     m, d = w.diagonal.shape
     n_outputs = weights.shape[1]
     u = np.empty(d * LANES, dtype=np.float32)
@@ -122,17 +119,16 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
         part = slice(group * LANES, (group + 1) * LANES)
         rows, seeds = batch.chosen[part], noise.seeds[part]
         gather_group(batch.mixed, rows, noise.pool, noise.starts[part], noise.size, u)
-        forward(u, w, weights, seeds, threshold, inverse, y, sums)
+        forward(u, w, weights, y, sums)
         if w.factors.shape[0] > 0:
             centre_group(u, w.mean, w.unit)
         if linear.shape[0] > 0:
             gather_inputs(batch.inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
-            if noise.threshold_q > 0:
-                # Other numbers than those of the components.
+            if noise.threshold > 0:
                 flat = q.reshape(-1)
                 for i in range(linear.shape[0]):
                     place = m * d + i
-                    hash_keep(flat, i * LANES, seeds, place, noise.threshold_q, noise.inverse_q)
+                    hash_keep(flat, i * LANES, seeds, place, noise.threshold, noise.inverse)
             linear_forward(q, linear, dots)
             for o in range(n_real):
                 for k in range(LANES):
@@ -153,18 +149,17 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
             linear_backward(q, dsums[:n_real], d_linear)
         totals[0] += loss
         totals[1] += d_scale
-        backward_group(u, w, weights, seeds, threshold, inverse, slope, y, dsums, gradients)
+        backward_group(u, w, weights, slope, y, dsums, gradients)
 
 
 @njit(nogil=True, error_model="numpy")
 def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # type: ignore[no-untyped-def]
-    """Fill decisions[first:last], shape (rows, outputs), without noise or dropout."""
+    """Fill decisions[first:last], shape (rows, outputs), without noise."""
     m, d = windows.diagonal.shape
     weights, linear = outputs.weights, outputs.linear
     u = np.empty(d * LANES, dtype=np.float32)
     y = np.empty((m, d * LANES), dtype=np.float32)
     sums = np.empty((weights.shape[1], LANES), dtype=np.float32)
-    seeds = np.zeros(LANES, dtype=np.uint32)
     rows = np.empty(LANES, dtype=np.int64)
     pool = np.zeros(1, dtype=np.float32)
     none = np.zeros(LANES, dtype=np.int64)
@@ -174,7 +169,7 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
         for k in range(LANES):
             rows[k] = min(begin + k, last - 1)
         gather_group(mixed, rows, pool, none, np.float32(0.0), u)
-        forward(u, windows, weights, seeds, np.uint32(0), np.float32(1.0), y, sums)
+        forward(u, windows, weights, y, sums)
         if linear.shape[0] > 0:
             gather_inputs(inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
             linear_forward(q, linear, dots)

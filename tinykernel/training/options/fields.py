@@ -96,12 +96,11 @@ class Parameters:
     )
     effort: str = option(
         "normal",
-        one_of("quick", "normal", "thorough"),
-        '{"quick", "normal", "thorough"}',
-        'How sigma, noise, slope and dropout are chosen. "normal": by a race of short trainings on '
-        'part of the rows, which takes about as long as the training itself. "thorough": every one '
-        'of them is long, and the search takes several times as long. "quick": they take values '
-        "that are often good, and only a layout is chosen, where there is a choice.",
+        one_of("quick", "normal"),
+        '{"quick", "normal"}',
+        'How sigma and noise are chosen. "normal": by a race of short trainings on part of the '
+        'rows, which takes about as long as the training itself. "quick": they take values that '
+        "are often good, and only a layout is chosen, where there is a choice.",
     )
     linear: int | str = option(
         "auto",

@@ -40,8 +40,6 @@ class Recipe:
         deviation, in radians: the length of the noise vector is `noise` times sigma.
     slope : float
         k of the surrogate derivative.
-    dropout : float
-        Share of components left out, at random for each row.
     candidates : int
         How many permutations P, and how many blocks for each block that is kept, are drawn to
         choose from by kernel alignment; the option `permutation` says whether more than one.
@@ -83,7 +81,6 @@ class Recipe:
     sigma_multiple: float = 1.0
     noise: float = 0.3
     slope: float = 2.0
-    dropout: float = 0.0
     candidates: int = 1
     peak_step: float = 1.5e-3
     window_factor: float = 10.0
@@ -110,8 +107,6 @@ class Recipe:
         check_count("n_components", self.n_components, 0)
         for name in ("epochs", "n_threads", "candidates"):
             check_count(name, getattr(self, name))
-        if not 0 <= self.dropout < 1:
-            raise TinykernelError(f"dropout: {self.dropout}; give a share from 0 to below 1")
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
