@@ -16,9 +16,8 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell
-from tinykernel import TernaryKernelClassifier, load
+from tinykernel import load
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
-from tinykernel.cli.common.summary import linear_hint, tree_hint
 from tinykernel.evaluation.comparison import Baseline
 from tinykernel.evaluation.labels import compare
 from tinykernel.modelfile import about
@@ -119,7 +118,7 @@ def test_evaluate_other_rows(work, tmp_path):
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
-    """What is better is called so, its bytes are those of weights, and a hint says what to do."""
+    """What is better is called so, and its bytes are those of weights."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 30)).astype(np.float32)
     y = X @ rng.normal(size=30)
@@ -128,34 +127,6 @@ def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
     more = ("--task", task, "--set", "linear=off") if task == "numbers" else ()
     said = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *short, *more).stdout
     assert "a linear model of 30 B of weights does better: " in said
-    assert said.endswith("\nhint: --set linear=8 adds a linear part to the model\n")
-
-
-def test_hint_of_a_linear_part_compares_only_what_is_chosen():
-    """--effort normal is named where forms compete; a model with a linear part needs no hint."""
-    classifier = TernaryKernelClassifier(n_components={"compact": 64}, effort="quick")
-    trained: Any = SimpleNamespace(
-        method="learned", classifier=classifier, model=SimpleNamespace(find=lambda part: None)
-    )
-    found: Any = SimpleNamespace(baselines={"linear": SimpleNamespace(better=True)})
-    assert "--effort normal compares" in linear_hint(trained, found)
-    trained.model.input = SimpleNamespace(is_table=True)
-    trained.model.n_inputs = 1024
-    found.baselines["tree"] = SimpleNamespace(as_good=True)
-    assert "--effort normal trees compete" in tree_hint(trained, found)
-    trained.model.n_inputs = 1025
-    assert not tree_hint(trained, found), "trees of so many inputs never compete"
-    trained.model.n_inputs = 1024
-    for given in ({"model": "kernels"}, {"linear": "off"}):
-        trained.classifier = TernaryKernelClassifier(**classifier.get_params() | given)
-        assert not tree_hint(trained, found), "nor with these options"
-    trained.classifier = classifier
-    for fixed in ({"layout": "compact"}, {"layout": None, "n_components": 64}):
-        classifier.set_params(**fixed)
-        assert "--effort" not in linear_hint(trained, found)
-    assert not tree_hint(trained, found)
-    trained.model.find = lambda part: part
-    assert not linear_hint(trained, found)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "verify"])

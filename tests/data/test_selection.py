@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -169,22 +168,3 @@ def test_whole_numbers(tmp_path):
     table(data, ["x", "z", "label"], rows)
     assert load_data(data).X_train.dtype == np.float64
     assert not load_data(data).notes
-
-
-def test_the_hint_says_what_a_smaller_type_saves_of_flash(tmp_path):
-    """It is near what two trained models differ by, and names the input that stands in the way."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 17, (80, 9)).astype(np.float32)
-    how = (*QUICK[:-1], "--json", "-t", "cortex-m0plus", "-o", tmp_path / "m.tkm")
-    np.savez(tmp_path / "d.npz", X=X, y=X[:, 0] > 8)
-    wide = run("train", tmp_path / "d.npz", *how)
-    narrow = run("train", tmp_path / "d.npz", *how, "--set", "input_type=uint8")
-    (said,) = re.findall(r"saves about ([\d,]+) B of flash on cortex-m0plus", wide.stderr)
-    saved = json.loads(wide.stdout)["flash"] - json.loads(narrow.stdout)["flash"]
-    assert saved > 200
-    assert 0.8 * saved < int(said.replace(",", "")) < 1.2 * saved
-    assert "saves" not in narrow.stderr
-    X[3, 4] = 0.5
-    np.savez(tmp_path / "d.npz", X=X, y=X[:, 0] > 8)
-    text = " ".join(run("train", tmp_path / "d.npz", *how).stderr.split())
-    assert "8 of 9 inputs are whole numbers from 0 to 16; if 4 were, too, --set input_type" in text

@@ -23,7 +23,6 @@ from tinykernel.cli.common.dataset import (
     other_rows,
     selection_of,
     shape_hint,
-    type_hint,
 )
 from tinykernel.cli.common.max_error import (
     check_held,
@@ -111,9 +110,7 @@ def _trained(
     if other is not None:
         other.check_rows(dataset)
     hint = "" if other is not None else shape_hint(dataset, options)
-    asked = _on_chip(options) and other is None and not quiet
     _tell(hint, quiet)  # at once: what follows may take minutes for rows without a shape
-    _tell(type_hint(dataset, options, parameters) if asked else "", quiet)
     _tell(groups_hint(cut, dataset), quiet)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = options["groups"] is not None or cut is not None

@@ -207,34 +207,6 @@ def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
     )
 
 
-def type_hint(dataset: Dataset, options: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Say how much flash a smaller type of the inputs would save, where there is one."""
-    from tinykernel.budget.input_width import narrower_inputs
-
-    if options["input_type"] is not None or options["method"] != "learned":
-        return ""
-    if dataset.X_train.ndim > 2 or options["window"] is not None:
-        return ""
-    shape = options["window_shape"] or options["image_shape"]
-    found = narrower_inputs(
-        dataset.X_train, dataset.y_train, dataset.X_test, options["target"], parameters, shape
-    )
-    if found is None:
-        return ""
-    n, names = dataset.X_train.shape[1], dataset.columns
-    saves = f"about {found.saved:,} B of flash on {options['target']}"
-    if not found.in_the_way:
-        return (
-            f"the {n} inputs are whole numbers from {found.low} to {found.high}; "
-            f"--set input_type={found.kind} saves {saves}"
-        )
-    others = ", ".join(names[i] if names else str(i) for i in found.in_the_way)
-    return (
-        f"{n - len(found.in_the_way)} of {n} inputs are whole numbers from {found.low} to "
-        f"{found.high}; if {others} were, too, --set input_type={found.kind} would save {saves}"
-    )
-
-
 def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return what is taken of a table."""
     from tinykernel.data.coding import Coding

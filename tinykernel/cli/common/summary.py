@@ -181,50 +181,6 @@ def print_training(
     if found is not None:
         typer.echo("\nOn the test rows:")
         print_all(found)
-        typer.echo(linear_hint(trained, found) + tree_hint(trained, found), nl=False)
-
-
-def linear_hint(trained: TrainResult, found: Evaluation) -> str:
-    """Say in a line what to do where a linear model is better, if anything can be done."""
-    from tinykernel.budget.contenders import linear_may_compete
-    from tinykernel.model.readouts.linear import Linear
-
-    linear = found.baselines.get("linear")
-    if linear is None or not linear.better or trained.method != "learned":
-        return ""
-    if trained.model.find(Linear) is not None:
-        return ""
-    said = "hint: --set linear=8 adds a linear part to the model"
-    classifier = trained.classifier
-    # Without a choice of forms there is nothing to compare.
-    chosen = isinstance(classifier.n_components, Mapping) and linear_may_compete(_given(classifier))
-    if chosen and classifier.effort == "quick":
-        said += "; --effort normal compares models with and without one"
-    return f"{said}\n"
-
-
-def _given(classifier: Any) -> dict[str, Any]:
-    """Return the parameters that have not their defaults."""
-    usual = type(classifier)().get_params(deep=False)
-    params = classifier.get_params(deep=False)
-    return {key: value for key, value in params.items() if value != usual[key]}
-
-
-def tree_hint(trained: TrainResult, found: Evaluation) -> str:
-    """Say in a line how trees compete, where a decision tree is as good and none did."""
-    from tinykernel.budget.contenders import trees_may_compete
-    from tinykernel.model.readouts.trees import Trees
-
-    tree, model, classifier = found.baselines.get("tree"), trained.model, trained.classifier
-    if tree is None or not tree.as_good or trained.method != "learned":
-        return ""
-    if not model.input.is_table or model.find(Trees) or classifier.effort != "quick":
-        return ""
-    if not isinstance(classifier.n_components, Mapping):
-        return ""  # a size that was given is the only one
-    if not trees_may_compete(_given(classifier), model.n_inputs):
-        return ""
-    return "hint: with --effort normal trees compete, too\n"
 
 
 def _why_left(result: Mapping[str, Any]) -> str:
