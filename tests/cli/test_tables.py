@@ -57,7 +57,7 @@ def test_hostile_table_goes_through_all_commands(tmp_path, require_tool):
         ("predict", model, data, "-o", tmp_path / "p.csv"),
         ("report", model, "-t", "cortex-m4", "--compiler", "none", "--html", page, "--data", data),
         ("export", model, "--format", "single", "-o", tmp_path / "c", "--data", data),
-        ("audit", tmp_path / "c", model),
+        ("export", model, "--check", tmp_path / "c"),
     ):
         result = run(*command)
         assert result.exit_code == 0, (command, result.output)

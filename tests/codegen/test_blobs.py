@@ -33,9 +33,9 @@ from tinykernel.build.program import (
     write_sources,
 )
 from tinykernel.build.toolchains import host_toolchain
-from tinykernel.codegen.audit import audit
 from tinykernel.codegen.blobs.blob import blob_bytes, render_blob
 from tinykernel.codegen.blobs.layout import difference, pack_as_data, tables_of
+from tinykernel.codegen.comparison import compare
 from tinykernel.codegen.literals import table_rows
 from tinykernel.codegen.projects import export
 from tinykernel.codegen.sources import render_sources
@@ -446,15 +446,15 @@ def test_the_difference_has_a_name() -> None:
 
 
 def test_an_export_as_data(tmp_path: Path) -> None:
-    """The manifest remembers the switch, so that an audit generates the same C; so with a blob."""
+    """The manifest remembers the switch, so that a check renders the same C; so with a blob."""
     model = compact(1)
     export(model, None, tmp_path / "lib", name="first", format="library", as_data=True)
     export(model, None, tmp_path / "blob", name="first", format="blob")
     assert (tmp_path / "blob" / "first.bin").read_bytes() == blob_bytes(model)
     assert json.loads((tmp_path / "lib" / "manifest.json").read_text())["as_data"] is True
     for folder in ("lib", "blob"):
-        assert audit(tmp_path / folder, model).passes()
-        assert audit(tmp_path / folder, compact(2)).generated
+        assert compare([tmp_path / folder], model).n_differing == 0
+        assert compare([tmp_path / folder], compact(2)).changed
     for options, message in (
         ({"as_data": True}, "leave as_data out"),
         ({"ci": "github"}, "leave ci out"),

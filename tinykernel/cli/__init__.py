@@ -28,7 +28,6 @@ from tinykernel.cli.evaluate import evaluate_command
 from tinykernel.cli.inspect import inspect_command
 from tinykernel.cli.options import options_command
 from tinykernel.cli.predict import predict_command
-from tinykernel.cli.project.audit import audit_command
 from tinykernel.cli.project.export import export_command
 from tinykernel.cli.project.flash import flash_command
 from tinykernel.cli.report import report_command
@@ -80,7 +79,6 @@ for _name, _command in (
     ("bench", bench_command),
     ("export", export_command),
     ("flash", flash_command),
-    ("audit", audit_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
     ("calibrate", calibrate_command),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -35,16 +35,13 @@ def render_ci(
     name: str,
     target: str | None,
     budget: str | int | None,
-    options: Mapping[str, str | None],
-    settings: Mapping[str, str | None],
     coding: Coding | None = None,
 ) -> dict[str, bytes]:
     """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
 
-    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on,
-    `options` and `settings` those of the export by their names on the command line and of
-    ``--set``. The target is verified and measured; None stands for cortex-m4, as a library is for
-    every target. Without a budget the chip's memory is the limit.
+    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on.
+    The target is verified and measured; None stands for cortex-m4, as a library is for every
+    target. Without a budget the chip's memory is the limit.
     """
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
@@ -53,14 +50,10 @@ def render_ci(
     on_chip = row.family != "host"
     # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.
     emulated = on_chip and row.zig is not None and bool(row.machines)
-    given = {"target": target, **options}
-    words = [f"--{key} {shlex.quote(value)}" for key, value in given.items() if value]
-    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items() if value]
     template = resources.templates().get_template(f"ci/{service}.yml.j2")
     text = template.render(
         version=tinykernel.__version__,
         name=name,
-        options=" ".join(words),
         compared=_generated(files, name),
         verified=f"host,{row.name}" if emulated else "host",
         reported=row.name if on_chip else "",

@@ -34,7 +34,7 @@ from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.scale import Scale
 
-#: Options of an export that its manifest names, so that an audit can repeat it.
+#: Options of an export that its manifest names, so that `compare` can repeat it.
 OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
 #: What the manifest repeats of a model file.
 _TRAINING = (
@@ -391,8 +391,6 @@ def exported_files(
             name=name,
             target=row,
             budget=budget,
-            options={"format": format},
-            settings={**asked, "as_data": "true" if as_data else None},
             coding=coding,
         )
     elif budget is not None:

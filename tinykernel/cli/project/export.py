@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _VECTORS = 8
 # Rows among which a refusal is looked for.
 _SEARCHED = 2000
+# Parameters that --check reads from the manifest, or has no use for.
+_OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "config", "force")
 
 
 def export_command(
@@ -67,6 +69,15 @@ def export_command(
             show_default=False,
         ),
     ] = None,
+    check: Annotated[
+        list[Path],
+        typer.Option(
+            "--check",
+            metavar="PATH",
+            help="write nothing: name the files of an export, or of a folder in it, that are not "
+            "what MODEL generates, and leave with status 1 if there are any",
+        ),
+    ] = [],  # noqa: B006
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
     force: ForceOption = False,
@@ -77,6 +88,9 @@ def export_command(
 
     The target is that of the training unless given.
     """
+    if check:
+        _check(ctx, check, model, data, as_json=as_json)
+        return
     from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.projects import default_folder, next_step
     from tinykernel.model import as_integer_model
@@ -116,6 +130,38 @@ def export_command(
             "flash": f"tinykernel flash {folder}" if on_board else "",
         }
         print_pairs(pairs.items())
+
+
+def _check(
+    ctx: typer.Context, paths: list[Path], path: Path, data: str | None, *, as_json: bool
+) -> None:
+    """Compare an export with what a model generates, and leave with status 1 if it differs."""
+    from tinykernel.codegen.comparison import compare
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import about, load
+
+    for name in _OF_EXPORTS:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = next(p.opts[0] for p in ctx.command.params if p.name == name)
+            raise typer.BadParameter(
+                "--check takes the options of the export from its manifest; leave it out",
+                param_hint=option,
+            )
+    model = as_integer_model(load(path))
+    vectors = None if data is None else _vectors(path, model, data)
+    report = compare(paths, model, vectors=vectors, about=about(path))
+    kinds = {"changed": report.changed, "missing": report.missing, "extra": report.extra}
+    if as_json:
+        print_json({"folder": report.folder, "files": report.n_files, **kinds})
+    elif not ctx.params["quiet"]:
+        lines = [(kind, name) for kind, names in kinds.items() for name in names]
+        n = report.n_differing
+        end = f"{n} of {report.n_files} files differ from what {path} generates"
+        same = f"{report.n_files} files are what {path} generates"
+        print_pairs([*lines, ("result", end if n else same)])
+    if report.n_differing:
+        raise typer.Exit(1)
 
 
 def _target(name: str | None, project_format: str, memory: Remembered) -> Target | None:

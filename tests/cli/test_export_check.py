@@ -1,0 +1,136 @@
+"""`export --check`: an export against what a model generates."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import tinykernel
+from tests.cli.tools import QUICK, blobs, failed, run
+from tinykernel.codegen.plan import FORMAT
+from tinykernel.files import MANIFEST
+
+
+@pytest.fixture(scope="module")
+def project(work, tmp_path_factory):
+    """Return a library of the model; tests work on copies."""
+    folder = tmp_path_factory.mktemp("check") / "gesture"
+    result = run("export", work / "gesture.tkm", "--format", "library", "-o", folder, "-q")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def _check(model, *paths, status, options=()):
+    checks = [word for path in paths for word in ("--check", path)]
+    result = run("export", model, *checks, *options, "--json")
+    assert result.exit_code == status, result.output
+    return json.loads(result.stdout)
+
+
+def test_manifest_says_where_an_export_comes_from(work, project):
+    """Tool, formats, model, training rows, split and accuracy stand in it."""
+    manifest = json.loads((project / MANIFEST).read_text())
+    assert manifest["tool"] == f"tinykernel {tinykernel.__version__}"
+    assert (manifest["name"], manifest["contract"]) == ("gesture", FORMAT)
+    shown = json.loads(run("inspect", work / "gesture.tkm", "--json").stdout)
+    assert manifest["model"] == shown["fingerprint"]
+    training = manifest["training"]
+    assert training["training_rows"].keys() == {"rows", "sha256"}
+    assert set(training["accuracy"]) == {"train_accuracy", "test_accuracy"}
+    assert training["split"]
+
+
+@pytest.mark.parametrize("kind", ["changed", "missing", "extra", "link", "fifo", "long"])
+def test_every_difference_is_named(work, project, tmp_path, kind):
+    """A file that was edited, deleted, left over or replaced is named; none but files is opened."""
+    folder = shutil.copytree(project, tmp_path / "p")
+    file = folder / "src" / "gesture.c"
+    if kind == "extra":
+        file = folder / "src" / "earlier.c"
+        file.write_text("int x;")
+        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest["files"]["src/earlier.c"] = ""
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+    elif kind == "changed":
+        file.write_text(file.read_text().replace("0x", "0X", 1))
+    else:
+        file.rename(tmp_path / "elsewhere.c")
+    if kind == "link":
+        file.symlink_to(tmp_path / "elsewhere.c")
+    elif kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "long":
+        with file.open("wb") as stream:
+            stream.truncate(1 << 40)
+    report = _check(work / "gesture.tkm", folder, status=1)
+    named = {name: report[name] for name in ("changed", "missing", "extra") if report[name]}
+    assert named == {kind if kind in report else "changed": [f"src/{file.name}"]}
+    shown = run("export", work / "gesture.tkm", "--check", folder).stdout
+    assert f"src/{file.name}" in shown
+    assert f"1 of {report['files']} files differ" in shown
+
+
+def test_a_part_of_an_export_can_be_checked(work, project, tmp_path, monkeypatch):
+    """Changes elsewhere, and files of builds and users, do not matter."""
+    folder = shutil.copytree(project, tmp_path / "p")
+    (folder / "README.md").write_text("mine")
+    (folder / "src" / "mine.c").write_text("int x;")
+    report = _check(work / "gesture.tkm", folder / "src", folder / "LICENSE", status=0)
+    assert report["changed"] == report["missing"] == report["extra"] == []
+    monkeypatch.chdir(folder / "src")
+    assert _check(work / "gesture.tkm", "gesture.c", status=0)["files"] == 1
+    assert _check(work / "gesture.tkm", "..", status=1)["changed"] == ["README.md"]
+
+
+def test_project_of_another_model_differs(project, tmp_path):
+    """The model decides, not the name of its file."""
+    X, y = blobs(60, 5)
+    np.savez(tmp_path / "d.npz", X=X, y=y)
+    run("train", tmp_path / "d.npz", "-o", tmp_path / "gesture.tkm", *QUICK)
+    assert "src/gesture.c" in _check(tmp_path / "gesture.tkm", project, status=1)["changed"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--format", "single"),
+        ("--format", "library", "--set", "ci=github", "--set", "ci_budget=30KB"),
+        ("--target", "cortex-m4", "--set", "framework=cmsis"),
+        ("--target", "host", "--name", "other"),
+    ],
+)
+def test_every_export_is_rendered_again(work, tmp_path, options):
+    """Name, target, framework and workflow are those of the manifest; rows come from --data."""
+    data, folder = ("--data", work / "data.npz"), tmp_path / "p"
+    done = run("export", work / "gesture.tkm", *options, *data, "-o", folder, "-q")
+    assert done.exit_code == 0, done.output
+    report = _check(work / "gesture.tkm", folder, options=data, status=0)
+    assert report["files"] == len(json.loads((folder / MANIFEST).read_text())["files"])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": 3}, {"options": None}, {"options": {"format": "library", "vectors": "x"}}]
+)
+def test_a_damaged_manifest_is_refused(work, project, tmp_path, changes):
+    """A manifest that does not name the options of an export gives one line."""
+    folder = shutil.copytree(project, tmp_path / "p")
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | changes))
+    line = failed("export", work / "gesture.tkm", "--check", folder)
+    assert "does not name the options" in line
+
+
+def test_what_cannot_be_checked(work, project, tmp_path):
+    """Folders that are no export, two exports at once, and options of an export are refused."""
+    model, other = work / "gesture.tkm", shutil.copytree(project, tmp_path / "other")
+    (tmp_path / "none").mkdir()
+    assert "no export of tinykernel" in failed("export", model, "--check", tmp_path / "none")
+    line = failed("export", model, "--check", project, "--check", other)
+    assert "check one at a time" in line
+    line = failed("export", model, "--check", project, "--format", "single", status=2)
+    assert "--format" in line
+    assert "from its manifest" in line

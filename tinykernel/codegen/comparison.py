@@ -1,0 +1,127 @@
+"""An export compared with what a model generates now."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from tinykernel.codegen.projects import OPTIONS, exported_files
+from tinykernel.errors import TinykernelError
+from tinykernel.files import MANIFEST, read_manifest
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Files of an export that are not what the model generates, relative to the export.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The export.
+    n_files : int
+        Number of files that the model generates there.
+    changed : tuple of str
+        Files with another content.
+    missing : tuple of str
+        Files that are not there.
+    extra : tuple of str
+        Files of the export that the model does not generate.
+    """
+
+    folder: Path
+    n_files: int
+    changed: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+
+    @property
+    def n_differing(self) -> int:
+        """Number of files that differ."""
+        return len(self.changed) + len(self.missing) + len(self.extra)
+
+
+def compare(
+    paths: Sequence[Path],
+    model: object,
+    *,
+    vectors: ArrayLike | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Differences:
+    """Render an export again, and compare it byte by byte.
+
+    Name, target, format and the other options are those of its manifest, which itself is not
+    compared. Files that are neither generated nor named by the manifest do not matter.
+
+    Parameters
+    ----------
+    paths : sequence of pathlib.Path
+        The export, or folders and files in it: only what lies there is compared.
+    model : IntegerModel, KernelMachine or fitted classifier
+    vectors, about : optional
+        As for `export`.
+
+    Raises
+    ------
+    TinykernelError
+        If a path lies in no export or in another one than the first, its manifest does not name the
+        options of an export, or a file cannot be read.
+    """
+    exports = [_export_of(path) for path in paths]
+    folder, manifest = exports[0]
+    for path, (other, _) in zip(paths, exports, strict=True):
+        if other != folder:
+            raise TinykernelError(f"{path}: is not in the export {folder}; check one at a time")
+    files = exported_files(model, **_options(folder, manifest), vectors=vectors, about=about)
+    del files[MANIFEST]
+    places = [Path(os.path.relpath(path.absolute(), folder)).as_posix() for path in paths]
+    names = [name for name in files if _is_in(name, places)]
+    listed = [name for name in manifest["files"] if _is_in(name, places)]
+    try:
+        missing = [name for name in names if not os.path.lexists(folder / name)]
+        changed = [n for n in names if n not in missing and not _holds(folder / n, files[n])]
+        extra = [n for n in listed if n not in files and os.path.lexists(folder / n)]
+    except OSError as error:
+        raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
+    return Differences(folder, len(names), tuple(changed), tuple(missing), tuple(extra))
+
+
+def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
+    """Return the export that a path is or lies in, and its manifest."""
+    for folder in (path.absolute(), *path.absolute().parents):
+        manifest = read_manifest(folder)
+        if manifest is not None and isinstance(manifest.get("files"), dict):
+            return folder, manifest
+    raise TinykernelError(
+        f"{path}: no export of tinykernel, and in none (there is no {MANIFEST} of one); "
+        "give the folder that `tinykernel export` wrote"
+    )
+
+
+def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an export as its manifest names them."""
+    listed = manifest.get("options")
+    options = {"name": manifest.get("name"), **(listed if isinstance(listed, dict) else {})}
+    is_known = options.keys() <= {"name", *OPTIONS} and "format" in options
+    if not is_known or not all(isinstance(value, str) for value in options.values()):
+        raise TinykernelError(
+            f"{folder / MANIFEST}: does not name the options of an export; export again"
+        )
+    return {"target": None, "as_data": manifest.get("as_data") is True, **options}
+
+
+def _is_in(name: str, places: Sequence[str]) -> bool:
+    """Say whether a file is one of the places, or lies in one."""
+    return any(place in (".", name) or name.startswith(f"{place}/") for place in places)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Say whether a path is a plain file of this content; others are not opened."""
+    status = path.lstat()
+    is_possible = stat.S_ISREG(status.st_mode) and status.st_size == len(data)
+    return is_possible and path.read_bytes() == data
