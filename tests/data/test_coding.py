@@ -89,19 +89,6 @@ def test_model_in_place_of_another_numbered_texts_anew(tmp_path):
     assert about(new)["coding"] == about(old)["coding"]
 
 
-def test_mistake_in_a_column_of_numbers_is_no_text(tmp_path):
-    """A few cells that are no numbers are mistakes, and names of rows are no categories."""
-    rows = [f"{i % 7},{i % 2}" for i in range(100)]
-    rows[60], rows[61] = "3;5,0", "4;5,1"
-    (tmp_path / "a.csv").write_text("\n".join(["ax,label", *rows]))
-    with pytest.raises(TinykernelError, match=r"row 61 \(line 62\), column 'ax': '3;5' is not a"):
-        load_data(tmp_path / "a.csv")
-    rows = [f"name {i},{i % 2}" for i in range(100)]
-    (tmp_path / "a.csv").write_text("\n".join(["who,label", *rows]))
-    with pytest.raises(TinykernelError, match="'name 0' is not a number; mend the cell, or leave"):
-        load_data(tmp_path / "a.csv")
-
-
 def test_text_after_numbers_makes_a_column_of_text(tmp_path):
     """A column whose first rows hold numbers is read anew where it holds text below."""
     rows = [f"{('1', '2', '3+')[i // 7 % 3]},{i % 2}" for i in range(100)]

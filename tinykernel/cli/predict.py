@@ -99,7 +99,7 @@ def predict_command(
         _show_decisions(integer.classes, table, alarms, output, as_json, quiet)
         return
     with showing_progress(quiet):
-        rows = rows_for(model, integer, source)
+        rows = rows_for(model, integer, source, keep_all=True)
         true = labels_to_judge_by(integer, source, rows.y)
         scores = integer.scores(rows.X)
     if integer.is_regressor:

@@ -1,13 +1,21 @@
-"""Columns that are no measurement: times, counters and identifiers."""
+"""Columns that are no inputs: times, counters, identifiers, and those that say nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tinykernel.data.coding import MOST_TEXTS
+from tinykernel.data.formats.cells import number_of
+from tinykernel.data.formats.parts import Part
+from tinykernel.errors import TinykernelError
+from tinykernel.stored import MOST_ROWS
+from tinykernel.text import listed, visible
 
 GAP = 1.5  # a step of more than this many usual ones is a gap
 _PER_SECOND = {
@@ -23,6 +31,11 @@ _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
 _FEW = 12
 _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
+# A column of which fewer than one cell in so many holds a value is nearly empty.
+_NEARLY_EMPTY = 200
+# Of the cells of a column so many percent have a unit where it is one of numbers with units.
+_PERCENT_WITH_UNITS = 90
+_WITH_UNIT = re.compile(r"[^\w\s.,+-]?\s?[+-]?\d[\d.,'\u2019\u00a0 ]*\s?[^\d\s]{0,4}")
 
 
 def _words(name: str) -> list[str]:
@@ -136,3 +149,105 @@ def _suspicion(values: NDArray[Any], name: str) -> str | None:
         if (ordered[1:] > ordered[:-1]).all():
             return "has another value in every row, like an identifier"
     return None
+
+
+def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
+    """Leave out the columns of a table that are no inputs, and say in lines which and why.
+
+    That is a column in which hardly a cell or no other value stands, of text that is different in
+    nearly every row, and those of `suspicious_inputs`. A line also tells which columns of text are
+    numbers with units, and texts that differ in nothing but case.
+    """
+    assert part.columns is not None
+    X = part.X[:MOST_ROWS]
+    if not len(X) or X.dtype.kind not in "biuf":
+        return part, ()
+    reasons = {}
+    for j, name in enumerate(part.columns):
+        reason = _reason(part, X[:, j], j)
+        if reason:
+            reasons[name] = reason
+    notes = [note for note in (_units(part, X), _cases(part)) if note]
+    if not reasons:
+        return part, tuple(notes)
+    which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
+    if len(reasons) == len(part.columns):
+        raise TinykernelError(
+            f"{part.file}: no column is left as input: {which}; ask for columns with --set "
+            f"inputs={','.join(part.columns[:2])}"
+        )
+    kept = [j for j, name in enumerate(part.columns) if name not in reasons]
+    smaller = replace(
+        part,
+        X=part.X[:][:, kept],
+        columns=tuple(part.columns[j] for j in kept),
+        texts={name: texts for name, texts in part.texts.items() if name not in reasons},
+    )
+    s = "s" * (len(reasons) > 1)
+    return smaller, (
+        *notes,
+        f"left out: {len(reasons)} column{s}, {which}; --set inputs=NAMES takes what it names",
+    )
+
+
+def _reason(part: Part, values: NDArray[Any], j: int) -> str:
+    """Say why a column is no input, or nothing."""
+    assert part.columns is not None
+    n, name = len(values), part.columns[j]
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
+    if len(values) <= n // _NEARLY_EMPTY or not len(values):
+        return f"nearly empty: a value in {len(values)} of {n} rows"
+    if n > 1 and len(values) == n and (values == values[0]).all():
+        return "the same in all rows"
+    texts = part.texts.get(name)
+    if texts is None:
+        return _suspicion(values, name) or ""
+    if len(texts) <= min(MOST_TEXTS, max(2, len(values) // 2)):
+        return ""
+    wrong = [code for code, text in enumerate(texts) if number_of(text) is None]
+    where = np.flatnonzero(np.isin(part.X[:, j], wrong))
+    if 2 * len(where) < len(values):
+        first = visible(texts[int(part.X[where[0], j])])[:40]
+        return (
+            f"{len(where)} of {n} cells are no numbers, the first {first!r} in "
+            f"{part.place(int(where[0]))}: mend them, and it is an input"
+        )
+    return f"text, {len(texts)} different ones in {n} rows"
+
+
+def _units(part: Part, X: NDArray[Any]) -> str:
+    """Tell of columns of text that are numbers with units, or with marks of thousands."""
+    assert part.columns is not None
+    said = []
+    for name, texts in part.texts.items():
+        count = np.bincount(_codes(X[:, part.columns.index(name)]), minlength=len(texts))
+        plain = np.array([number_of(text) is not None for text in texts])
+        unit = np.array([_WITH_UNIT.fullmatch(text) is not None for text in texts]) & ~plain
+        if 100 * count[plain | unit].sum() >= _PERCENT_WITH_UNITS * count.sum() and unit.any():
+            example = visible(texts[int(np.flatnonzero(unit)[0])])
+            said.append(f"{visible(name)}: {int(count[unit].sum()):,} cells such as {example!r}")
+    if not said:
+        return ""
+    return (
+        f"numbers with a unit or a mark of thousands are text ({listed(said)}); write plain "
+        "numbers to have them as such"
+    )
+
+
+def _codes(values: NDArray[Any]) -> NDArray[np.intp]:
+    return np.asarray(values[~np.isnan(values)], np.intp)
+
+
+def _cases(part: Part) -> str:
+    """Tell of texts and labels that differ in nothing but case."""
+    labels = [] if part.y is None or part.y.dtype.kind != "U" else np.unique(part.y).tolist()
+    said = []
+    for name, texts in [*part.texts.items(), (part.label or "label", labels)]:
+        alike: dict[str, list[str]] = {}
+        for text in texts:
+            alike.setdefault(text.casefold(), []).append(text)
+        several = [found for found in alike.values() if len(found) > 1]
+        if several:
+            said.append(f"{visible(name)}: {visible(', '.join(several[0]))}")
+    return f"texts that differ in case only are different ones ({listed(said)})" if said else ""

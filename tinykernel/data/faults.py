@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.coding import gaps_in_words
+from tinykernel.data.coding import Coding, gaps_in_words
 from tinykernel.data.formats import Part
+from tinykernel.data.formats.cells import number_of
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows, row_blocks
 from tinykernel.text import listed, visible
@@ -69,6 +70,30 @@ def checked_part(
             count = len(array) if array.ndim else 1
             raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
     return replace(part, X=X, y=y)
+
+
+def refuse_new_texts(part: Part, coding: Coding) -> None:
+    """Refuse text that an earlier training did not know, in a column of numbers or of text."""
+    for name, texts in part.texts.items():
+        known = coding.texts.get(name)
+        wrong = [
+            code
+            for code, text in enumerate(texts)
+            if (number_of(text) is None if known is None else text not in known)
+        ]
+        if not wrong:
+            continue
+        assert part.columns is not None
+        j = part.columns.index(name)
+        row = int(np.flatnonzero(np.isin(part.X[:, j], wrong))[0])
+        place = f"{part.file}: {part.place(row, j)}"
+        text = visible(texts[int(part.X[row, j])])[:40]
+        if known is None:
+            raise TinykernelError(f"{place}: {text!r} is not a number; mend the cell")
+        raise TinykernelError(
+            f"{place}: {text!r} is none of the texts of the training "
+            f"({listed([visible(each) for each in known], 12)})"
+        )
 
 
 def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
@@ -152,7 +177,8 @@ def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
             where = f"{part.file}: {part.place(first + row, column)}"
             if np.isnan(value):
                 raise TinykernelError(
-                    f"{where} is NaN; fill the gap or remove the row, or use --missing"
+                    f"{where}: the value is missing (NaN); fill it or remove the row (train: "
+                    "--missing keep, drop or median)"
                 )
             if np.isinf(value):
                 raise TinykernelError(f"{where} is infinite; correct it or remove the row")

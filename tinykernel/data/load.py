@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel import stored
 from tinykernel.checks import check_choice
 from tinykernel.data.coding import Coding, coding_of, in_words, recoded, refuse_new_gaps
-from tinykernel.data.columns import suspicious_inputs
+from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import (
     as_classes,
     at_least_two_classes,
@@ -26,6 +25,7 @@ from tinykernel.data.faults import (
     fill_gaps,
     lacks_some,
     needed_labels,
+    refuse_new_texts,
     refuse_values,
     same_kind,
     without_gaps,
@@ -141,16 +141,21 @@ def _loaded(
     """Check parts, and keep rows aside: which share, the seed, and whether whole groups."""
     if parts.train is None:
         raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
-    may_lack = _may_lack(parts.train, selection)
-    train, left_out = checked_part(parts.train, gaps=may_lack, values=values), ""
+    part, said = parts.train, parts.train.notes
+    if selection.coding is not None:
+        refuse_new_texts(part, selection.coding)
+    if selection.inputs is None and part.columns is not None:
+        part, notes = without_needless(part)
+        said += notes
+    may_lack = _may_lack(part, selection)
+    train = checked_part(part, gaps=may_lack, values=values)
     if selection.missing == "drop":
-        train, left_out = without_gaps(train)
+        train, note = without_gaps(train)
+        said += (note,) if note else ()
     X, y = train.X, needed_labels(train)
     if not values:
         at_least_two_classes(train, y)
         refuse_values(train, y)
-    if selection.inputs is None and train.columns is not None:
-        _refuse_suspicious(train)
     if parts.test is not None:
         test = checked_part(
             parts.test,
@@ -168,8 +173,8 @@ def _loaded(
         found = split_part(train, y, *split)
     found = replace(
         found,
-        shape=parts.train.X.shape[1:],
-        notes=(left_out,) if left_out else (),
+        shape=part.X.shape[1:],
+        notes=said,
         label=parts.train.label,
         beside=parts.train.beside,
     )
@@ -202,18 +207,6 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
     return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes, passes=None)
 
 
-def _refuse_suspicious(part: Part) -> None:
-    """Refuse a column that is no measurement."""
-    assert part.columns is not None
-    for name, reason in suspicious_inputs(part.X[: stored.MOST_ROWS], part.columns).items():
-        if name in part.texts:
-            continue
-        raise TinykernelError(
-            f"{part.file}: the column {name!r} {reason}; leave it out with --set drop={name}, or "
-            "ask for it with --set inputs=NAMES"
-        )
-
-
 def _filled(data: Dataset, selection: Selection) -> Dataset:
     """Fill gaps with the medians of the training rows, where that is asked for."""
     if selection.missing != "median":
@@ -235,32 +228,44 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
     """Give the inputs the type that is asked for, or say which smaller one would hold them."""
-    parts = [data.X_train] if data.X_test is None else [data.X_train, data.X_test]
-    ranges = [whole_numbers(X) for X in parts]
-    if data.passes is not None:
-        ranges[0] = whole_numbers(data.passes.rows)
-    known = [found for found in ranges if found is not None]
-    low, high = min((r[0] for r in known), default=0), max((r[1] for r in known), default=0)
-    is_whole = len(known) == len(parts)
+    held = _range(data)
     if input_type is not None:
-        from tinykernel.model import RAW_DTYPES  # takes a second
-
-        check_choice("input type", input_type, RAW_DTYPES)
-        limits = None if input_type == "float32" else np.iinfo(input_type)
-        if limits is not None and not (is_whole and limits.min <= low and high <= limits.max):
-            what = f"whole numbers from {low} to {high}" if is_whole else "not all whole numbers"
-            raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
-    elif is_whole and data.columns is not None and data.X_train.dtype.kind in "fi":
+        _check_type(data, input_type, held)
+    elif held is not None and data.columns is not None and data.X_train.dtype.kind in "fi":
         texts = {} if data.coding is None else data.coding.texts
         only_text = all(name in texts for name in data.columns)
         # A table of 3.0 and 4.0; of text alone the range is known.
-        input_type = smallest_type(low, high) if only_text else "int64"
+        input_type = smallest_type(*held) if only_text else "int64"
     if input_type is not None:
-        parts = [X.astype(input_type) for X in parts]
-        X_test = None if data.X_test is None else parts[1]
-        data = replace(data, X_train=parts[0], X_test=X_test)
-    note = _smaller_type(data.X_train, low, high) if is_whole else ""
+        X_test = None if data.X_test is None else data.X_test.astype(input_type)
+        data = replace(data, X_train=data.X_train.astype(input_type), X_test=X_test)
+    note = "" if held is None else _smaller_type(data.X_train, *held)
     return replace(data, notes=(*data.notes, note)) if note else data
+
+
+def _range(data: Dataset) -> tuple[int, int] | None:
+    """Return the lowest and the highest input where all are whole numbers of 32 bits."""
+    train = data.X_train if data.passes is None else data.passes.rows
+    ranges = [whole_numbers(X) for X in (train, data.X_test) if X is not None]
+    whole = [each for each in ranges if each is not None]
+    if len(whole) < len(ranges):
+        return None
+    return min(low for low, _ in whole), max(high for _, high in whole)
+
+
+def _check_type(data: Dataset, input_type: str, held: tuple[int, int] | None) -> None:
+    """Refuse a type that does not hold the inputs, whose range is known where they are whole."""
+    from tinykernel.model import RAW_DTYPES  # takes a second
+
+    check_choice("input type", input_type, RAW_DTYPES)
+    if input_type == "float32":
+        return
+    limits = np.iinfo(input_type)
+    if held is None or held[0] < limits.min or held[1] > limits.max:
+        what = "not all whole numbers"
+        if held is not None:
+            what = f"whole numbers from {held[0]} to {held[1]}"
+        raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
 
 
 def _smaller_type(X: NDArray[Any], low: int, high: int) -> str:
@@ -289,6 +294,7 @@ def load_rows(
     seed: int = 0,
     selection: Selection | None = None,
     values: bool = False,
+    keep_all: bool = False,
 ) -> Rows:
     """Load rows to run a finished model on: the test part of the file, else all its rows.
 
@@ -317,6 +323,8 @@ def load_rows(
         As in the training, with its medians.
     values : bool
         As in `load_data`.
+    keep_all : bool, default=False
+        Whether rows of a table without a label stay; where one has none, no label is used then.
 
     Raises
     ------
@@ -338,6 +346,7 @@ def load_rows(
         n_features=n_features,
         groups=groups,
         selection=selection,
+        keep_all=keep_all,
     )
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
@@ -367,21 +376,21 @@ def _complete(
 
     Also says in words which of it was done.
     """
-    may_lack = _may_lack(part, selection)
+    may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
+    refuse_new_texts(part, coding)
     part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
     check_columns(part, feature_names)
     if selection.missing == "drop":
         part, note = without_gaps(part)
-        return part, (note,) if note else ()
+        return part, (*part.notes, *([note] if note else []))
     if selection.missing == "median":
         medians = np.array(selection.medians or (), dtype=np.float64)
         X, note = fill_gaps(part.X, medians, part.file, part.columns)
-        return replace(part, X=X), (note,) if note else ()
+        return replace(part, X=X), (*part.notes, *([note] if note else []))
     # An array has the columns of the model.
     columns = part.columns or tuple(feature_names or map(str, range(part.X.shape[1])))
-    coding = selection.coding or Coding()
-    X = recoded(part.X, columns, {}, coding)
+    X = recoded(part.X, columns, part.texts, coding)
     refuse_new_gaps(X, columns, part.file)
     gaps = np.isnan(part.X) if part.X.dtype.kind == "f" else None
     said = in_words(Coding({}, coding.gaps), gaps, columns)
-    return replace(part, X=X), said
+    return replace(part, X=X), (*part.notes, *said)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import checked_part
 from tinykernel.data.formats import read_parts
 from tinykernel.data.paths import find_data
@@ -30,6 +31,7 @@ class NormalRows:
     source: str  # name of the file or folder.
     hop: int  # of recordings; 0 of rows.
     about: dict[str, Any]  # what a model file is to remember.
+    notes: tuple[str, ...] = ()  # what was done to the rows, one line each.
 
 
 def normal_rows(
@@ -38,10 +40,14 @@ def normal_rows(
     """Load all rows of a file; labels are not needed, and several of them are refused."""
     file = find_data(path)
     parts = read_parts(
-        file, label=label, labels_needed=False, n_features=None, groups=groups, selection=selection
+        file, label=label, labels_needed=False, groups=groups, selection=selection, keep_all=True
     )
     part = parts.train or parts.test
     assert part is not None  # read_parts never returns two empty parts
+    notes = part.notes
+    if selection.inputs is None and part.columns is not None:
+        part, said = without_needless(part)
+        notes += said
     part = checked_part(part, n_features=None, like="the model", gaps=False, values=False)
     _check_one(file.name, part.y)
     if part.beside:
@@ -51,9 +57,8 @@ def normal_rows(
             f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "
             "numbers; leave the column out with --set drop=NAME"
         )
-    columns = None if part.columns is None else tuple(part.columns)
-    about = {"inputs": list(columns)} if columns and selection.names_columns else {}
-    return NormalRows(part.X, part.group, columns, file.name, 0, about)
+    about = {"inputs": list(part.columns)} if part.columns else {}
+    return NormalRows(part.X, part.group, part.columns, file.name, 0, about, notes)
 
 
 def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:

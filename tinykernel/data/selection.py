@@ -14,8 +14,6 @@ from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows, row_blocks
 
-#: What stands for a missing value in a text file, where missing values are allowed.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INT32 = np.iinfo(np.int32)
 _SMALL = ("uint8", "int8", "uint16", "int16", "int32")
 

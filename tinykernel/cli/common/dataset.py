@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -113,8 +114,8 @@ def dataset_for(
         parameters["beside"] = dataset.beside
     if has_file:
         dataset = _with_test_rows(dataset, options)
-    inputs = dataset.columns if selection.names_columns else None
-    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": inputs}
+    # Later tables may have other columns, too, or have had some left out.
+    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": dataset.columns}
     if dataset.coding is not None:
         kept["coding"] = dataset.coding.written()
     return dataset, None, kept
@@ -232,7 +233,7 @@ def other_rows(
 
     values = dataset.y_train.dtype.kind == "f"
     classes = None if values else sorted(set(dataset.y_train.tolist()))
-    inputs = dataset.columns if selection.names_columns else None
+    inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns
     same = replace(
         selection, inputs=inputs, drop=(), medians=dataset.medians, coding=dataset.coding
     )

@@ -65,6 +65,8 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     if options["as_json"]:
         print_json(found)
     elif not options["quiet"]:
+        for note in rows.notes:
+            typer.echo(f"note: {note}")
         pairs = [
             ("data", f"{len(rows.X)} rows of {rows.source}"),
             (

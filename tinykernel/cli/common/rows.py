@@ -91,10 +91,18 @@ def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:
     return own.learned(in_passes=n == own.drawn_of)
 
 
-def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = False) -> Rows:
+def rows_for(
+    model: Path,
+    integer: IntegerModel,
+    data: str,
+    *,
+    held_out: bool = False,
+    keep_all: bool = False,
+) -> Rows:
     """Load rows as those of the training: the test part of DATA, or all its rows.
 
-    With `held_out` only the rows that training kept aside.
+    With `held_out` only the rows that training kept aside; with `keep_all` rows without a label,
+    too.
     """
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
@@ -114,6 +122,7 @@ def rows_for(model: Path, integer: IntegerModel, data: str, *, held_out: bool = 
         values=integer.is_regressor,
         test_size=size,
         seed=seed,
+        keep_all=keep_all,
     )
 
 

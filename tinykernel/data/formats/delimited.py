@@ -1,36 +1,74 @@
-"""Tables of text: .csv and .tsv, with commas, semicolons or tabs between the columns."""
+"""Tables of text: .csv and .tsv, with commas, semicolons, bars or tabs between the columns."""
 
 from __future__ import annotations
 
 import csv
 import re
 from array import array
-from collections.abc import Iterator, Sequence
-from itertools import count, islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.formats.cells import (
+    column_of,
+    has_decimal_commas,
+    is_missing,
+    joined,
+    kinds_of,
+    number_of,
+    packed,
+)
 from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
-from tinykernel.data.formats.texts import TextColumns, holds_text, is_missing, is_number
+from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, refuse_doubles
 from tinykernel.errors import TinykernelError
 
 #: A line of 65,536 numbers of 60 digits.
 _LONGEST_LINE = 4_000_000
-# Rows by which columns of text are told from columns of numbers.
-_ROWS_TOLD_BY = 20_000
+_ROWS_AT_ONCE = 8192
+_MARKS = (",", ";", "\t", "|")
+# Excel writes the mark in front of the header.
+_MARK_LINE = re.compile(r"sep=(.)")
+_YEARS = range(1900, 2101)
 
 
-def _delimiter(path: Path) -> str:
-    """Return what the first line of a text file parts its columns with."""
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """The cells of a file of text."""
+
+    path: Path
+    names: tuple[str, ...]  # of the columns.
+    columns: list[NDArray[Any]]  # cells of each column, as `packed` returns them.
+    lines: Sequence[int]  # (n_rows,): line numbers, counted from 1.
+    mark: str  # between the columns.
+    has_header: bool
+
+    def place(self, row: int, column: int) -> str:
+        """Say where a cell is."""
+        return f"{self.path}: row {row + 1} (line {self.lines[row]}), column {self.names[column]!r}"
+
+
+def _open(path: Path) -> Any:
+    """Open a file as text: UTF-16 where it begins with its mark, else UTF-8."""
+    with path.open("rb") as stream:
+        start = stream.read(2)
+    encoding = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return path.open(encoding=encoding, newline="")
+
+
+def _mark(path: Path, first: str) -> str:
+    """Return what parts the columns: of the usual marks that which the first line has most of."""
     if path.suffix.lower() == ".tsv":
         return "\t"
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        first = stream.readline(_LONGEST_LINE)
-    return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+    said = _MARK_LINE.fullmatch(first.strip("\r\n"))
+    if said is not None:
+        return said[1]
+    unquoted = re.sub(r'"[^"]*"', "", first)
+    return max(_MARKS, key=unquoted.count)
 
 
 def _lines(path: Path, stream: Any) -> Iterator[str]:
@@ -46,166 +84,183 @@ def _lines(path: Path, stream: Any) -> Iterator[str]:
         yield line
 
 
-def csv_rows(path: Path, stream: Any) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every line that is not blank, the header first."""
+    reader, last = csv.reader(lines, delimiter=mark, strict=True), 0
     try:
-        reader = csv.reader(_lines(path, stream), delimiter=_delimiter(path))
-        last = 0
         for cells in reader:
-            if any("\n" in cell or "\r" in cell for cell in cells):
-                raise TinykernelError(
-                    f"{path}: line {last + 1}: a quote is not closed on the line where it opens"
-                )
+            is_mark = not last and _MARK_LINE.fullmatch(mark.join(cells)) is not None
             last = reader.line_num
-            if cells:
+            if any(cells) and any(cell.strip() for cell in cells) and not is_mark:
                 yield last, cells
     except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise TinykernelError(f"{path}: line {last + 1}: a quote is not closed") from None
         raise TinykernelError(f"{path}: line {reader.line_num}: {error}") from None
-    except UnicodeDecodeError:
-        raise TinykernelError(f"{path}: is not text in UTF-8; save it as CSV UTF-8") from None
 
 
-def header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
-    """Return the names of the columns; refuse what is no header."""
-    _, cells = next(rows, (0, []))
-    names = [cell.strip() for cell in cells]
+def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
+    """Say whether the first line names the columns.
+
+    It does where one cell is a name that is `known`, or none is a number, or all numbers count on
+    from 0, 1 or a year.
+    """
+    folded = [cell.casefold() for cell in cells]
+    if any(folded.count(name.casefold()) == 1 for name in known):
+        return True
+    filled = [name for name in folded if name]
+    if len(set(filled)) < len(filled):
+        return False
+    numbers = [
+        cell for cell in cells if any(map(str.isdigit, cell)) and number_of(cell) is not None
+    ]
+    if not numbers:
+        return True
+    first = int(numbers[0]) if re.fullmatch(r"\d{1,4}", numbers[0]) else -1
+    counted = numbers == [str(first + i) for i in range(len(numbers))]
+    return counted and len(numbers) > 1 and (first in (0, 1) or first in _YEARS)
+
+
+def _names(
+    path: Path, rows: Iterator[tuple[int, list[str]]], known: Iterable[str]
+) -> tuple[tuple[str, ...], Iterator[tuple[int, list[str]]], bool]:
+    """Return the names of the columns, the other rows, and whether there is a header."""
+    line, cells = next(rows, (0, []))
+    names = [" ".join(cell.split()) for cell in cells]
     if not any(names):
         raise TinykernelError(f"{path}: is empty; it needs a header line and rows of numbers")
-    if "" in names:
+    is_header = _is_header(names, frozenset({*LABEL_NAMES, *known}))
+    if not is_header:
+        rows, names = chain([(line, cells)], rows), [""] * len(names)
+    found = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
+    refuse_doubles(path, found)
+    return found, rows, is_header
+
+
+def names_of(path: Path) -> tuple[str, ...]:
+    """Return the names of the columns of a file."""
+    with _open(path) as stream:
+        lines = _lines(path, stream)
+        first = next(lines, "")
+        rows = _rows(path, chain([first], lines), _mark(path, first))
+        return _names(path, rows, ())[0]
+
+
+def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
+    """Read the cells of a file; `known` are names that tell a header."""
+    try:
+        with _open(path) as stream:
+            lines = _lines(path, stream)
+            first = next(lines, "")
+            mark = _mark(path, first)
+            names, rows, has_header = _names(path, _rows(path, chain([first], lines), mark), known)
+            return _table(path, names, rows, mark, has_header)
+    except UnicodeError:
         raise TinykernelError(
-            f"{path}: column {names.index('') + 1} has no name in the header (a row index? write "
-            "the file without it)"
-        )
-    refuse_doubles(path, names)
-    numbers = list(map(str, range(len(names))))
-    if names != numbers and all(is_number(name) for name in names):
-        raise TinykernelError(
-            f"{path}: the first line holds numbers; it needs a header line with column names"
-        )
-    return names
+            f"{path}: is not text in UTF-8; save it as CSV UTF-8, or write a copy with iconv -f "
+            f"cp1252 -t utf-8 {path.name} > utf8_{path.name}"
+        ) from None
 
 
-class _TextFound(Exception):
-    """Columns of text came to light, which were read as numbers so far."""
-
-    def __init__(self, columns: tuple[str, ...]) -> None:
-        super().__init__(columns)
-        self.columns = columns
+def _table(
+    path: Path,
+    names: tuple[str, ...],
+    rows: Iterator[tuple[int, list[str]]],
+    mark: str,
+    has_header: bool,
+) -> TextTable:
+    line_numbers, n = array("q"), len(names)
+    blocks: list[list[NDArray[Any]]] = [[] for _ in names]
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        for line, cells in block:
+            line_numbers.append(line)
+            if len(cells) > n and not any(cell.strip() for cell in cells[n:]):
+                del cells[n:]  # marks at the end of a line
+            if len(cells) != n:
+                raise TinykernelError(
+                    f"{path}: row {len(line_numbers)} (line {line}): has {len(cells)} values, the "
+                    f"header has {n}; mend or remove line {line}"
+                )
+        for found, column in zip(
+            blocks, zip(*(cells for _, cells in block), strict=True), strict=True
+        ):
+            found.append(packed(column))
+    return TextTable(path, names, [joined(each) for each in blocks], line_numbers, mark, has_header)
 
 
 def read_csv(path: Path, chooser: ColumnChooser) -> Part:
     """Read numbers, text as numbers, labels and groups of every line."""
-    try:
-        return _read_lines(path, chooser, TextColumns(path, chooser.selection.coding))
-    except _TextFound as found:
-        return _read_lines(path, chooser, TextColumns(path, None, found.columns))
+    table = read_table(path, chooser.known)
+    at, group_at, inputs = chooser.positions(table.names)
+    notes = [] if table.has_header else [_no_header(table.names)]
+    y, rows = None, np.ones(len(table.lines), bool)
+    if at is not None:
+        y, rows, note = _labels(table, at, chooser)
+        notes += [note] if note else []
+    lines = np.asarray(table.lines)[rows].tolist()
+    cells = [table.columns[i][rows] for i in inputs]
+    others = [] if at is None else [table.columns[at]]
+    commas = has_decimal_commas([*cells, *others], are_likely=table.mark != ",")
+    if y is not None and commas and y.dtype.kind == "U":
+        y = _with_points(y)
+    names = tuple(table.names[i] for i in inputs)
+    columns = [
+        column_of(column, as_text=name in chooser.texts, decimal_comma=commas)
+        for name, column in zip(names, cells, strict=True)
+    ]
+    X = np.column_stack([c.values for c in columns]) if columns else np.empty((len(lines), 0))
+    texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
+    group = None if group_at is None else _groups(table, group_at)[rows]
+    label = None if at is None else table.names[at]
+    return Part(path, "", X, y, group, names, lines, label, texts, notes=tuple(notes))
 
 
-def _read_lines(path: Path, chooser: ColumnChooser, texts: TextColumns) -> Part:
-    lines, labels, groups = array("q"), list[str](), list[str]()
-    values = _Numbers(may_have_commas=_delimiter(path) != ",")
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv_rows(path, stream)
-        names = header(path, rows)
-        at, group_at, inputs = chooser.positions(names)
-        columns = tuple(names[i] for i in inputs)
-        for line, cells in rows:
-            place = f"{path}: row {len(lines) + 1} (line {line})"
-            if len(cells) != len(names):
-                raise TinykernelError(
-                    f"{place}: has {len(cells)} values, the header has {len(names)}"
-                )
-            for i, kind, kept in ((at, "label", labels), (group_at, "group", groups)):
-                if i is None:
-                    continue
-                kept.append(cells[i].strip())
-                if not kept[-1]:
-                    raise TinykernelError(f"{place}, column {names[i]!r}: the {kind} is missing")
-            cells = [cells[i] for i in inputs]
-            for i in texts.among(columns):
-                cells[i] = texts.number(columns[i], cells[i], place)
-            try:
-                values.extend(cells)
-            except ValueError:
-                if chooser.selection.may_lack:
-                    cells = ["nan" if is_missing(cell) else cell for cell in cells]
-                try:
-                    values.extend(cells)
-                except ValueError:
-                    found = _text_columns(path, names, columns) if texts.may_grow else None
-                    wrong = _not_numbers(columns, cells)
-                    if found and any(name in found for name, _ in wrong):
-                        raise _TextFound(found) from None
-                    raise TinykernelError(_not_a_number(place, wrong)) from None
-            lines.append(line)
-    X = np.asarray(values.values).reshape(len(lines), len(columns))
-    y = None if at is None else text_labels(labels)
-    group = None if group_at is None else np.array(groups)
-    label = None if at is None else names[at]
-    return Part(path, "", X, y, group, columns, lines, label, texts.found())
+def _no_header(names: Sequence[str]) -> str:
+    return f"the file has no header line; its columns are called {names[0]} to {names[-1]}"
 
 
-def _text_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of text: those of few different cells, enough of which are no numbers."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv_rows(path, stream)
-        next(rows)
-        cells = [row for _, row in islice(rows, _ROWS_TOLD_BY) if len(row) == len(names)]
-    return tuple(name for name in columns if holds_text([row[names.index(name)] for row in cells]))
+def _labels(
+    table: TextTable, at: int, chooser: ColumnChooser
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_], str]:
+    """Return the labels, which rows count, and in words why others do not.
+
+    Rows without a label do not count, such as totals below a table. With `keep_all` all rows do,
+    and there are no labels where one is missing.
+    """
+    kinds, places = kinds_of(table.columns[at])
+    there = np.array([not is_missing(kind) or kind.lower() in _ANSWERS for kind in kinds], bool)
+    rows = there[places]
+    n, lacking = len(rows), int(np.count_nonzero(~rows))
+    if lacking and (chooser.keep_all or (lacking == n and not chooser.needed)):
+        return None, np.ones(n, bool), ""
+    if lacking and lacking == n:
+        raise TinykernelError(f"{table.path}: column {table.names[at]!r}: every label is missing")
+    labels = text_labels([kind for kind, is_there in zip(kinds, there, strict=True) if is_there])
+    y = labels[(np.cumsum(there) - 1)[places[rows]]] if n else labels
+    if not lacking:
+        return y, rows, ""
+    first = table.lines[int(np.flatnonzero(~rows)[0])]
+    return y, rows, f"left out: {lacking} of {n} rows have no label, the first in line {first}"
 
 
-class _Numbers:
-    """Collects cells as integers for as long as every one is an integer, then as floats."""
-
-    def __init__(self, *, may_have_commas: bool) -> None:
-        self.values: array[Any] = array("q")
-        self.may_have_commas = may_have_commas
-        self.points, self.commas = False, False
-
-    def extend(self, cells: list[str]) -> None:
-        """Append the numbers of one row; ValueError if a cell is not a number.
-
-        A comma is the decimal sign where no number of the file has a point: 1,234 and 1.234 in one
-        file may be a thousand.
-        """
-        text = "".join(cells)
-        self.points |= "." in text
-        self.commas |= "," in text
-        if "_" in text:  # Python takes 1_000 for a number
-            raise ValueError
-        if self.commas and (self.points or not self.may_have_commas):
-            raise ValueError
-        if self.commas:
-            cells = [cell.replace(",", ".") for cell in cells]
-        if self.values.typecode == "q":
-            before = len(self.values)
-            try:
-                self.values.extend([int(cell) for cell in cells])
-                return
-            except (ValueError, OverflowError):
-                self.values = array("d", self.values[:before])
-        self.values.extend([float(cell) for cell in cells])  # all of them, or none
+# A missing value elsewhere; of a label it may be the answer.
+_ANSWERS = ("none", "na", "n/a")
 
 
-def _not_numbers(columns: Sequence[str], cells: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the columns and cells of a row that are no numbers, the worst first."""
-    pairs = list(zip(columns, cells, strict=True))
-    worst = sorted(pairs, key=lambda pair: is_number(pair[1].replace(",", ".", 1)))
-    return [(name, cell) for name, cell in worst if not is_number(cell) or "," in cell]
+def _groups(table: TextTable, at: int) -> NDArray[Any]:
+    kinds, places = kinds_of(table.columns[at])
+    if "" in kinds:
+        row = int(np.flatnonzero(places == kinds.index(""))[0])
+        raise TinykernelError(f"{table.place(row, at)}: the group is missing")
+    return np.array(kinds, np.str_)[places] if kinds else np.empty(0, np.str_)
 
 
-def _not_a_number(place: str, wrong: Sequence[tuple[str, str]]) -> str:
-    column, cell = next(iter(wrong), ("", ""))
-    if not column:
-        return f"{place}: has decimal points where other rows have decimal commas; use one of them"
-    if not cell.strip():
-        return (
-            f"{place}, column {column!r}: the value is missing; fill it or remove the row (train: "
-            "--missing keep, drop or median)"
-        )
-    if len(cell) > 40:
-        cell = cell[:37] + "..."
-    return f"{place}, column {column!r}: {cell!r} is not a number; {LEAVE_OUT}"
+def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
+    """Write labels that are numbers with decimal commas as numbers with points."""
+    kinds, places = kinds_of(labels)
+    if any(number_of(kind, True) is None for kind in kinds):
+        return labels
+    return np.array([kind.replace(",", ".") for kind in kinds], np.str_)[places]
 
 
 def text_labels(labels: list[str]) -> NDArray[Any]:

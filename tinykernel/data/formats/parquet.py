@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import stored
+from tinykernel.data.formats.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import LEAVE_OUT, ColumnChooser, refuse_doubles
-from tinykernel.data.formats.texts import TextColumns, holds_text, is_missing
+from tinykernel.data.formats.tables import ColumnChooser, refuse_doubles
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 
@@ -62,7 +62,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
     names = [name for name in file.schema_arrow.names if name != "__index_level_0__"]
     at, group_at, inputs = chooser.positions(names)
     kinds = [file.schema_arrow.field(names[i]).type for i in inputs]
-    if not kinds or not all(map(_is_number, kinds)):
+    if not kinds or not all(map(_is_number, kinds)) or not chooser.texts.isdisjoint(names):
         return None
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (file.metadata.num_rows, len(inputs))
@@ -76,7 +76,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
         table = pa.Table.from_batches([batch])
         if any(column.null_count for column in table.columns):
             return None
-        rows = [_numbers(path, names[i], table.column(names[i])) for i in inputs]
+        rows = [_values(table.column(names[i]), False).values for i in inputs]
         X.file.stream.write(np.column_stack(rows).astype(dtype).data)
         for i, found in others.items():
             found.append(_names(path, names[i], table.column(names[i])))
@@ -97,65 +97,44 @@ def _table_part(path: Path, table: Any, chooser: ColumnChooser) -> Part:
     """Turn a table of pyarrow into a part."""
     names = [name for name in table.column_names if name != "__index_level_0__"]
     at, group_at, inputs = chooser.positions(names)
-    columns = tuple(names[i] for i in inputs)
-    texts = _texts(path, table, columns, chooser)
-
-    def read(i: int) -> NDArray[Any]:
-        name, column = names[i], table.column(names[i])
-        if column.null_count and (i not in inputs or not chooser.selection.may_lack):
+    y, notes = None, list[str]()
+    if at is not None:
+        column, n = table.column(at), table.num_rows
+        lacking = column.null_count
+        if lacking == n and n and chooser.needed:
+            raise TinykernelError(f"{path}: column {names[at]!r}: every label is missing")
+        if lacking and not chooser.keep_all and lacking < n:
+            table = table.filter(column.is_valid())
+            notes = [f"left out: {lacking} of {n} rows have no label"]
+        if not table.column(at).null_count:
+            y = _names(path, names[at], table.column(at))
+    group = None
+    if group_at is not None:
+        column = table.column(group_at)
+        if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
-            raise TinykernelError(f"{path}: row {row}, column {name!r}: the value is missing")
-        if i in inputs and texts.among([name]):
-            return _coded(path, name, column, texts)
-        return (_numbers if i in inputs else _names)(path, name, column)
-
-    y, group = (None if i is None else read(i) for i in (at, group_at))
-    features = [read(i) for i in inputs]
-    X = np.column_stack(features) if features else np.empty((table.num_rows, 0))
+            raise TinykernelError(
+                f"{path}: row {row}, column {names[group_at]!r}: the group is missing"
+            )
+        group = _names(path, names[group_at], column)
+    columns = {names[i]: _values(table.column(i), names[i] in chooser.texts) for i in inputs}
+    X = np.column_stack([c.values for c in columns.values()] or [np.empty((table.num_rows, 0))])
+    texts = {name: c.texts for name, c in columns.items() if c.texts is not None}
     label = None if at is None else names[at]
-    return Part(path, "", X, y, group, columns, None, label, texts.found())
+    return Part(path, "", X, y, group, tuple(columns), None, label, texts, notes=tuple(notes))
 
 
-def _texts(path: Path, table: Any, columns: tuple[str, ...], chooser: ColumnChooser) -> TextColumns:
-    """Return the columns of text: those of an earlier training, or those that hold some."""
-    import pyarrow as pa
-
-    if chooser.selection.coding is not None:
-        return TextColumns(path, chooser.selection.coding)
-    found = []
-    for name in columns:
-        kind = table.column(name).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            cells = ["" if cell is None else cell for cell in table.column(name).to_pylist()]
-            if holds_text(cells):
-                found.append(name)
-    return TextColumns(path, None, found)
-
-
-def _coded(path: Path, name: str, column: Any, texts: TextColumns) -> NDArray[Any]:
-    """Return a column of text as numbers, NaN where there is none."""
-    cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
-    numbers = [texts.number(name, cell, f"{path}: row {i}") for i, cell in enumerate(cells, 1)]
-    return np.array([np.nan if is_missing(cell) else float(cell) for cell in numbers])
-
-
-def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
-    """Return a column of inputs."""
+def _values(column: Any, as_text: bool) -> Column:
+    """Return numbers as they are, NaN where one is missing; all else as the cells of a text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind = column.type
-    if not _is_number(kind):
-        shown = repr(column[0].as_py()) if len(column) else "''"
-        shown = shown if len(shown) <= 40 else shown[:37] + "..."
-        raise TinykernelError(
-            f"{path}: row 1, column {name!r}: {shown} is not a number (type {kind}); {LEAVE_OUT}"
-        )
-    if column.null_count:
-        column = column.cast(pa.float64())
-    return np.asarray(column.to_numpy())
+    if _is_number(column.type) and not as_text:
+        column = column.cast(pa.float64()) if column.null_count else column
+        return Column(np.asarray(column.to_numpy()))
+    cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    return column_of(packed(cells) if cells else joined([]), as_text=as_text)
 
 
 def _names(path: Path, name: str, column: Any) -> NDArray[Any]:

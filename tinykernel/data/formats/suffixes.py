@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tinykernel.data.formats.delimited import csv_rows, header, read_csv
+from tinykernel.data.formats.delimited import names_of, read_csv
 from tinykernel.data.formats.numpy_files import DAMAGED, read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
 from tinykernel.data.formats.parts import Parts
@@ -48,6 +48,7 @@ def read_parts(
     groups: str | None = None,
     selection: Selection | None = None,
     in_pieces: bool = False,
+    keep_all: bool = False,
 ) -> Parts:
     """Read a data file by its suffix.
 
@@ -68,6 +69,8 @@ def read_parts(
         Which columns are inputs, and whether values may be missing (NaN).
     in_pieces : bool, default=False
         Whether many rows may stay in a file, as `StoredRows`.
+    keep_all : bool, default=False
+        Whether rows of a table without a label stay, and no label counts then.
 
     Raises
     ------
@@ -84,7 +87,9 @@ def read_parts(
                 return read_npz(path, label, groups, in_pieces)
             if suffix == ".npy":
                 return read_npy(path, label, labels_needed, groups, in_pieces)
-            chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection)
+            chooser = ColumnChooser(
+                path, label, labels_needed, n_features, groups, selection, keep_all
+            )
             if suffix in _TEXTS:
                 return Parts(read_csv(path, chooser), None)
             if suffix == ".parquet":
@@ -105,8 +110,7 @@ def names_in(path: Path) -> frozenset[str]:
             with zipfile.ZipFile(path) as archive:
                 return frozenset(name.removesuffix(".npy") for name in archive.namelist())
         if suffix in _TEXTS:
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                return frozenset(header(path, csv_rows(path, stream)))
+            return frozenset(names_of(path))
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
-_LABEL_NAMES = ("label", "target", "class", "y")
-#: What to do about a cell that is no number.
-LEAVE_OUT = "mend the cell, or leave the column out (train: --set drop=NAME)"
+#: What a column of labels is called where nobody says it.
+LABEL_NAMES = ("label", "target", "class", "y")
 
 
 @dataclass(frozen=True)
 class ColumnChooser:
-    """Decides which columns of a table hold the labels and the groups."""
+    """Decides which columns of a table hold the labels and the groups.
+
+    Rows without a label are left out, but with `keep_all`, which then knows no labels.
+    """
 
     path: Path
     label: str | None
@@ -24,6 +26,19 @@ class ColumnChooser:
     n_features: int | None
     groups: str | None = None
     selection: Selection = field(default_factory=Selection)
+    keep_all: bool = False
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names that a header should have."""
+        names = (self.label, self.groups, *(self.selection.inputs or ()), *self.selection.drop)
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """Columns that held text in an earlier training."""
+        coding = self.selection.coding
+        return frozenset() if coding is None else frozenset(coding.texts)
 
     def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None, list[int]]:
         """Return the positions of labels and groups, None where there are none, and of inputs."""
@@ -37,12 +52,14 @@ class ColumnChooser:
         return label, group, self.selection.positions(self.path, columns, others)
 
     def _named(self, name: str, columns: Sequence[str]) -> int:
-        if columns.count(name) != 1:
-            count = "two columns" if name in columns else "no column"
+        if name in columns:
+            return columns.index(name)
+        alike = [i for i, column in enumerate(columns) if column.casefold() == name.casefold()]
+        if len(alike) != 1:
             raise TinykernelError(
-                f"{self.path}: has {count} called {name!r}; columns: {shown(columns)}"
+                f"{self.path}: has no column called {name!r}; columns: {shown(columns)}"
             )
-        return columns.index(name)
+        return alike[0]
 
     def _label(self, columns: Sequence[str], group: int | None) -> int | None:
         if self.label is not None:
@@ -51,7 +68,7 @@ class ColumnChooser:
         found = [
             i
             for i, name in enumerate(columns)
-            if name.lower() in _LABEL_NAMES and i != group and name not in taken
+            if name.lower() in LABEL_NAMES and i != group and name not in taken
         ]
         width = len(columns) - (group is not None) - len(self.selection.drop)
         if not self.needed and self.selection.inputs is None and self.n_features == width:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.columns import is_time_name
-from tinykernel.data.formats.delimited import csv_rows, header
+from tinykernel.data.formats.cells import column_of, kinds_of, number_of
+from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
-from tinykernel.data.formats.texts import is_number
 from tinykernel.data.paths import SOUNDS, find_data
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
-_ROWS_AT_ONCE = 8192
 _MOST_TIMES = 64  # as many samples, or as few, when a sound gets another rate
-_MISSING = ("", "na", "n/a", "null", "none")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 _ONE_GROUP = ("group", "groups")
 
@@ -154,95 +150,46 @@ def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None
 
 
 def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv_rows(path, stream)
-        names = header(path, rows)
-        label, group = _positions(chooser, names)
-        timed = [name == time or is_time_name(name) for name in names]
-        readers = [_Cells(i in (label, group) or timed[i]) for i in range(len(names))]
-        lines: list[int] = []
-        while block := list(islice(rows, _ROWS_AT_ONCE)):
-            for line, cells in block:
-                if len(cells) != len(names):
-                    raise TinykernelError(
-                        f"{path}: line {line} has {len(cells)} values, the header has {len(names)}"
-                    )
-                lines.append(line)
-            for reader, column in zip(
-                readers, zip(*(c for _, c in block), strict=True), strict=True
-            ):
-                reader.extend(column)
-    if not lines:
+    table = read_table(path, chooser.known)
+    label, group = _positions(chooser, table.names)
+    if not len(table.lines):
         raise TinykernelError(f"{path}: has no rows below its header")
-    data = {
-        name: _times(reader.array()) if timed[i] else reader.array()
-        for i, (name, reader) in enumerate(zip(names, readers, strict=True))
-        if i not in (label, group)
-    }
-    faults = {
-        name: reader.fault
-        for name, reader in zip(names, readers, strict=True)
-        if reader.fault is not None
-    }
-    y, groups = (None if i is None else readers[i].array() for i in (label, group))
-    return Columns(path, data, y, groups, lines, faults=faults)
+    data, faults = {}, {}
+    for i, (name, cells) in enumerate(zip(table.names, table.columns, strict=True)):
+        if i in (label, group):
+            continue
+        if name == time or is_time_name(name):
+            data[name] = _times(cells)
+            continue
+        column = column_of(cells, decimal_comma=True)
+        data[name] = column.values
+        if column.texts is not None:
+            wrong = [code for code, text in enumerate(column.texts) if not _is_plain(text)]
+            row = int(np.flatnonzero(np.isin(column.values, wrong))[0])
+            cell = column.texts[int(column.values[row])]
+            faults[name], data[name] = (row, cell), np.full(len(cells), cell[:1] or " ")
+    y, groups = (None if i is None else _stripped(table.columns[i]) for i in (label, group))
+    return Columns(path, data, y, groups, table.lines, faults=faults)
 
 
-class _Cells:
-    """Collects the cells of one column, as numbers until one is none, or as text."""
-
-    def __init__(self, text: bool) -> None:
-        self.text = text
-        self.parts: list[NDArray[Any]] = []
-        self.rows = 0
-        self.fault: tuple[int, str] | None = None
-
-    def extend(self, cells: tuple[str, ...]) -> None:
-        """Append cells."""
-        if self.text:
-            self.parts.append(np.array([cell.strip() for cell in cells]))
-        elif self.fault is None:
-            try:
-                self.parts.append(_numbers(cells))
-            except ValueError:
-                row = next(i for i, cell in enumerate(cells) if not is_number(_plain(cell)))
-                self.fault = (self.rows + row, cells[row])
-        self.rows += len(cells)
-
-    def array(self) -> NDArray[Any]:
-        """Return the numbers or texts; texts stand for a column that has a fault."""
-        if self.fault is not None:
-            return np.full(self.rows, self.fault[1][:1] or " ")
-        return np.concatenate(self.parts)
+def _is_plain(text: str) -> bool:
+    return text.lower() == "none" or number_of(text, decimal_comma=True) is not None
 
 
-def _plain(cell: str) -> str:
-    """Write a missing value as nan and a decimal comma as a point."""
-    if cell.strip().lower() in _MISSING:
-        return "nan"
-    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+def _stripped(cells: NDArray[Any]) -> NDArray[Any]:
+    kinds, places = kinds_of(cells)
+    return np.array(kinds)[places]
 
 
-def _numbers(cells: Sequence[str]) -> NDArray[Any]:
-    """Return integers where all cells are, else floats; ValueError where one is no number."""
-    if "_" in "".join(cells):  # Python takes 1_000 for a number
-        raise ValueError
-    try:
-        return np.fromiter(map(int, cells), np.int64, len(cells))
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        return np.fromiter((float(_plain(cell)) for cell in cells), np.float64, len(cells))
-
-
-def _times(texts: NDArray[Any]) -> NDArray[Any]:
+def _times(cells: NDArray[Any]) -> NDArray[Any]:
     """Read numbers or dates of ISO 8601; texts stay as they are where they are neither."""
-    try:
-        return _numbers(texts.tolist())
-    except ValueError:
-        pass
+    column = column_of(cells, decimal_comma=True)
+    if column.texts is None:
+        try:  # nanoseconds since 1970 are more than floats can tell
+            return cells.astype(np.int64)
+        except (ValueError, OverflowError):
+            return column.values
+    texts = _stripped(cells)
     try:
         return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
     except ValueError:

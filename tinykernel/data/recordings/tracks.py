@@ -18,9 +18,9 @@ from tinykernel.data.columns import (
     suspicious_inputs,
     ticks_per_second,
 )
+from tinykernel.data.formats.cells import number_of
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import shown
-from tinykernel.data.formats.texts import is_number
 from tinykernel.data.recordings.files import Columns, Ready
 from tinykernel.errors import TinykernelError
 
@@ -117,7 +117,7 @@ def _time_column(
     where = f"{table.file}: the column {named!r} is taken for the time"
     if values.dtype.kind not in "iufM":
         texts = [str(value) for value in values.tolist()]
-        row = next((i for i, text in enumerate(texts) if not is_number(text)), 0)
+        row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
         cell = table.faults.get(named, (0, texts[row]))[1]
         raise TinykernelError(
             f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set drop={named}"
