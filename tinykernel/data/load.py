@@ -377,9 +377,9 @@ def _complete(
     Also says in words which of it was done.
     """
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
-    refuse_new_texts(part, coding)
     part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
     check_columns(part, feature_names)
+    refuse_new_texts(part, coding)
     if selection.missing == "drop":
         part, note = without_gaps(part)
         return part, (*part.notes, *([note] if note else []))
