@@ -10,6 +10,7 @@ It needs arm-none-eabi-gcc and QEMU, and prints the table of docs/building.md.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 from tests.random_models import random_model
@@ -17,7 +18,6 @@ from tinykernel.build.program import write_sources
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.blobs.blob import blob_bytes, render_blob
 from tinykernel.codegen.sources import render_sources
-from tinykernel.files import temporary_folder
 from tinykernel.measure.bench import bench
 from tinykernel.model import IntegerModel
 
@@ -72,7 +72,7 @@ def models() -> dict[str, IntegerModel]:
 
 def program_bytes(chain: Toolchain, model: IntegerModel, *options: str, as_data: bool) -> int:
     """Link a program, and return its code and constants."""
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         path = Path(folder)
         files = render_sources(model, "m", as_data=as_data) | render_blob(model, "second")
         headers = write_sources(path, files)

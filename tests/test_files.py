@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import stat
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -167,7 +166,6 @@ def test_failed_renaming_puts_old_folder_back(
     """When the new folder cannot be put in place the old one stands there again."""
     target = tmp_path / "out"
     replace_folder_atomically(target, {"old.c": b"1", **MARK})
-    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     real = os.replace
 
     def fail_for_new(source: os.PathLike[str], destination: os.PathLike[str]) -> None:
@@ -196,7 +194,6 @@ def test_interrupt_between_the_two_renamings_loses_nothing(
     """Ctrl-C after the old folder was moved away, before the new one stands there: old is back."""
     target = tmp_path / "out"
     replace_folder_atomically(target, {"old.c": b"1", **MARK})
-    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     real = os.replace
 
     def interrupted(source: Path, destination: Path) -> None:
@@ -286,55 +283,47 @@ def test_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("state", ["missing", "empty", "export"])
-def test_folder_appears_by_one_renaming(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    """Killed just before or after the renaming, an export leaves the old or the new state."""
-    target = tmp_path / "out"
-    if state != "missing":
-        target.mkdir()
-        target.chmod(0o750)
-    if state == "export":
-        replace_folder_atomically(target, {"old": b"1", **MARK})
-    steps = []
-    real, exchange = os.replace, files._exchange
+def test_a_kill_at_any_renaming_loses_nothing(tmp_path: Path, state: str) -> None:
+    """The old files or the new ones stand under their names or in a .tmp; the next run writes."""
+    target, model = tmp_path / "out", tmp_path / "model.tkm"
+    old = {"old": b"1", **MARK} if state == "export" else {}
+    new = {"a": b"1", "b/c": b"2", **MARK}
+    for n_renamings in range(5):
+        shutil.rmtree(target, ignore_errors=True)
+        if state != "missing":
+            target.mkdir(mode=0o750)
+            replace_folder_atomically(target, old)
+        model.write_bytes(b"old")
+        process = os.fork()
+        if process == 0:
+            _die_at_renaming(n_renamings)
+            replace_folder_atomically(target, new, force=True)
+            write_bytes_atomically(model, b"new")
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        places = [target, *tmp_path.glob(".tinykernel-*.tmp/*")]
+        held = [contents(place) for place in places if place.exists()]
+        assert not old or old in held or new in held
+        assert model.read_bytes() in (b"old", b"new")
+        for leftover in tmp_path.glob(".tinykernel-*"):
+            assert leftover.suffix == ".tmp"
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    assert status == 0
+    assert contents(tmp_path) == {"model.tkm": b"new"} | {f"out/{n}": d for n, d in new.items()}
+    assert state == "missing" or stat.S_IMODE(target.stat().st_mode) == 0o750
 
-    def counted(source: Path, destination: Path) -> None:
-        steps.append("replace")
+
+def _die_at_renaming(n_renamings: int) -> None:
+    """End this process by SIGKILL after so many renamings."""
+    left, real = [n_renamings], os.replace
+
+    def replace(source: Path, destination: Path) -> None:
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
         real(source, destination)
 
-    def counted_exchange(first: Path, second: Path) -> bool:
-        steps.append("exchange")
-        return exchange(first, second)
-
-    monkeypatch.setattr(files.os, "replace", counted)
-    monkeypatch.setattr(files, "_exchange", counted_exchange)
-    replace_folder_atomically(target, {"a": b"1", "b/c": b"2"}, force=True)
-    assert contents(tmp_path) == {"out/a": b"1", "out/b/c": b"2"}
-    assert state == "missing" or stat.S_IMODE(target.stat().st_mode) == 0o750
-    if sys.platform == "linux":
-        assert steps == ["exchange" if state == "export" else "replace"]
-
-
-def test_leftovers_of_killed_runs_stayed_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next run removes what dead runs of this computer left, and nothing of living ones."""
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    ours = f".tinykernel-{files._machine()}"
-    for name in (f"{ours}-{dead.pid}-a", f"t{ours[2:]}-{dead.pid}-b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "part").write_bytes(b"")
-    (tmp_path / f"{ours}-{dead.pid}-c").write_bytes(b"")
-    stay = [f"{ours}-{os.getpid()}-d", f".tinykernel-01234567-{dead.pid}-e", f"{ours}-x-f", "mine"]
-    for name in stay:
-        (tmp_path / name).write_bytes(b"")
-    write_bytes_atomically(tmp_path / "model.tkm", b"")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with files.temporary_folder() as folder:
-        assert Path(folder).parent == tmp_path
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*stay, "model.tkm"])
+    os.replace = replace
 
 
 def test_a_user_without_a_home_can_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

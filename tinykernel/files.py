@@ -1,14 +1,11 @@
-"""Writing files so that an interrupted run leaves nothing half-written behind."""
+"""Writing files so that an interrupted run leaves no half-written file under its name."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import functools
 import hashlib
 import json
 import os
-import platform
 import shutil
 import stat
 import tempfile
@@ -23,6 +20,8 @@ MANIFEST = "manifest.json"
 _EXPORT = "tinykernel-export"
 _EXPORT_VERSION = 1
 _LARGEST_MANIFEST = 1 << 20
+# Of temporary files and folders, which stand beside their target. A killed run may leave one.
+_PREFIX, _SUFFIX = ".tinykernel-", ".tmp"
 
 
 def _unwritable(path: Path, error: OSError) -> TinykernelError:
@@ -50,7 +49,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     An existing file keeps its permissions and a symbolic link keeps pointing where it does. What is
     not a file at all (``/dev/stdout``, a named pipe) is written to directly. A folder that does not
-    exist or cannot be written is a TinykernelError, and no partial file is left.
+    exist or cannot be written is a TinykernelError. A run that is killed may leave a ``.tmp``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_bytes_atomically(Path(folder, "model.bin"), b"abc")
@@ -72,8 +71,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _replace_file(target: Path, data: bytes, mode: int) -> None:
-    remove_leftovers(target.parent)
-    handle, name = tempfile.mkstemp(prefix=f".tinykernel-{_run()}-", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -82,55 +80,6 @@ def _replace_file(target: Path, data: bytes, mode: int) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
-
-
-@functools.cache
-def _machine() -> str:
-    """Tell computers and containers apart: each numbers its processes by itself."""
-    try:
-        numbering = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        numbering = ""
-    return hashlib.sha256(f"{platform.node()} {numbering}".encode()).hexdigest()[:8]
-
-
-def _run() -> str:
-    """Return what names the temporary files of this process."""
-    return f"{_machine()}-{os.getpid()}"
-
-
-def remove_leftovers(folder: Path, prefix: str = ".tinykernel-") -> None:
-    """Remove what runs on this computer that were killed left in a folder.
-
-    Files of a process that lives stay, and so do those of other computers that share the folder.
-    """
-    for path in folder.glob(f"{prefix}{_machine()}-*-*"):
-        number = path.name.removeprefix(f"{prefix}{_machine()}-").partition("-")[0]
-        if not number.isdigit() or _is_running(int(number)):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-def _is_running(process: int) -> bool:
-    if os.name == "nt":  # where this call would end the process
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # of somebody else
-        return True
-    return True
-
-
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a folder for a build, after those of dead runs are removed."""
-    remove_leftovers(Path(tempfile.gettempdir()), "tinykernel-")
-    return tempfile.TemporaryDirectory(prefix=f"tinykernel-{_run()}-")
 
 
 def replace_folder_atomically(
@@ -153,8 +102,7 @@ def replace_folder_atomically(
     TinykernelError
         If `path` is a file; is a folder that is not empty, and `force` is false or it is no
         export; is a folder whose loss nobody can mean (the working folder or one above it, the
-        home folder, a repository); or cannot be written. The old content is then untouched and no
-        partial folder is left.
+        home folder, a repository); or cannot be written. The old content is then untouched.
     ValueError
         If a key of `files` leads out of the folder.
 
@@ -174,18 +122,18 @@ def replace_folder_atomically(
         target = given.resolve()
         refuse_occupied(given, force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(target.parent)
-        temporary = Path(tempfile.mkdtemp(prefix=f".tinykernel-{_run()}-", dir=target.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=_PREFIX, suffix=_SUFFIX, dir=target.parent))
+        new, old = temporary / "new", temporary / "old"
         try:
-            new = temporary / "new"
             new.mkdir()
             for name, data in files.items():
                 file = new.joinpath(*names[name].parts)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(data)
-            _swap(new, target, temporary / "old")
+            _put(new, target, old)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if target.exists() or not old.exists():
+                shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise _unwritable(given, error) from None
 
@@ -303,47 +251,27 @@ def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.Path
             )
 
 
-def _swap(new: Path, target: Path, old: Path) -> None:
-    """Put `new` in the place of `target` by one renaming; what stood there is then beside it."""
+def _put(new: Path, target: Path, old: Path) -> None:
+    """Put `new` in the place of `target`; what stood there is then `old`."""
     if not target.exists():
         os.replace(new, target)
         return
     os.chmod(new, stat.S_IMODE(target.stat().st_mode))
     if not any(target.iterdir()):
-        _replace_empty(new, target)
-    elif not _exchange(new, target):
-        # Inside the block from the first renaming on, or Ctrl-C between the two would lose `old`.
-        try:
-            os.replace(target, old)
-            os.replace(new, target)
-        except BaseException:
-            if not target.exists():
-                os.replace(old, target)
-            raise
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Exchange two folders by one call of the system; False where it knows no such call."""
+        _fill(target, new)
+        return
+    # Inside the block from the first renaming on, or Ctrl-C between the two would lose `old`.
     try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)
+        os.replace(target, old)
+        os.replace(new, target)
+    except BaseException:
+        if not target.exists():
+            os.replace(old, target)
+        raise
 
 
-def _replace_empty(new: Path, empty: Path) -> None:
-    """Rename `new` over an empty folder, or fill the folder where that cannot be.
-
-    A shell that stands in the folder must not be left in a deleted one. The manifest comes last.
-    """
-    if empty != Path.cwd():
-        try:
-            os.replace(new, empty)
-        except OSError:  # of systems that do not replace folders
-            pass
-        else:
-            return
+def _fill(empty: Path, new: Path) -> None:
+    """Move what is in `new` into an empty folder, in which a shell may stand; the manifest last."""
     try:
         for child in sorted(new.iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
             os.replace(child, empty / child.name)

@@ -1,60 +1,110 @@
-"""Runs that are killed, and full disks: the old state or the new one, and nothing beside it."""
+"""Commands that end in the middle of a file, and full disks: what there was stays."""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, run
+from tests.cli.tools import ROOT
+from tinykernel.cli import app
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked")
-_COMMANDS = ["single", "platformio", "train", "report", "calibrate", "predict", "proof", "tune"]
+#: No file of a run can grow beyond this number of bytes.
+_LIMIT = 400
 
 
-@pytest.fixture(scope="module")
-def found(work, tmp_path_factory):
-    """Return what was found of each command."""
-    folder = tmp_path_factory.mktemp("killed")
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Return commands that write into FOLDER/out."""
+    model, data, out = str(folder / "gesture.tkm"), str(folder / "data.npz"), str(folder / "out")
+    export = ["export", model, "-o", f"{out}/project", "--force", "-q"]
+    train = ["train", data, "-o", f"{out}/m.tkm", "--effort", "quick", "-q"]
+    return {
+        "single": [*export, "--format", "single"],
+        "platformio": [*export, "--target", "cortex-m4"],
+        "train": [*train, "--set", "n_components=64", "--set", "epochs=2"],
+        "report": ["report", model, "--html", f"{out}/page.html", "-q", "--target", "cortex-m0"],
+        "calibrate": ["calibrate", model, data, "-o", f"{out}/c.tkm", "-q", "--coverage", "50%"],
+        "predict": ["predict", model, data, "-o", f"{out}/rows.csv", "-q"],
+        "proof": ["inspect", model, "--proof", f"{out}/proof.json"],
+    }
+
+
+def state(out: Path) -> dict[str, str]:
+    """Return the content of every file that has its name."""
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes().hex()
+        for path in out.rglob("*")
+        if path.is_file() and ".tmp" not in str(path.relative_to(out))
+    }
+
+
+def ended(command: list[str], said: Path, action: signal.Handlers) -> int:
+    """Run a command for which the disk is full, and return its status."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    with said.open("w") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    signal.signal(signal.SIGXFSZ, action)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LIMIT, _LIMIT))
+    status = 70
+    try:
+        status = int(app(command, standalone_mode=False) or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main(folder: Path) -> None:
+    """Run each command to its end, in the middle of a file, and on a full disk; write rows.json."""
+    rows = []
+    for name, command in commands(folder).items():
+        out, said = folder / "out", folder / "said.txt"
+        out.mkdir()
+        app(command, standalone_mode=False)
+        before = state(out)
+        row: dict[str, Any] = {"command": name, "before": len(before)}
+        row["killed"] = ended(command, said, signal.SIG_DFL)
+        row["same"] = state(out) == before
+        row["full"], row["text"] = ended(command, said, signal.SIG_IGN), said.read_text()
+        row["same"] = row["same"] and state(out) == before
+        rows.append(row)
+        shutil.rmtree(out)
+    (folder / "rows.json").write_text(json.dumps(rows))
+
+
+def test_what_there_was_stays(work, tmp_path):
+    """A run killed in a file leaves the old files; a full disk gives one line, too."""
     for name in ("data.npz", "gesture.tkm"):
-        shutil.copy(work / name, folder / name)
-    trained = run("train", folder / "data.npz", "-o", folder / "other.tkm", "--seed", 1, *QUICK)
-    assert trained.exit_code == 0, trained.output
+        shutil.copy(work / name, tmp_path / name)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cli.killing", str(folder), "0"],
+        [sys.executable, "-m", "tests.cli.test_killing", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [row["command"] for row in rows] == _COMMANDS
-    return rows
-
-
-def test_killed_at_any_moment_the_old_or_the_new_stands(found):
-    """Every command that writes, ended at random moments, in a file and between files."""
-    for row in found:
-        assert row["strange"] == [], row
-        assert -signal.SIGKILL in row["ended"], row
-        assert -signal.SIGXFSZ in row["ended"], row
-
-
-def test_the_next_run_clears_up_after_killed_ones(found):
-    """Temporary files and folders of runs that were killed do not stay."""
-    for row in found:
-        assert row["left"] == [], row
-        assert row["ended"][-1] == 0, row
-
-
-def test_full_disk_keeps_what_there_was_and_says_so(found):
-    """Where a file cannot be written to its end the old one stays, with one line that says why."""
-    for row in found:
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [row["command"] for row in rows] == list(commands(tmp_path))
+    for row in rows:
+        assert row["before"], row
+        assert row["same"], row
+        assert row["killed"] == -signal.SIGXFSZ, row
         assert row["full"] == 1, row
-        assert len(row["said"].splitlines()) == 1, row
-        assert "cannot be written (File too large)" in row["said"], row
+        assert len(row["text"].splitlines()) == 1, row
+        assert "cannot be written (File too large)" in row["text"], row
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
-from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.values import Values
@@ -183,7 +183,7 @@ def verify(
     expected = expected_values(integer, rows)
     sequence = _sequence(integer, raw, steps)
     results = []
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         say("building", 0, None, row.name)
         for program in _build(integer, row, platforms, Path(folder), flags):
             say(f"running on {row.name}", 0, None, f"{len(raw)} rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +18,6 @@ from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
-from tinykernel.files import temporary_folder
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save
 
@@ -75,7 +75,7 @@ def _generated(files: Iterable[str], name: str) -> list[str]:
 
 def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:
     """Return the model as a file that remembers nothing of its training but the coding."""
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         path = Path(folder, "model.tkm")
         save(model, path, None if coding is None else {"coding": coding.written()})
         return path.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +16,6 @@ from tinykernel.build.program import MODEL, Program, build_closest, find_platfor
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.files import temporary_folder
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import FIRST_STAGES, STAGES, function_ranges, stage_map
 from tinykernel.measure.supply import Supply, parse_supply
@@ -245,7 +245,7 @@ def bench(
         )
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         n_rows = min(3, len(rows))
         steps = n_rows + bool(integer_model.hop)
         say(f"building for {row.name}", 0, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.files import temporary_folder
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
@@ -77,7 +77,7 @@ def measure_footprint(
             f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
         )
     script = size_script(row)
-    with temporary_folder() as name:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, MODEL))
         code = folder / "model.o"

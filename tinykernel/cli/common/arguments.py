@@ -12,7 +12,7 @@ import typer
 from tinykernel.cli.settings import parsing
 from tinykernel.data.paths import find_data, is_recording
 from tinykernel.errors import TinykernelError
-from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied, remove_leftovers
+from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -232,7 +232,6 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
 
 
 def _check_writable(folder: Path, path: Path) -> None:
-    remove_leftovers(folder)
     # Asking for the permission bits would not do: root passes them on a read-only file system.
     try:
         with tempfile.TemporaryFile(dir=folder):
