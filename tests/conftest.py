@@ -72,6 +72,7 @@ _PYTHON_MODULES = {
     "pyarrow": "pyarrow",
     "ruamel.yaml": "ruamel.yaml",
     "soundfile": "soundfile",
+    "PIL": "pillow",
     "unicorn": "unicorn",
     "ziglang": "ziglang",
 }
@@ -136,7 +137,7 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``distributed``, ``matplotlib``, ``pandas``, ``pyarrow`` and ``soundfile``. With
+    ``distributed``, ``matplotlib``, ``pandas``, ``PIL``, ``pyarrow`` and ``soundfile``. With
     TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool fails the test.
     """
 

@@ -108,13 +108,14 @@ def predict_command(
     labels = [integer.classes[i] for i in scores.argmax(axis=1)]
     decided = _decided(integer, scores)
     if output is not None:
-        _write_scores(output, integer, labels, scores, decided)
+        _write_scores(output, integer, rows, labels, scores, decided)
     found, seen = _evaluation(integer, true, rows.group, labels), memory.share_seen(rows.X)
     if as_json:
         judged = {"evaluation": None if found is None else found.to_dict()}
         said = {"notes": list(rows.notes), "seen_in_training": seen}
         sure = {} if decided is None else {"decisions": decided[0], "confidence": decided[1]}
-        print_json({"labels": labels, "scores": scores} | sure | said | judged)
+        pictures = {} if rows.names is None else {"pictures": list(rows.names)}
+        print_json({"labels": labels, "scores": scores} | pictures | sure | said | judged)
     elif not quiet:
         _print_predictions(integer, rows, labels, scores, decided)
         _print_answered(decided)
@@ -197,9 +198,9 @@ def _predict_values(
 
 def _source(path: str) -> Path:
     """Return the file that is read, or the folder as it was given."""
-    from tinykernel.data.paths import find_data, is_recording
+    from tinykernel.data.paths import data_folder, find_data, is_recording
 
-    return Path(path) if is_recording(path) else find_data(path)
+    return Path(path) if data_folder(path) or is_recording(path) else find_data(path)
 
 
 def _decisions(
@@ -289,17 +290,24 @@ def _cell(value: object) -> str:
 def _write_scores(
     path: Path,
     integer: IntegerModel,
+    rows: Rows,
     labels: list[Any],
     scores: NDArray[Any],
     decided: tuple[list[Any], list[int]] | None,
 ) -> None:
     sure = [] if decided is None else ["decision", "confidence"]
-    rows = enumerate(zip(labels, scores.tolist(), strict=True))
+    unit, names = _names(rows)
+    found = enumerate(zip(names, labels, scores.tolist(), strict=True))
     write_csv(
         path,
-        ["row", "label", *sure, *(f"score_{name}" for name in integer.classes)],
-        ([i, label, *_sure(decided, i), *values] for i, (label, values) in rows),
+        [unit, "label", *sure, *(f"score_{name}" for name in integer.classes)],
+        ([name, label, *_sure(decided, i), *values] for i, (name, label, values) in found),
     )
+
+
+def _names(rows: Rows) -> tuple[str, Sequence[Any]]:
+    """Return what a row is called, and the name of each: its number, or the file of a picture."""
+    return ("row", range(len(rows.X))) if rows.names is None else ("picture", rows.names)
 
 
 def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:
@@ -317,15 +325,18 @@ def _print_predictions(
     shown = scores[:_ROWS_SHOWN]
     few = integer.n_classes <= _CLASSES_SHOWN
     sure = [] if decided is None else ["decision", "confidence"]
-    words = ("label", "true", "decision")
-    columns = ["row", "label", *sure, *(map(str, integer.classes) if few else ["best score"])]
+    unit, names = _names(rows)
+    words = ("picture", "label", "true", "decision")
+    columns = [unit, "label", *sure, *(map(str, integer.classes) if few else ["best score"])]
     if rows.y is not None:
         columns.insert(2, "true")
     table = []
     for row, values in enumerate(shown.tolist()):
         true = [] if rows.y is None else [str(rows.y[row])]
         numbers = values if few else [max(values)]
-        table.append([str(row), str(labels[row]), *true, *_sure(decided, row), *map(str, numbers)])
+        table.append(
+            [str(names[row]), str(labels[row]), *true, *_sure(decided, row), *map(str, numbers)]
+        )
     print_table(columns, table, right=[name for name in columns if name not in words])
     if len(scores) > _ROWS_SHOWN:
         typer.echo(f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them")

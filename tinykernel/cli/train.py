@@ -20,8 +20,8 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import (
     dataset_for,
     groups_hint,
+    is_by_group,
     other_rows,
-    selection_of,
     shape_hint,
 )
 from tinykernel.cli.common.max_error import (
@@ -67,7 +67,8 @@ def train_command(
 
     With --window, or where DATA is a folder or a sound, DATA are recordings of a signal: .csv,
     .tsv, .parquet, .npz, .wav, .flac or .ogg. They are cut into windows, and whole recordings are
-    kept aside.
+    kept aside. A folder of pictures holds a folder for each class; pictures are resized to
+    --image-shape.
 
     Ctrl-C ends the search of settings, and the best so far are taken. After the first epoch of the
     training itself it keeps the best model until then. --save-config FILE writes
@@ -109,11 +110,12 @@ def _trained(
     dataset, cut, kept = dataset_for(rows_options, parameters)
     if other is not None:
         other.check_rows(dataset)
+    options["image_shape"] = parameters.get("image_shape")
     hint = "" if other is not None else shape_hint(dataset, options)
     _tell(hint, quiet)  # at once: what follows may take minutes for rows without a shape
     _tell(groups_hint(cut, dataset), quiet)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
-    by_group = options["groups"] is not None or cut is not None
+    by_group = is_by_group(options, dataset, cut)
     aside: Rows | None = None
     if options["max_error"] is not None:
         if (
@@ -205,8 +207,7 @@ def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bo
         return None
     if is_cut:
         raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
-    names = (options["label"], options["groups"])
-    return other_rows(file, *names, dataset, selection_of(options), "--validation")
+    return other_rows(file, options, dataset, "--validation")
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from tinykernel.cli.common.arguments import DataArgument, JsonOption, QuietOption, check_output_file
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.dataset import dataset_for
+from tinykernel.cli.common.dataset import dataset_for, is_by_group
 from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.settings import gather, has_settings
@@ -74,7 +74,7 @@ def tune_command(
     pick = options["pick"]
     with showing_progress(quiet):
         dataset, cut, kept = dataset_for(options, parameters)
-        by_group = options["groups"] is not None or cut is not None
+        by_group = is_by_group(options, dataset, cut)
         found = tune(
             dataset.X_train,
             dataset.y_train,

@@ -33,7 +33,8 @@ from tinykernel.data.faults import (
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
 from tinykernel.data.held_rows import kept_aside
 from tinykernel.data.partition import Dataset, Rows, as_split, split_part
-from tinykernel.data.paths import find_data
+from tinykernel.data.paths import find_data, is_pictures
+from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
@@ -49,6 +50,7 @@ def load_data(
     selection: Selection | None = None,
     input_type: str | None = None,
     values: bool = False,
+    pictures: PictureReading | None = None,
 ) -> Dataset:
     r"""Load a data file to train on, and keep rows aside to test on.
 
@@ -60,6 +62,8 @@ def load_data(
     ``.csv``      a header and one column of labels; ``.tsv`` the same with tabs. Where columns are
                   not parted by commas, numbers may have decimal commas
     ``.parquet``  the same; needs pyarrow
+    pictures      a folder of them; the label is the name of the folder that a picture lies in, or
+                  stands in its name. The folders ``train`` and ``test`` are the parts
     ============  ===================================================================
 
     A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
@@ -99,6 +103,8 @@ def load_data(
     values : bool
         Whether the labels are values to predict, numbers of any kind. Rows are then kept aside at
         random.
+    pictures : PictureReading, optional
+        How pictures are read. Whole groups are kept aside where their names say groups.
 
     Raises
     ------
@@ -118,10 +124,15 @@ def load_data(
     ((8, 2), '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)')
     >>> folder.cleanup()
     """
-    file = find_data(path)
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
     selection = selection or Selection()
+    if is_pictures(path):
+        parts = read_pictures(path, pictures or PictureReading(), to_train=True)
+        assert parts.train is not None
+        split = test_size, seed, parts.train.group is not None
+        return _loaded(parts, parts.train.file, selection, split, values)
+    file = find_data(path)
     with whole(file):
         parts = read_parts(
             file,
@@ -295,6 +306,7 @@ def load_rows(
     selection: Selection | None = None,
     values: bool = False,
     keep_all: bool = False,
+    pictures: PictureReading | None = None,
 ) -> Rows:
     """Load rows to run a finished model on: the test part of the file, else all its rows.
 
@@ -325,6 +337,8 @@ def load_rows(
         As in `load_data`.
     keep_all : bool, default=False
         Whether rows of a table without a label stay; where one has none, no label is used then.
+    pictures : PictureReading, optional
+        How pictures are read, for a model that takes some.
 
     Raises
     ------
@@ -334,6 +348,8 @@ def load_rows(
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
+    if is_pictures(path):
+        return _picture_rows(path, pictures, classes, test_size, seed)
     file = find_data(path)
     # An array of groups is needed for a split only; a column must be told from the inputs.
     is_table = file.suffix.lower() not in (".npz", ".npy")
@@ -351,18 +367,49 @@ def load_rows(
     part = parts.test or parts.train
     assert part is not None  # read_parts never returns two empty parts
     part, notes = _complete(part, feature_names, n_features, selection or Selection(), values)
-    X, y, group = part.X, part.y, part.group
-    which = "the test part" if parts.test is not None else "all rows"
-    if parts.test is None and test_size is not None:
-        labels = needed_labels(part)
-        _, aside, kind = kept_aside(part, labels, test_size, seed, by_group=groups is not None)
-        X, y = X[aside], labels[aside]
-        group = None if group is None else group[aside]
-        which = f"{kind}{',' if groups is not None else ''} "
-        which += f"{100 * len(aside) / len(labels):.3g} %, seed {seed}"
+    rows = Rows(part.X, part.y, file.name, "all rows", part.group, notes)
+    if parts.test is not None:
+        rows = replace(rows, part="the test part")
+    elif test_size is not None:
+        rows = _aside(rows, part, test_size, seed, by_group=groups is not None)
+    if rows.y is not None and classes is not None:
+        rows = replace(rows, y=as_classes(part, rows.y, classes))
+    return rows
+
+
+def _aside(rows: Rows, part: Part, test_size: float, seed: int, *, by_group: bool) -> Rows:
+    """Take the rows that training keeps aside."""
+    labels = needed_labels(part)
+    _, aside, kind = kept_aside(part, labels, test_size, seed, by_group=by_group)
+    which = f"{kind}{',' if by_group else ''} {100 * len(aside) / len(labels):.3g} %, seed {seed}"
+    return replace(rows.at(aside), part=which)
+
+
+def _picture_rows(
+    path: str | os.PathLike[str],
+    how: PictureReading | None,
+    classes: Sequence[object] | None,
+    test_size: float | None,
+    seed: int,
+) -> Rows:
+    """Load pictures to run a finished model on; labels that are no classes of it say nothing."""
+    if how is None:
+        raise TinykernelError(
+            f"{path}: is a picture or a folder of pictures, but the model takes no images of 8 bits"
+        )
+    parts = read_pictures(path, how, to_train=False)
+    part = parts.test or parts.train
+    assert part is not None  # there are pictures
+    part = checked_part(part)
+    y = part.y
     if y is not None and classes is not None:
-        y = as_classes(part, y, classes)
-    return Rows(X, y, file.name, which, group, notes)
+        same = not {str(label) for label in classes}.isdisjoint(y.astype(np.str_).tolist())
+        y = as_classes(part, y, classes) if same else None
+    which = "all pictures" if parts.test is None else "the test part"
+    rows = Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names)
+    if parts.test is None and test_size is not None:
+        rows = _aside(rows, part, test_size, seed, by_group=part.group is not None)
+    return rows
 
 
 def _complete(

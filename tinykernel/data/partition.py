@@ -93,6 +93,13 @@ class Rows:
     streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels)
     # Of recordings: the number of the one that a row was cut from.
     clip: NDArray[np.int64] | None = None  # (n_rows,)
+    names: tuple[str, ...] | None = None  # of pictures.
+
+    def at(self, places: NDArray[Any]) -> Rows:
+        """Return some of the rows."""
+        y, group = (None if each is None else each[places] for each in (self.y, self.group))
+        names = None if self.names is None else tuple(np.array(self.names)[places].tolist())
+        return replace(self, X=self.X[places], y=y, group=group, names=names)
 
 
 def as_split(train: Part, test: Part, seed: int) -> Dataset:

@@ -6,11 +6,15 @@ The command line reads this module before anything heavy.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tinykernel.errors import TinykernelError
 
 SOUNDS = (".wav", ".flac", ".ogg")
+_PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
+PICTURES = (*_PHOTOS, ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif")
+_RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -32,11 +36,55 @@ def find_data(path: str | os.PathLike[str]) -> Path:
     raise TinykernelError(f"{given}: no such file")
 
 
+def data_folder(path: str | os.PathLike[str]) -> Path | None:
+    """Find a folder: as it is given or, for a bare name, in TINYKERNEL_DATA; None of a file."""
+    given, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
+    if given.is_dir():
+        return given
+    if not shared or given.exists() or given.name != str(given):
+        return None
+    return Path(shared) / given if (Path(shared) / given).is_dir() else None
+
+
+def files_below(
+    folder: Path, circles: list[Path], above: frozenset[tuple[int, int]] = frozenset()
+) -> Iterator[Path]:
+    """Yield the files of a folder and below it, without hidden ones.
+
+    Links to folders are followed, but for those to a folder `above`: `circles` gets these.
+    """
+    try:
+        status = folder.stat()
+        here = status.st_dev, status.st_ino
+        if here in above:
+            circles.append(folder)
+            return
+        names = os.listdir(folder)
+    except OSError as error:
+        raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
+    for name in names:
+        if name.startswith("."):
+            continue
+        if os.path.isdir(folder / name):
+            yield from files_below(folder / name, circles, above | {here})
+        else:
+            yield folder / name
+
+
 def is_recording(path: str | Path) -> bool:
-    """Whether a path can only mean recordings: a folder, a sound."""
-    given = Path(path)
-    if given.suffix.lower() in SOUNDS or given.is_dir():
+    """Whether a path can only mean recordings: a sound, a folder that holds no pictures."""
+    if Path(path).suffix.lower() in SOUNDS:
         return True
-    shared = os.environ.get("TINYKERNEL_DATA")
-    alone = not given.exists() and given.name == str(given)
-    return bool(shared) and alone and (Path(str(shared)) / given).is_dir()
+    return data_folder(path) is not None and not is_pictures(path)
+
+
+def is_pictures(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a picture, or a folder that holds more pictures than recordings."""
+    folder = data_folder(path)
+    if folder is None:
+        return Path(path).suffix.lower() in PICTURES
+    n_pictures = n_recordings = 0
+    for file in files_below(folder, []):
+        n_pictures += file.name.lower().endswith(PICTURES)
+        n_recordings += file.name.lower().endswith(_RECORDINGS)
+    return n_pictures > n_recordings

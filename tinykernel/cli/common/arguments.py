@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from tinykernel.cli.settings import parsing
-from tinykernel.data.paths import find_data, is_recording
+from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied
 
@@ -55,7 +55,7 @@ def complete_target(incomplete: str) -> list[tuple[str, str]]:
 
 def existing_data(path: str | None) -> str | None:
     """Refuse data that are not there, before anything heavy is imported."""
-    if path is not None and not is_recording(path):
+    if path is not None and data_folder(path) is None and not is_recording(path):
         find_data(path)
     return path
 
@@ -71,8 +71,8 @@ DataArgument = Annotated[
     typer.Argument(
         callback=existing_data,
         metavar="DATA",
-        help=".npz, .npy, .csv or .parquet, or recordings of a signal: files or a folder; a bare "
-        "name is also looked for in the folder TINYKERNEL_DATA",
+        help=".npz, .npy, .csv or .parquet; recordings of a signal, files or a folder; or a folder "
+        "of pictures; a bare name is also looked for in the folder TINYKERNEL_DATA",
         show_default=False,
     ),
 ]

@@ -15,6 +15,7 @@ from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset, Rows
+    from tinykernel.data.pictures import PictureReading
     from tinykernel.data.recordings import Windows
     from tinykernel.data.selection import Selection
 
@@ -33,14 +34,30 @@ _OF_RECORDINGS = (
     "short",
     "beside",
 )
+_NOT_OF_PICTURES = (
+    "inputs",
+    "drop",
+    "missing",
+    "input_type",
+    "window",
+    "hop",
+    "rate",
+    "time",
+    "mixed",
+    "short",
+    "beside",
+    "window_shape",
+)
 
 
 def is_cut(options: Mapping[str, Any]) -> bool:
     """Say whether DATA are recordings to cut; refuse what only recordings have otherwise."""
-    from tinykernel.data.paths import is_recording
+    from tinykernel.data.paths import is_pictures, is_recording
 
     if options["window"] is not None or is_recording(options["data"]):
         return True
+    if is_pictures(options["data"]):
+        return False
     for name in ("rate", "time", "mixed", "name", "short"):
         if name == "rate" and options["window_shape"] is not None:
             continue  # for a spectrum
@@ -62,6 +79,22 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: options[name] for name in _OF_RECORDINGS}
     kept["beside"] = tuple(kept["beside"] or ())
     return kept | {"drop": options["drop"] or (), "missing": missing}
+
+
+def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
+    """Return how pictures are read; None where DATA are none, and what has no use is refused."""
+    from tinykernel.data.paths import is_pictures
+    from tinykernel.data.pictures import PictureReading
+
+    is_there = is_pictures(options["data"])
+    for name in _NOT_OF_PICTURES if is_there else ("broken",):
+        if options[name] != SETTINGS[name].default:
+            words = "not for pictures" if is_there else "only for pictures"
+            raise typer.BadParameter(words, param_hint=SETTINGS[name].hint)
+    if not is_there:
+        return None
+    kept = {name: options[name] for name in ("name", "label", "groups", "broken")}
+    return PictureReading(options["image_shape"], **kept)
 
 
 def dataset_for(
@@ -92,6 +125,13 @@ def dataset_for(
         if cut.numbers:
             parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
         return dataset, cut, kept
+    pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
+    if pictures is not None:
+        dataset = load_data(data, pictures=pictures, values=by_values, **split)
+        parameters["image_shape"] = dataset.shape
+        if has_file:
+            dataset = _with_test_rows(dataset, options)
+        return dataset, None, {"pictures": pictures.remembered}
     if isinstance(options["beside"], list):
         hint = SETTINGS["beside"].hint
         raise typer.BadParameter("rows: say how many values at their end", param_hint=hint)
@@ -141,8 +181,7 @@ def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
     if dataset.X_test is not None:
         raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
-    names = (options["label"], options["groups"])
-    rows = other_rows(options["test"], *names, dataset, selection_of(options), "--test")
+    rows = other_rows(options["test"], options, dataset, "--test")
     assert rows.y is not None
     n = len(dataset.y_train)
     return replace(
@@ -189,6 +228,12 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     return ""
 
 
+def is_by_group(options: Mapping[str, Any], dataset: Dataset, cut: Windows | None) -> bool:
+    """Whether whole groups are left out: those that are named, recordings, and of pictures."""
+    of_pictures = options["name"] is not None and dataset.group_train is not None
+    return options["groups"] is not None or cut is not None or of_pictures
+
+
 def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
     """Say that groups are mixed, or that files, each a group of its own, may belong together."""
     if "groups mixed" in dataset.split:
@@ -219,33 +264,34 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     return Selection(chosen, tuple(drop or ()), missing, coding=coding)
 
 
-def other_rows(
-    file: str,
-    label: str | None,
-    groups: str | None,
-    dataset: Dataset,
-    selection: Selection,
-    option: str,
-) -> Rows:
+def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: str) -> Rows:
     """Load the rows of another file, with labels, as those of the training."""
+    import numpy as np
+
     from tinykernel.data.load import load_rows
+    from tinykernel.data.paths import is_pictures
     from tinykernel.errors import TinykernelError
 
     values = dataset.y_train.dtype.kind == "f"
     classes = None if values else sorted(set(dataset.y_train.tolist()))
+    selection = selection_of(options)
     inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns
     same = replace(
         selection, inputs=inputs, drop=(), medians=dataset.medians, coding=dataset.coding
     )
+    pictures = None
+    if is_pictures(file) and dataset.X_train.dtype == np.uint8 and len(dataset.shape or ()) == 3:
+        pictures = pictures_of({**options, "data": file, "image_shape": dataset.shape})
     rows = load_rows(
         file,
-        label=label,
-        groups=groups,
+        label=options["label"],
+        groups=options["groups"],
         n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns,
         classes=classes,
         selection=same,
         values=values,
+        pictures=pictures,
     )
     if rows.y is None:
         raise TinykernelError(f"{file}: has no labels; {option} needs them")

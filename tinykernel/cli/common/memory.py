@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset
+    from tinykernel.data.pictures import PictureReading
     from tinykernel.data.selection import Selection
     from tinykernel.evaluation import Evaluation
+    from tinykernel.model import IntegerModel
 
 # The record is n x n: of 600 classes it takes 2.9 MB, and of 1500 no file takes it.
 _MOST_CLASSES = 200
+_OF_PICTURES = ("name", "label", "groups", "broken")
 
 
 class Names(TypedDict):
@@ -22,6 +25,7 @@ class Names(TypedDict):
     label: str | None
     groups: str | None
     selection: Selection
+    pictures: PictureReading | None
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,17 @@ class Remembered:
     seed: int | None = None
     test_size: float | None = None
 
-    def names(self, data: str) -> Names:
+    def names(self, data: str, integer: IntegerModel) -> Names:
         """Return which columns are what, as far as the file has them; inputs as in the training."""
         from tinykernel.data.coding import Coding
         from tinykernel.data.formats import names_in
-        from tinykernel.data.paths import find_data, is_recording
+        from tinykernel.data.paths import data_folder, find_data, is_pictures
         from tinykernel.data.selection import Selection
 
-        if is_recording(data):
-            return {"label": None, "groups": None, "selection": Selection()}
+        if is_pictures(data) or data_folder(data):
+            pictures = self.pictures(integer) if is_pictures(data) else None
+            selection = Selection()
+            return {"label": None, "groups": None, "selection": selection, "pictures": pictures}
         file = find_data(data)
         # Of an .npy, label and groups are files, which belong to the rows of the training.
         is_own = file.suffix.lower() == ".npy" and file.name == self.data
@@ -70,7 +76,20 @@ class Remembered:
                 medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
                 coding=Coding.read(self.everything.get("coding")),
             ),
+            "pictures": None,
         }
+
+    def pictures(self, integer: IntegerModel) -> PictureReading | None:
+        """Return how pictures become inputs of a model; None where it takes none."""
+        from tinykernel.data.pictures import PictureReading
+
+        grid = integer.input
+        if grid.columns == 1 or grid.dtype != "uint8" or grid.channels not in (1, 3):
+            return None
+        found = self.everything.get("pictures")
+        kept = found if isinstance(found, dict) else {}
+        known = {name: kept[name] for name in _OF_PICTURES if type(kept.get(name)) is str}
+        return PictureReading((grid.rows, grid.columns, grid.channels), **known)
 
     def budget_for(self, target: str) -> str | int | None:
         """Return the budget where it is one for this target: bytes of flash, or limits."""

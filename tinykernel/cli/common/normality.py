@@ -90,11 +90,15 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     """Load rows, or cut recordings."""
     from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
     from tinykernel.data.one_class import normal_recordings, normal_rows
+    from tinykernel.data.paths import is_pictures
+    from tinykernel.errors import TinykernelError
 
     data = options["data"]
     say("reading", 0, None, data)
     if is_cut(options):
         return normal_recordings(data, **cutting_of(options))
+    if is_pictures(data):
+        raise TinykernelError(f"{data}: a model of one class takes rows or recordings, no pictures")
     if options["missing"] is not None:
         raise typer.BadParameter("not for rows of one class", param_hint="--missing")
     if options["hop"] is not None:

@@ -50,9 +50,10 @@ class Other:
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options by which data are loaded: rows as the firmware takes them."""
-        from tinykernel.data.paths import is_recording
+        from tinykernel.data.paths import is_pictures, is_recording
 
-        if given["window"] is not None or is_recording(given["data"]):
+        data = given["data"]
+        if given["window"] is not None or is_recording(data) or is_pictures(data):
             return dict(given)
         coding = remembered(self.path).everything.get("coding")
         return {**given, "input_type": self.model.raw_dtype, "coding": coding}

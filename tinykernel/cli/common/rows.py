@@ -80,8 +80,7 @@ def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
     if seen is None or not seen.any() or seen.all():
         return rows
     note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
-    y, group = (None if part is None else part[~seen] for part in (rows.y, rows.group))
-    return replace(rows, X=rows.X[~seen], y=y, group=group, notes=(*rows.notes, note))
+    return replace(rows.at(~seen), notes=(*rows.notes, note))
 
 
 def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:
@@ -115,7 +114,7 @@ def rows_for(
         return signal_rows(cut, size, seed)
     return load_rows(
         data,
-        **memory.names(data),
+        **memory.names(data, integer),
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
         classes=integer.classes or None,
@@ -153,7 +152,7 @@ def training_part(
     cut = recordings_for(model, integer, data)
     if cut is not None:
         return as_dataset(cut, test_size, seed)
-    names = remembered(model).names(data)
+    names = remembered(model).names(data, integer)
     return load_data(data, test_size=test_size, seed=seed, values=integer.is_regressor, **names)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tinykernel.data.paths import find_data
+from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.errors import TinykernelError
 
 # What an augmentation without a number means.
@@ -148,7 +148,8 @@ def share_or_file(text: str) -> float | str:
     try:
         value = float(text)
     except ValueError:
-        find_data(text)
+        if not is_pictures(text):
+            find_data(text)
         return text
     if not 0 < value < 0.5:
         raise TinykernelError(f"{text!r}: write a share above 0 and below 0.5, or a file")

@@ -146,12 +146,20 @@ _OWN = (
         "drop",
     ),
     Setting(
+        "broken",
+        "data",
+        "drop|error",
+        parsing.choice("drop", "error"),
+        "Pictures that cannot be read: left out, or refused.",
+        "drop",
+    ),
+    Setting(
         "name",
         "data",
         "PATTERN",
         str,
-        "Recordings: where label and group stand in the names of files and folders, as in "
-        "'{label}_{person}_{n}' or '{person}/{label}/*'.",
+        "Recordings and pictures: where label and group stand in the names of files and folders, "
+        "as in '{label}_{person}_{n}' or '{person}/{label}/*'.",
     ),
     Setting(
         "short",

@@ -24,6 +24,7 @@ class Part:
     label: str | None = None  # name of the column of labels of a table.
     # Of each feature column of text its different texts, whose places X holds.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None  # of the pictures that rows are.
     notes: tuple[str, ...] = ()  # what was done to the rows, and what may be wrong with them.
     beside: int = 0  # values at the end of a row that were an array of numbers beside windows.
 

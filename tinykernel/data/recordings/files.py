@@ -18,7 +18,7 @@ from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
-from tinykernel.data.paths import SOUNDS, find_data
+from tinykernel.data.paths import SOUNDS, data_folder, find_data
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
@@ -91,12 +91,9 @@ def of_all(text: str, n: int) -> NDArray[Any]:
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     """Return the files of a recording or of a folder of recordings, in order, and the folder."""
-    given = Path(path)
-    shared = os.environ.get("TINYKERNEL_DATA")
-    if not given.exists() and shared and given.name == str(given):
-        given = Path(shared) / given if (Path(shared) / given).is_dir() else given
-    if not given.is_dir():
-        file = find_data(given)
+    given = data_folder(path)
+    if given is None:
+        file = find_data(path)
         return [file], file.parent
     files = sorted(
         file
@@ -106,7 +103,7 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
         and not any(part.startswith(".") for part in file.relative_to(given).parts)
     )
     if not files:
-        raise TinykernelError(f"{given}: holds no recordings ({', '.join(SUFFIXES)})")
+        raise TinykernelError(f"{given}: holds no recordings ({', '.join(SUFFIXES)}) or pictures")
     return files, given
 
 

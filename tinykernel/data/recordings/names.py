@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,8 @@ class NamePattern:
 
     def find(self, path: Path) -> tuple[str | None, str | None] | None:
         """Return label and group of a file, or None where its path is of another form."""
-        parts = path.resolve().with_suffix("").parts[-1 - self.text.count("/") :]
+        whole = Path(os.path.abspath(path))  # links may lead in a circle
+        parts = whole.with_suffix("").parts[-1 - self.text.count("/") :]
         match = re.fullmatch(self._expression(), "/".join(parts))
         if match is None:
             return None

@@ -1,0 +1,92 @@
+"""From a folder of pictures to a model and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import failed, run
+from tinykernel.modelfile import about
+
+QUICK = ("--set", "n_kernels=16", "--set", "epochs=3", "--effort", "quick", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def trained(require_tool, tmp_path_factory):
+    """A folder with pictures of bars that stand and lie, one of them broken, and a model."""
+    require_tool("PIL")
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    for number in range(48):
+        label = ("lie", "stand")[number % 2]
+        pixels, at = rng.normal(60, 10, (24, 32, 3)), rng.integers(5, 15)
+        bar = (slice(None), slice(at, at + 5)) if number % 2 else (slice(at, at + 5),)
+        pixels[bar] += 120
+        (folder / "bars" / label).mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+        picture.save(folder / "bars" / label / f"p{number % 6}_{number}.jpg")
+    (folder / "bars" / "lie" / "p0_bad.jpg").write_bytes(b"\xff\xd8\xff")
+    result = run("train", folder / "bars", "--image-shape", "12x12", "-o", folder / "m.tkm", *QUICK)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_pictures_go_the_whole_way(trained):
+    """Other commands resize as the training did; the broken picture is told, and kept out."""
+    assert about(trained / "m.tkm")["pictures"] == {"broken": "drop"}
+    found = json.loads(run("evaluate", trained / "m.tkm", trained / "bars", "--json").stdout)
+    assert found["part"] == "stratified 20.8 %, seed 0"
+    assert found["accuracy"] == 1.0
+    assert found["notes"] == ["left out: 1 of 49 pictures: p0_bad.jpg (is no picture)"]
+    found = json.loads(run("verify", trained / "m.tkm", trained / "bars", "--json").stdout)
+    assert (found["rows"], found["differences"]) == (10, 0)
+
+
+def test_a_picture_gets_its_label(trained):
+    """`predict FILE.jpg` prints the label beside the name of the file."""
+    file = trained / "bars" / "stand" / "p1_1.jpg"
+    lines = run("predict", trained / "m.tkm", file).stdout.splitlines()
+    assert lines[0].split() == ["picture", "label", "lie", "stand"]
+    assert lines[1].split()[:2] == ["p1_1.jpg", "stand"]
+    assert lines[2:] == ["all of these rows were used in training"]
+    broken = trained / "bars" / "lie" / "p0_bad.jpg"
+    assert "is no picture" in failed("predict", trained / "m.tkm", broken, "--quiet")
+
+
+def test_names_group_pictures(trained, tmp_path):
+    """With a group in --name whole groups are kept aside, in later commands, too."""
+    how = ("--image-shape", "12x12", "--name", "{label}/{person}_*", "-o", tmp_path / "m.tkm")
+    options = (*QUICK[:-1], "--json")
+    found = json.loads(run("train", trained / "bars", *how, *options).stdout)
+    assert "whole groups kept aside" in found["split"]
+    found = json.loads(run("evaluate", tmp_path / "m.tkm", trained / "bars", "--json").stdout)
+    assert found["part"].startswith("whole groups, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--image-shape", "8x8x2"), "a picture has 1 channel, grey, or 3, not 2"),
+        (("--groups", "person"), "pictures have no columns"),
+        (("--window", "1s"), "holds no recordings"),
+        (("--set", "rate=8000"), "not for pictures"),
+        (("--task", "novelty"), "takes rows or recordings, no pictures"),
+    ],
+)
+def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, words):
+    """Options of recordings and tables are never ignored."""
+    status = 2 if "not for" in words else 1
+    said = failed(
+        "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
+    )
+    assert words in said
+
+
+def test_broken_is_an_option_of_pictures(work, tmp_path):
+    """A table has no broken pictures to leave out."""
+    options = ("-o", tmp_path / "m.tkm", "--quiet", "--set", "broken=error")
+    assert "only for pictures" in failed("train", work / "data.npz", *options, status=2)

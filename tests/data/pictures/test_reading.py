@@ -1,0 +1,246 @@
+"""Folders of pictures: which files are read, what their names say, what becomes of broken ones."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinykernel import TinykernelError
+from tinykernel.data.load import load_data, load_rows
+from tinykernel.data.paths import is_pictures, is_recording
+from tinykernel.data.pictures import PictureReading, read_pictures
+
+SHAPE = (4, 4, 3)
+
+
+@pytest.fixture(scope="module")
+def image(require_tool):
+    """Return the module that makes pictures."""
+    require_tool("PIL")
+    from PIL import Image
+
+    return Image
+
+
+@pytest.fixture
+def photos(image, tmp_path):
+    """Two classes of four pictures each."""
+    rng = np.random.default_rng(0)
+    for label, colour in (("cat", (200, 40, 40)), ("dog", (40, 40, 200))):
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for number in range(4):
+            pixels = np.clip(rng.normal(colour, 9, (12, 16, 3)), 0, 255).astype(np.uint8)
+            image.fromarray(pixels).save(tmp_path / "photos" / label / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def read(path, shape=SHAPE, **how):
+    """Read pictures to train on."""
+    part = read_pictures(path, PictureReading(shape, **how), to_train=True).train
+    assert part is not None
+    return part
+
+
+def refused(path, **how):
+    """Return the line with which pictures are refused."""
+    with pytest.raises(TinykernelError) as caught:
+        read(path, **how)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def png(width, height, body=b""):
+    """Make a .png that claims a size."""
+
+    def chunk(kind, data):
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + data
+
+
+def test_the_folder_is_the_label(photos):
+    """Labels are the names of folders, in the order of the files, and test rows are kept aside."""
+    part = read(photos)
+    assert part.y.tolist() == ["cat"] * 4 + ["dog"] * 4
+    assert part.X.shape == (8, *SHAPE)
+    assert part.names[5] == "dog/1.png"
+    assert (is_pictures(photos), is_recording(photos)) == (True, False)
+    data = load_data(photos, pictures=PictureReading(SHAPE), test_size=0.25)
+    assert data.split == "6 training rows, 2 test rows (stratified 25 % kept aside, seed 0)"
+    assert data.X_train.shape == (6, 48)
+    assert data.shape == SHAPE
+
+
+def test_names_say_label_and_group(image, tmp_path):
+    """--name takes label and group from file names, and whole groups are kept aside."""
+    for number in range(12):
+        name = f"{'ab'[number % 2]}_p{number // 4}_{number}.png"
+        image.new("L", (8, 8), number).save(tmp_path / name)
+    how = PictureReading((4, 4), name="{label}_{person}_{n}")
+    data = load_data(tmp_path, pictures=how, test_size=0.34)
+    assert sorted(set(data.y_train.tolist())) == ["a", "b"]
+    assert set(data.group_train.tolist()).isdisjoint(data.group_test.tolist())
+    assert "whole groups kept aside" in data.split
+    assert "is not of the form" in refused(tmp_path, name="{label}-{person}-{n}")
+    with pytest.raises(TinykernelError, match="pictures have no columns"):
+        PictureReading(groups="person")
+
+
+def test_train_and_test_folders_are_the_parts(photos, tmp_path):
+    """The split of the folder is taken, what lies beside is told, and models see the test part."""
+    (tmp_path / "all").mkdir()
+    photos.rename(tmp_path / "all" / "train")
+    for other in ("test", "extra"):
+        (tmp_path / "all" / other / "dog").mkdir(parents=True)
+        (tmp_path / "all" / other / "dog" / "9.png").write_bytes(
+            (tmp_path / "all" / "train" / "dog" / "0.png").read_bytes()
+        )
+    data = load_data(tmp_path / "all", pictures=PictureReading(SHAPE))
+    assert data.split == "8 training rows, 1 test rows (as the file splits them)"
+    assert data.notes == ("not used: 1 pictures beside the folders train and test",)
+    rows = load_rows(tmp_path / "all", pictures=PictureReading(SHAPE), classes=["cat", "dog"])
+    assert (rows.part, rows.names, rows.y.tolist()) == (
+        "the test part",
+        ("test/dog/9.png",),
+        ["dog"],
+    )
+
+
+def test_labels_that_are_no_classes_are_none(photos):
+    """A picture from any folder is predicted: the name of its folder once had to be a class."""
+    rows = load_rows(photos, pictures=PictureReading(SHAPE), classes=["left", "right"])
+    assert rows.y is None
+    one = load_rows(photos / "cat" / "0.png", pictures=PictureReading(SHAPE), classes=["cat", "x"])
+    assert (one.X.shape, one.y, one.names) == ((1, 48), None, ("0.png",))
+
+
+def test_every_mode_becomes_grey_or_colour(image, tmp_path):
+    """Palette, alpha, 1 bit, 16 bits and CMYK give the pixels that a viewer shows."""
+    red = image.new("RGB", (4, 4), (255, 0, 0))
+    expected = {
+        "palette": (red.convert("P"), [255, 0, 0]),
+        "alpha": (image.new("RGBA", (4, 4), (0, 0, 0, 0)), [255, 255, 255]),
+        "grey_alpha": (image.new("LA", (4, 4), (10, 255)), [10, 10, 10]),
+        "bits": (image.new("1", (4, 4), 1), [255, 255, 255]),
+        "deep": (image.fromarray(np.full((4, 4), 0x8142, np.uint16)), [0x81] * 3),
+        "red": (red, [255, 0, 0]),
+    }
+    for name, (picture, _) in expected.items():
+        picture.save(tmp_path / f"{name}.png")
+    part = read(tmp_path, (1, 1, 3), name="{label}")
+    found = dict(zip(part.y.tolist(), part.X.reshape(-1, 3).tolist(), strict=True))
+    assert found == {name: pixel for name, (_, pixel) in expected.items()}
+    grey = read(tmp_path / "red.png", (1, 1))
+    assert grey.X.ravel().tolist() == [(19595 * 255 + 32768) >> 16]
+
+
+def test_pictures_are_turned_as_exif_says(image, tmp_path):
+    """A phone stores a portrait lying down: orientation 6 turns it by a quarter clockwise."""
+    pixels = np.zeros((2, 4, 3), np.uint8)
+    pixels[:, :2] = 255  # the left half is white
+    exif = image.Exif()
+    exif[0x0112] = 6
+    image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
+    assert read(tmp_path / "a.png", (2, 1)).X.ravel().tolist() == [255, 0]
+
+
+def test_without_a_shape_grey_pictures_stay_grey(image, tmp_path):
+    """The channels are those of the pictures, and a line says what they become."""
+    for name in ("a_1", "b_2"):
+        image.new("L", (8, 8)).save(tmp_path / f"{name}.png")
+    part = read(tmp_path, None, name="{label}_{n}")
+    assert part.X.shape == (2, 32, 32, 1)
+    assert part.notes == ("pictures become 32x32x1; --image-shape chooses another size",)
+
+
+@pytest.fixture
+def hostile(photos, image):
+    """The folder with one file of each kind that must not end a training."""
+    cat = photos / "cat"
+    (cat / "a_empty.jpg").write_bytes(b"")
+    (cat / "b_text.jpg").write_text("no picture")
+    whole = (cat / "0.png").read_bytes()
+    (cat / "c_short.png").write_bytes(whole[: len(whole) // 2])
+    (cat / "d_large.png").write_bytes(png(20_000, 20_000))
+    (cat / "e_bomb.png").write_bytes(png(2**31 - 1, 2**31 - 1))
+    frames = [image.new("L", (8, 8), number) for number in (0, 99, 255)]
+    frames[0].save(cat / "f_film.gif", save_all=True, append_images=frames[1:])
+    (cat / "g_circle.jpg").symlink_to(cat / "g_circle.jpg")
+    os.mkfifo(cat / "h_pipe.jpg")
+    (cat / "i_wide.png").write_bytes(png(8, 8, b"\0" * 3))
+    return photos
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and links")
+@pytest.mark.filterwarnings("error")
+def test_broken_pictures_are_counted_and_named(hostile):
+    """Nine kinds of broken files are left out in one line; a pipe once stopped the reading."""
+    part = read(hostile)
+    assert part.names == tuple(f"{label}/{n}.png" for label in ("cat", "dog") for n in range(4))
+    (note,) = part.notes
+    assert note == (
+        "left out: 9 of 17 pictures: a_empty.jpg (has 0 bytes), b_text.jpg (is no picture), "
+        "c_short.png (is cut short) and 6 more"
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and links")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a_empty.jpg", "has 0 bytes"),
+        ("b_text.jpg", "is no picture"),
+        ("c_short.png", "is cut short"),
+        ("d_large.png", "has more than 50 million pixels"),
+        ("e_bomb.png", "has more than 50 million pixels"),
+        ("f_film.gif", "is animated, or has several pages (3)"),
+        ("g_circle.jpg", "cannot be read (Too many levels of symbolic links)"),
+        ("h_pipe.jpg", "is no file"),
+        ("i_wide.png", "is cut short"),
+    ],
+)
+def test_each_broken_picture_has_its_reason(hostile, name, words):
+    """A single picture that cannot be read is refused, with its name and why."""
+    if name != "g_circle.jpg":
+        assert refused(hostile / "cat" / name).startswith(str(hostile / "cat" / name))
+    for file in (hostile / "cat").iterdir():
+        if file.name != name:
+            file.unlink()
+    assert words in refused(hostile, broken="error")
+
+
+def test_a_link_back_to_its_folder_is_refused(photos):
+    """Links in a circle end in one line, not in an endless walk."""
+    (photos / "cat" / "again").symlink_to(photos)
+    assert "is a link to a folder that holds it" in refused(photos)
+
+
+def test_a_folder_where_all_is_broken(tmp_path):
+    """The line has the first reason."""
+    (tmp_path / "a.jpg").write_bytes(b"x")
+    (tmp_path / "b.jpg").write_bytes(b"")
+    assert "none of 2 pictures can be read: a.jpg (is no picture)" in refused(tmp_path)
+
+
+def test_pictures_without_pillow(photos, monkeypatch):
+    """Where Pillow is missing the message says what to install."""
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "pip install 'tinykernel[images]'" in refused(photos)
+
+
+def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
+    """A drawing beside recordings does not make a folder one of pictures."""
+    for name in ("a.csv", "b.csv", "a.png"):
+        (tmp_path / name).touch()
+    assert (is_pictures(tmp_path), is_recording(tmp_path)) == (False, True)
+    assert is_pictures(Path("x.JPG"))

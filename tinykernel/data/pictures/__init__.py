@@ -1,0 +1,7 @@
+"""Pictures to arrays: `reading` leads; `files`, `decoding` and `resizing` do its steps."""
+
+from __future__ import annotations
+
+from tinykernel.data.pictures.reading import PictureReading, read_pictures
+
+__all__ = ["PictureReading", "read_pictures"]

@@ -1,0 +1,160 @@
+"""Decode one picture with Pillow and bring it to the shape that a model takes."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.pictures.resizing import resized
+from tinykernel.errors import TinykernelError
+
+#: Most pixels of a picture: decoded, it takes eight bytes a pixel while it is turned.
+MOST_PIXELS = 50_000_000
+_TOO_MANY = f"has more than {MOST_PIXELS // 10**6} million pixels"
+# Other readers of Pillow start programs, or take vector graphics.
+_FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
+#: What Pillow raises where the bytes of a file contradict each other.
+_DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+_GREY = ("1", "L", "LA", "I;16", "I;16B", "I;16L", "I;16N")
+
+
+class BrokenPictureError(Exception):
+    """A picture cannot be taken; the message says why."""
+
+
+def pillow() -> Any:
+    """Import Pillow; TinykernelError says how to install it."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise TinykernelError(
+            "pictures need Pillow; install it: pip install 'tinykernel[images]'"
+        ) from None
+    return Image
+
+
+def has_colours(file: Path) -> bool:
+    """Whether a picture is stored in colours; a broken one is not."""
+    try:
+        with _opened(file) as image:
+            return image.mode not in _GREY
+    except BrokenPictureError:
+        return False
+
+
+def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.uint8]:
+    """Return a picture of any size, cropped and resized.
+
+    It is turned as its EXIF orientation says. What is transparent becomes white, 16-bit greys keep
+    their upper 8 bits, and a colour becomes grey by ``(19595 R + 38470 G + 7471 B + 32768) >>
+    16`` (Pillow's; ITU-R BT.601), each pixel before the mean of areas.
+
+    Parameters
+    ----------
+    file : Path
+    rows, columns : int
+    channels : int
+        1 for grey, 3 for red, green and blue.
+
+    Returns
+    -------
+    ndarray of uint8, shape (rows, columns, channels)
+
+    Raises
+    ------
+    BrokenPictureError
+        If the file is no picture, is damaged, animated or too large.
+    """
+    from PIL import ImageOps
+
+    mode = "L" if channels == 1 else "RGB"
+    try:
+        with _opened(file) as image:
+            image.load()
+            turned = ImageOps.exif_transpose(image)
+            width, height = turned.size
+
+            def rows_of(top: int, end: int) -> NDArray[np.uint8]:
+                part = np.asarray(_plain(turned.crop((0, top, width, end)), mode))
+                return part.reshape(end - top, width, channels)
+
+            return resized(rows_of, height, width, rows, columns)
+    except _DAMAGED as error:
+        raise _broken(error) from None
+
+
+def _opened(file: Path) -> Any:
+    """Open a picture, of which only the header is read."""
+    Image = pillow()
+    try:
+        status = os.stat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise BrokenPictureError("is no file")
+        if not status.st_size:
+            raise BrokenPictureError("has 0 bytes")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes, which are checked below, and of metadata
+            image = Image.open(file, formats=_FORMATS)
+        width, height = image.size
+        frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+        problem = ""
+        if width * height > MOST_PIXELS:
+            problem = _TOO_MANY
+        elif frames > 1:
+            problem = f"is animated, or has several pages ({frames})"
+        elif image.mode in ("I", "F"):
+            problem = "has 32 bits a pixel"
+        if problem:
+            image.close()
+            raise BrokenPictureError(problem)
+        return image
+    except Image.DecompressionBombError:
+        raise BrokenPictureError(_TOO_MANY) from None
+    except Image.UnidentifiedImageError:
+        raise BrokenPictureError("is no picture") from None
+    except _DAMAGED as error:
+        raise _broken(error) from None
+
+
+def _broken(error: BaseException) -> BrokenPictureError:
+    """Say in a few words what is wrong with a file."""
+    if isinstance(error, OSError) and error.strerror:
+        return BrokenPictureError(f"cannot be read ({error.strerror})")
+    if "truncated" in str(error).lower():
+        return BrokenPictureError("is cut short")
+    return BrokenPictureError("is damaged")
+
+
+def _plain(image: Any, mode: str) -> Any:
+    """Return rows of a picture in grey or in red, green and blue, 8 bits each."""
+    Image = pillow()
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+        image = Image.alpha_composite(white, image)
+    if image.mode not in ("1", "L", "RGB"):
+        image = image.convert("RGB")
+    return image.convert(mode)

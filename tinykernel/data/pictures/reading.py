@@ -1,0 +1,168 @@
+"""From a folder of pictures to arrays, what a classifier of images is trained and tested on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinykernel.checks import check_choice
+from tinykernel.data.formats import Part, Parts
+from tinykernel.data.formats.delimited import text_labels
+from tinykernel.data.pictures.decoding import BrokenPictureError, decoded, has_colours, pillow
+from tinykernel.data.pictures.files import PictureFiles, find_pictures, labels_of
+from tinykernel.data.recordings.names import NamePattern
+from tinykernel.errors import TinykernelError
+from tinykernel.progress import report as say
+
+# Where no shape is asked for; colours where one of so many pictures has some.
+_SIDE, _LOOKED_AT = 32, 100
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class PictureReading:
+    """How pictures are read.
+
+    Parameters
+    ----------
+    shape : tuple of int, optional
+        Rows, columns and channels of an array; the channels are 1, grey, or 3. By default 32 x 32,
+        and colours where the pictures have some.
+    name : str, optional
+        Where label and group stand in the path of a file, see `NamePattern`. Without it the label
+        is the name of the folder.
+    label, groups : str, optional
+        Fields of `name` that are the label and the group.
+    broken : {"drop", "error"}, default="drop"
+        Pictures that cannot be read are left out, or refused.
+    """
+
+    shape: tuple[int, ...] | None = None
+    name: str | None = None
+    label: str | None = None
+    groups: str | None = None
+    broken: str = "drop"
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
+        check_choice("broken", self.broken, ("drop", "error"))
+        if self.name is None and (self.label or self.groups):
+            what = "--label" if self.label else "--groups"
+            raise TinykernelError(
+                f"{what}: pictures have no columns; say where it stands in their names, as in "
+                "--name '{label}_{person}_*'"
+            )
+        if self.shape is not None and self.channels not in (1, 3):
+            raise TinykernelError(
+                f"a picture has 1 channel, grey, or 3, not {self.channels}; give another "
+                "--image-shape, as 32x32x3"
+            )
+
+    @property
+    def channels(self) -> int:
+        """Channels of the shape."""
+        assert self.shape is not None
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What a model file is to remember, as JSON types."""
+        return {k: v for k, v in vars(self).items() if k != "shape" and v is not None}
+
+
+def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train: bool) -> Parts:
+    """Read a picture, or those of a folder and below it.
+
+    Parameters
+    ----------
+    path : path-like
+        With the folders ``train`` and ``test`` in it, these are the parts.
+    how : PictureReading
+    to_train : bool
+        Whether a picture whose name says no label is an error. Otherwise the part to train on is
+        not read where there is one to test on.
+
+    Returns
+    -------
+    Parts
+        X of shape (n, rows, columns, channels), uint8.
+
+    Raises
+    ------
+    TinykernelError
+        If there are no pictures, Pillow is missing, a picture is broken that is not to be left
+        out, or all are.
+    """
+    pillow()
+    files = find_pictures(path)
+    notes = (files.note,) if files.note else ()
+    if how.shape is None:
+        how = replace(how, shape=_usual_shape(files))
+        size = "x".join(map(str, how.shape or ()))
+        notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
+    pattern = None if how.name is None else NamePattern(how.name, how.label, how.groups)
+    test = _part(files.source, files.test, how, pattern, to_train) if files.test else None
+    if test is not None and not to_train:
+        return Parts(None, replace(test, notes=(*notes, *test.notes)))
+    train = _part(files.source, files.train, how, pattern, to_train)
+    notes = (*notes, *train.notes, *(() if test is None else test.notes))
+    return Parts(replace(train, notes=notes), test)
+
+
+def _usual_shape(files: PictureFiles) -> tuple[int, int, int]:
+    """Return the shape where none is asked for."""
+    looked_at = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
+    return _SIDE, _SIDE, 3 if any(map(has_colours, looked_at)) else 1
+
+
+def _part(
+    source: Path,
+    files: Sequence[Path],
+    how: PictureReading,
+    pattern: NamePattern | None,
+    labels_needed: bool,
+) -> Part:
+    """Read some pictures into one array."""
+    assert how.shape is not None
+    shape = (*how.shape[:2], how.channels)
+    labels, groups = labels_of(files, pattern, needed=labels_needed)
+    if not labels_needed and source.is_file():
+        labels = None  # a picture alone is asked about, wherever it lies
+    X = np.empty((len(files), *shape), np.uint8)
+    kept, broken = list[int](), list[str]()
+    for i, file in enumerate(files):
+        say("reading", i, len(files), file.name)
+        try:
+            X[len(kept)] = decoded(file, *shape)
+        except BrokenPictureError as error:
+            if how.broken == "error" or len(files) == 1:
+                raise TinykernelError(f"{file}: {error}") from None
+            broken.append(f"{file.name} ({error})")
+        else:
+            kept.append(i)
+    if not kept:
+        raise TinykernelError(f"{source}: none of {len(files)} pictures can be read: {broken[0]}")
+    base = source if source.is_dir() else source.parent
+    names = [files[i].relative_to(base).as_posix() for i in kept]
+    return Part(
+        source,
+        "",
+        X[: len(kept)],
+        None if labels is None else text_labels([labels[i] for i in kept]),
+        None if groups is None else np.array([groups[i] for i in kept]),
+        names=tuple(names),
+        notes=_left_out(broken, len(files)),
+    )
+
+
+def _left_out(broken: Sequence[str], n: int) -> tuple[str, ...]:
+    """Name the pictures that are left out, in one line."""
+    if not broken:
+        return ()
+    more = f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
+    return (f"left out: {len(broken)} of {n} pictures: {', '.join(broken[:_NAMED])}{more}",)
