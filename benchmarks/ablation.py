@@ -47,9 +47,7 @@ from tinykernel.training.trainset import prepare
 BASE = {"noise": 0.3}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recipe": {},
-    "format phases: 8-bit G, learned starts": {"layout": "phases"},
     "format windows: also widths, S, ternary weights": {"layout": "windows"},
-    "format pruned: as phases, half of the rows left out": {"layout": "pruned"},
     "random features: G not learned": {"diagonal_factor": 0.0},
     "P and blocks by alignment, best of 8": {"permutation": "aligned"},
     "random features, P and blocks by alignment": {

@@ -36,7 +36,6 @@ SETS = (
     "1000000:int16:",
     "10000000:int16:",
     "10000000:float32:",
-    "10000000:float32:phases",
 )
 TIMES, BESIDE, MOST = 4, 400e6, 2e9
 _AT_ONCE = 100_000

@@ -114,13 +114,13 @@ def test_learns_and_tells_how(rows):
 def test_layouts_to_choose_from(rows):
     """Protects a mapping of layouts: one is chosen, with its number, and what was tried is told."""
     X, y, _, _ = rows
-    capacity = {"compact": 96, "phases": 64}
+    capacity = {"compact": 96, "windows": 64}
     model = quick(n_components=capacity, epochs=2).fit(X[:200], y[:200])
     assert model.n_components_ == capacity[model.layout_]
     assert {trial["layout"] for trial in model.trials_} == set(capacity)
     assert model.options_["noise"] == model.noise_
-    one = quick(n_components=capacity, layout="phases", epochs=2).fit(X[:200], y[:200])
-    assert (one.layout_, one.n_components_) == ("phases", 64)
+    one = quick(n_components=capacity, layout="windows", epochs=2).fit(X[:200], y[:200])
+    assert (one.layout_, one.n_components_) == ("windows", 64)
     assert clone(one).get_params()["n_components"] == capacity
 
 
@@ -200,7 +200,7 @@ def test_order_and_repetition_do_not_matter(rows):
 def test_threads_and_seed(rows):
     """Protects reproducibility: threads change nothing, the seed changes everything."""
     X, y, _, _ = rows
-    capacity = {"compact": 96, "phases": 64}
+    capacity = {"compact": 96, "windows": 64}
     first, second, other = (
         quick(n_components=capacity, epochs=4, n_jobs=jobs, random_state=seed).fit(X, y).quantize()
         for jobs, seed in ((1, 0), (2, 0), (2, 1))

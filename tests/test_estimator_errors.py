@@ -24,7 +24,7 @@ def rows():
         ({"n_components": {"small": 64}}, "'small'; its layouts are compact"),
         ({"n_components": {"compact": 0}}, r"n_components\['compact'\] must be a whole number"),
         ({"n_components": {"compact": 70000}}, "must be at most 65536"),
-        ({"n_components": {"compact": 64}, "layout": "phases"}, "leave layout out"),
+        ({"n_components": {"compact": 64}, "layout": "windows"}, "leave layout out"),
         ({"layout": "tiny"}, "layout must be one of"),
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"patience": 2}, "patience: give rows to watch"),

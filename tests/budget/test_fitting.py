@@ -43,13 +43,13 @@ def test_a_model_of_each_layout_fits_and_uses_the_budget(digits, n_classes):
     X, y = digits
     X, y = X[y < n_classes], y[y < n_classes]
     components = {}
-    for layout in ("compact", "phases", "pruned"):
+    for layout in ("compact", "windows"):
         found = train(X, y, budget="6KB", layout=layout, **QUICK)
         assert found.trainings == 1
         assert 0.9 * 6144 < found.memory.flash <= found.budget == 6144
         assert report(found.model, "cortex-m4").flash == found.memory.flash
         components[layout] = found.classifier.n_components_
-    assert components["compact"] > components["phases"] > components["pruned"]
+    assert components["compact"] > components["windows"]
 
 
 def test_small_code_where_flash_is_short(digits):
@@ -85,19 +85,16 @@ def test_without_a_search_the_layout_is_compact(digits):
 
 
 def test_layouts_that_are_searched(digits, monkeypatch):
-    """All that can win are compared, "pruned" only where it leaves something out."""
+    """Both are compared, each with a linear part and without."""
     seen = []
     monkeypatch.setattr(fitting, "fitted", _stopping(seen, fitting.fitted))
-    for X, y in (digits, blobs(60, 0)):
-        with pytest.raises(KeyboardInterrupt):
-            train(X, y, budget="6KB")
+    with pytest.raises(KeyboardInterrupt):
+        train(*digits, budget="6KB")
     alone = ["linear8", "linear4"]
-    for found, layouts in zip(
-        seen, (["compact", "phases", "pruned"], ["compact", "phases"]), strict=True
-    ):
-        beside = [form for layout in layouts for form in (layout, f"{layout}+linear4")]
-        assert list(found) == beside + alone
-        assert found["linear8"] == 0 < found["compact+linear4"] < found["compact"]
+    (found,) = seen
+    beside = [form for layout in ("compact", "windows") for form in (layout, f"{layout}+linear4")]
+    assert list(found) == beside + alone
+    assert found["linear8"] == 0 < found["compact+linear4"] < found["compact"]
 
 
 def _stopping(seen, real):
@@ -135,14 +132,14 @@ def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method)
     """Where the size was misjudged, the result still fits, and layout and sigma are kept."""
     X, y = blobs(120, 0)
     monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 640})
-    given = {"epochs": 2, "layout": "phases"} if method == "learned" else {"max_iter": 2}
+    given = {"epochs": 2, "layout": "windows"} if method == "learned" else {"max_iter": 2}
     found = train(X, y, budget="3KB", method=method, random_state=0, **given)
     assert found.trainings == 2
     assert 2400 < found.memory.flash <= 3072
     assert found.classifier.n_components_ < 640
     assert found.classifier.sigma is not None
     if method == "learned":
-        assert found.classifier.layout_ == "phases"
+        assert found.classifier.layout_ == "windows"
         assert found.classifier.effort == "quick"
 
 

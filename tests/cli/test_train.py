@@ -70,13 +70,13 @@ def test_model_remembers_its_columns(tmp_path, suffix):
 def test_budget(data, tmp_path):
     """With a budget the linked program fits, uses it, and the report is printed with the model."""
     file = tmp_path / "m.tkm"
-    quick = ("--effort", "quick", "--set", "layout=phases", "--set", "epochs=2")
+    quick = ("--effort", "quick", "--set", "layout=windows", "--set", "epochs=2")
     result = run("train", data, "-o", file, "--budget", "3KB", "--json", *quick)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert 0.75 * 3072 < found["flash"] <= found["budget"] == 3072
     assert found["report"]["fits"] is True
-    assert (found["method"], found["layout"]) == ("learned", "phases")
+    assert (found["method"], found["layout"]) == ("learned", "windows")
     report = json.loads(run("report", file, "-t", "cortex-m4", "--json").stdout)
     assert report["flash"] == found["flash"]
 

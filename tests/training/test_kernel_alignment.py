@@ -65,7 +65,7 @@ def test_permutation_is_one_of_the_candidates(digits):
     assert np.array_equal(np.sort(first.permutation.indices(64)), np.arange(64))
 
 
-@pytest.mark.parametrize("layout", ["compact", "windows", "pruned"])
+@pytest.mark.parametrize("layout", ["compact", "windows"])
 def test_an_aligned_permutation_learns_digits(digits, layout):
     """The option `permutation` changes P, and what is learned from there is good."""
     X, y = digits

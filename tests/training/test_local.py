@@ -424,7 +424,7 @@ def test_copies_with_noise_stay_in_the_group_of_their_window():
         ({"n_kernels": 4}, (40, 16), "give a shape"),
         ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),
         ({"options": {"input_bits": 8}}, (40, 32, 2), "input_bits: the local stage of signals"),
-        ({"layout": "phases", "image_shape": (4, 4)}, (40, 16), "layout: the local stage"),
+        ({"layout": "windows", "image_shape": (4, 4)}, (40, 16), "layout: the local stage"),
         (
             {"options": {"scaler_scope": "feature"}, "image_shape": (4, 4)},
             (40, 16),

@@ -60,7 +60,7 @@ told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 8}
 one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
 moved = {"affine": 0.5, "shift": 1}
 found = {
-    "phases": TernaryKernelClassifier(layout="phases", **one).fit(X, y),
+    "windows": TernaryKernelClassifier(layout="windows", **one).fit(X, y),
     "chosen": TernaryKernelClassifier(linear=8, **one).fit(*cancer),
     "linear": TernaryKernelClassifier(**none).fit(*cancer),
     "images": TernaryKernelClassifier(

@@ -9,7 +9,7 @@ from tinykernel.training import search
 from tinykernel.training.folds import Fold
 from tinykernel.training.options.recipe import Recipe
 
-CAPACITY = {"compact": 512, "phases": 256, "compact+linear4": 256, "linear8": 0, "linear4": 0}
+CAPACITY = {"compact": 512, "windows": 256, "compact+linear4": 256, "linear8": 0, "linear4": 0}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def choose() -> search.Outcome:
 def test_a_race_ends_where_a_linear_part_is_ahead(tried, compact, both, chosen, whole):
     """Then other layouts and widths cost no time; where components may win, everything is tried."""
     losses, made = tried
-    losses |= {"compact": compact, "phases": 0.4, "compact+linear4": both}
+    losses |= {"compact": compact, "windows": 0.4, "compact+linear4": both}
     losses |= {"linear8": 0.1, "linear4": 0.15}
     assert choose().recipe.form == chosen
     assert (set(made) == set(CAPACITY)) == whole

@@ -16,9 +16,8 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model import quantize
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
-from tinykernel.training.components.learner import _NAMES, Learner
+from tinykernel.training.components.learner import _NAMES
 from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import TrainerOptions
@@ -73,7 +72,7 @@ def test_every_layout_learns_and_keeps_its_promise(digits, layout):
         assert np.ptp(machine.row_scale, axis=1).max() < 1e-12
     if not form.learns_start:
         assert np.ptp(machine.start[:, ::2]) == 0 == np.ptp(machine.start[:, 1::2])
-    assert (form.ternary or form.prunes) == bool(np.any(machine.weights[:, :p] == 0))
+    assert form.ternary == bool(np.any(machine.weights[:, :p] == 0))
 
 
 def test_learns_two_classes_with_names(rings):
@@ -85,24 +84,13 @@ def test_learns_two_classes_with_names(rings):
     assert np.mean(quantize(machine).predict(X[450:]) == y[450:]) > 0.85
 
 
-def test_pruning_is_tried_where_phases_are_ahead(digits, rings):
-    """The layout "pruned" is "phases" with rows left out, and no better where that is behind."""
-    for X, y in ((digits[0][:400], digits[1][:400]), rings):
-        capacity = {"compact": 128, "phases": 64, "pruned": 64}
-        result = fit(X, y, n_components=capacity, epochs=2, effort="normal")
-        tried = "pruned" in {trial.layout for trial in result.trials}
-        assert tried == (result.recipe.layout in ("phases", "pruned"))
-    alone = fit(X, y, n_components={"pruned": 64, "compact": 64}, epochs=1)
-    assert {trial.layout for trial in alone.trials} == {"compact", "pruned"}
-
-
 def test_layouts_without_search(digits):
     """A choice of one layout was once forgotten without a search."""
     X, y = digits
-    result = fit(X[:400], y[:400], n_components={"phases": 64}, epochs=1)
-    assert (result.recipe.layout, result.recipe.n_components) == ("phases", 64)
-    both = fit(X[:400], y[:400], n_components={"compact": 64, "phases": 64}, epochs=1)
-    assert {trial.layout for trial in both.trials} == {"compact", "phases"}
+    result = fit(X[:400], y[:400], n_components={"windows": 64}, epochs=1)
+    assert (result.recipe.layout, result.recipe.n_components) == ("windows", 64)
+    both = fit(X[:400], y[:400], n_components={"compact": 64, "windows": 64}, epochs=1)
+    assert {trial.layout for trial in both.trials} == {"compact", "windows"}
     assert {trial.sigma_multiple for trial in both.trials} == {1.0}
 
 
@@ -114,35 +102,6 @@ def test_a_rare_class_does_not_stop_the_search():
     assert result.machine.classes == (0, 1)
     few = fit(X[99:], y[99:], n_components=32, epochs=1, effort="normal")  # a row of each class
     assert not few.trials
-
-
-@pytest.mark.parametrize("p", [32, 96, 100, 128])
-def test_pruned_blocks_keep_whole_words(digits, p):
-    """Half of the rows of each block have weights, the last block has the rest, all others none."""
-    X, y = digits
-    machine = fit(X, y, layout="pruned", n_components=p).machine
-    kept = np.any(machine.weights, axis=0).reshape(machine.n_blocks, machine.dimension)
-    assert machine.dimension == 64
-    assert kept.sum(axis=1).tolist() == [32] * (p // 32) + [p % 32] * (p % 32 > 0)
-    assert quantize(machine).find(Components).n_components <= p
-
-
-def test_pruned_rows_have_the_smallest_weights():
-    """The rows that are left out are those with the smallest shadow weights of their block."""
-    rng = np.random.default_rng(0)
-    mixed = rng.standard_normal((100, 64)).astype(np.float32)
-    targets = (rng.random((100, 1)) < 0.5).astype(np.float32)
-    learner = Learner(
-        mixed,
-        targets,
-        np.ones(100, np.float32),
-        Recipe(layout="pruned", n_components=64),
-        np.zeros(64, np.float32),
-    )
-    kept = np.any(learner.forward().weights, axis=1).reshape(2, 64)
-    size = np.abs(learner.shadow).sum(axis=1).reshape(2, 64)
-    for block in range(2):
-        assert size[block, kept[block]].min() > size[block, ~kept[block]].max()
 
 
 def test_given_options_are_not_searched(rings):

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from tinykernel.codegen.blobs.layout import NEVER_DATA, difference
 from tinykernel.codegen.pack.components import block_scales
 from tinykernel.codegen.pack.linear import weight_bits
-from tinykernel.codegen.plan import pack
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
@@ -57,7 +56,7 @@ def parameters_like(old: IntegerModel, recipe: Mapping[str, Any] | None = None) 
         given["loss"] = "squared"
     if components is None:
         return given | {"n_components": 0, "linear": linear, "effort": "quick"}
-    layout = _layout(old, components)
+    layout = _layout(components)
     given |= {"layout": layout, "n_components": _n_components(layout, components)}
     given |= {"linear": linear or "off", "code": "small" if components.small_code else "fast"}
     given |= {"held_first": components.halve_first, "held_second": components.halve_second}
@@ -97,16 +96,9 @@ def _bits(model: IntegerModel) -> int | None:
     return None if part is None else max(weight_bits(part.weights), LINEAR_BITS[0])
 
 
-def _layout(model: IntegerModel, components: Components) -> str:
+def _layout(components: Components) -> str:
     """Return the layout by what the components have in common."""
-    if block_scales(components) is None:
-        return "windows"
-    if any(definition.name == "TK_EVEN_START" for definition in pack(model).definitions):
-        return "compact"
-    # Dropped rows stand at the end of the last block, or anywhere.
-    kept = components.row_kept
-    prefix = np.arange(kept.shape[1]) < kept.sum(axis=1, keepdims=True)
-    return "phases" if np.array_equal(kept, prefix) else "pruned"
+    return "windows" if block_scales(components) is None else "compact"
 
 
 def _n_components(layout: str, components: Components) -> int:

@@ -84,16 +84,15 @@ def most_components(
     one measurement to guess the number for the next, until a guess repeats.
     """
     allowed = allowed_bytes(budget)
-    rows = _component_rows(machine, layout)
-    n_outputs = len(machine.weights)
+    n_outputs, most = machine.weights.shape
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
     for _ in range(_MOST_MEASUREMENTS):
         fitting = components_within(allowed - rest, layout, machine.dimension, n_outputs)
-        p = int(np.clip(fitting, _WORD, rows.size))
+        p = int(np.clip(fitting, _WORD, most))
         if p in sizes:
             break
-        sizes[p] = needed_bytes(decisive_report(quantize(_cut(machine, rows[:p])), target))
+        sizes[p] = needed_bytes(decisive_report(quantize(_cut(machine, p)), target))
         rest = sizes[p] - layout.table_bytes(p, machine.dimension, n_outputs)
     return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
 
@@ -129,7 +128,7 @@ def least_size(machine: KernelMachine, layout: Layout, n_components: int, target
     leave components without any weight, which are not stored: a quarter is taken to remain.
     """
     p = max(1, n_components // 4) if layout.ternary else n_components
-    model = quantize(_cut(machine, _component_rows(machine, layout)[:p]))
+    model = quantize(_cut(machine, p))
     return needed_bytes(decisive_report(model, target)) - _SLACK
 
 
@@ -163,18 +162,11 @@ def enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
     )
 
 
-def _component_rows(machine: KernelMachine, layout: Layout) -> NDArray[np.int64]:
-    """Return the rows that are components: with pruning those that have a weight, else all."""
-    has_weight = machine.weights.any(axis=0)
-    return np.flatnonzero(has_weight) if layout.prunes else np.arange(has_weight.size)
-
-
-def _cut(machine: KernelMachine, rows: NDArray[np.int64]) -> KernelMachine:
-    """Keep the first components of a machine: those of `rows`, ascending."""
-    end = int(rows[-1]) + 1
-    blocks = -(-end // machine.dimension)
+def _cut(machine: KernelMachine, n_components: int) -> KernelMachine:
+    """Keep the first components of a machine."""
+    blocks = -(-n_components // machine.dimension)
     weights = machine.weights[:, : blocks * machine.dimension].copy()
-    weights[:, end:] = 0
+    weights[:, n_components:] = 0
     return replace(
         machine,
         diagonal=machine.diagonal[:blocks],

@@ -286,9 +286,9 @@ def choose_recipe(
     """Choose sigma, noise and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
-    chosen fit, `fixed` names what not to touch. Where "phases" is not the best of the others,
-    "pruned" is left out. The race ends early where a linear part alone is ahead of the first layout
-    and of both together. Ctrl-C ends the search, and the best so far is taken.
+    chosen fit, `fixed` names what not to touch. The race ends early where a linear part alone is
+    ahead of the first layout and of both together. Ctrl-C ends the search, and the best so far is
+    taken.
     """
     search = _Search(data, capacity, recipe)
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
@@ -306,15 +306,12 @@ def choose_recipe(
 
 def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
     """Return the recipe that did best, and the same form with usual values."""
-    # "pruned" last: whether it is tried depends on the others.
-    forms = sorted(_first_forms(search.capacity), key=lambda form: parts_of(form)[0] == "pruned")
+    forms = _first_forms(search.capacity)
     rest = 0 if not fixed.isdisjoint({"noise"}) else 7
     usual = {form: recipe.in_form(form, search.capacity[form]) for form in search.capacity}
     finalists: list[Recipe] = []
     for number, form in enumerate(forms):
         search.expect(5 * (len(forms) - number) + len(search.capacity) + rest)
-        if parts_of(form)[0] == "pruned" and _phases_are_behind(search, finalists):
-            continue  # as it is "phases" with rows left out; trials take time
         recipe = recipe.in_form(form, search.capacity[form])
         if "sigma_multiple" not in fixed:
             recipe = search.climb(recipe, "sigma_multiple", 2.0)
@@ -388,9 +385,3 @@ def _with_linear(search: _Search, recipe: Recipe) -> Recipe:
         if form != recipe.form and parts_of(form)[1] and parts_of(form)[0] in (None, recipe.layout)
     ]
     return search.final([recipe, *candidates])
-
-
-def _phases_are_behind(search: _Search, finalists: Sequence[Recipe]) -> bool:
-    """Return whether "phases" was tried and another layout was better."""
-    tried = {each.layout for each in finalists}
-    return "phases" in tried and search.final(finalists).layout != "phases"

@@ -19,8 +19,8 @@ Reader = Callable[[str], Any]
 def plain(text: str) -> Any:
     """Read a number, a mapping NAME:VALUE,..., several numbers, or else a word.
 
-    >>> plain("64"), plain("0.5"), plain("compact:64,phases:32"), plain("0.1,0.9"), plain("auto")
-    (64, 0.5, {'compact': 64, 'phases': 32}, (0.1, 0.9), 'auto')
+    >>> plain("64"), plain("0.5"), plain("compact:64,windows:32"), plain("0.1,0.9"), plain("auto")
+    (64, 0.5, {'compact': 64, 'windows': 32}, (0.1, 0.9), 'auto')
     """
     for kind in (int, float):
         try:

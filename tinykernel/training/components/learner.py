@@ -124,7 +124,7 @@ class Learner:
         self.n_outputs = targets.shape[1]
         self._losses = np.array(recipe.losses, dtype=np.float32)
         self.dimension = mixed.shape[1]
-        self.n_blocks = self.layout.blocks(recipe.n_components, self.dimension)
+        self.n_blocks = -(-recipe.n_components // self.dimension)
         self.n_rows = self.n_blocks * self.dimension
         distance = neighbour_distance(mixed, self.rng)
         self.sigma = recipe.sigma or distance * recipe.sigma_multiple
@@ -136,10 +136,8 @@ class Learner:
         self.blocks: Blocks | None = None
         self._step = 0
         self._draw()
-        self._leaves_out = self.layout.leaves_out(self.dimension)
         self._live = np.ones((self.n_rows, 1), dtype=np.float32)
-        if not self._leaves_out:
-            self._live[recipe.n_components :] = 0
+        self._live[recipe.n_components :] = 0
         self.shadow *= self._live
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         values = [getattr(self, name) for name in _NAMES]
@@ -230,24 +228,13 @@ class Learner:
         shift = np.einsum("io,i->o", levels.astype(np.float64), self._linear_mean)
         return levels.T.astype(np.int8), worth, -worth * shift
 
-    def _heaviest(self) -> _Floats:
-        """Return 1 for the rows of each block with the largest weights, else 0; shape (rows, 1)."""
-        size = np.abs(self.shadow).sum(axis=1).reshape(self.n_blocks, self.dimension)
-        rank = np.empty_like(size, dtype=np.int64)
-        order = np.argsort(-size, axis=1, kind="stable")
-        np.put_along_axis(rank, order, np.arange(self.dimension)[None, :], axis=1)
-        # The last block has what is left of the components.
-        most = self.layout.rows_kept(self.dimension)
-        kept = np.minimum(self.recipe.n_components - most * np.arange(self.n_blocks), most)
-        return (rank < kept[:, None]).astype(np.float32).reshape(-1, 1)
-
     # -- forward ------------------------------------------------------------------------------
 
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
         threshold = self.recipe.threshold if self.layout.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
-        self._weights *= self._heaviest() if self._leaves_out else self._live
+        self._weights *= self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
         given = Parameters(self.diagonal, self.rate, self.centre, self.level)
         if self.quantized and self._arithmetic is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Of `tinykernel.training.layouts.LAYOUTS`, which takes longer to import.
-LAYOUT_NAMES = ("compact", "phases", "windows", "pruned")
+LAYOUT_NAMES = ("compact", "windows")
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
 
@@ -11,8 +11,8 @@ LINEAR_BITS = (2, 4, 8)
 def form_of(layout: str | None, linear_bits: int | None) -> str:
     """Return the name of a form: a layout, a linear part, or both.
 
-    >>> form_of("compact", 4), form_of(None, 8), form_of("phases", None)
-    ('compact+linear4', 'linear8', 'phases')
+    >>> form_of("compact", 4), form_of(None, 8), form_of("windows", None)
+    ('compact+linear4', 'linear8', 'windows')
     """
     linear = "" if linear_bits is None else f"linear{linear_bits}"
     return "+".join(filter(None, (layout, linear)))
