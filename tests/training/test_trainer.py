@@ -255,7 +255,7 @@ RAW = {
 def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, scope, bits):
     """The last forward pass of training counts exactly the bits that the integer model counts."""
     X, y = RAW[raw](digits[0]), digits[1]
-    layout = list(LAYOUTS)[len(raw + scope) % 3]
+    layout = list(LAYOUTS)[len(raw + scope) % len(LAYOUTS)]
     learner, transform, machine = exact_learner(
         monkeypatch, X[:600], y[:600], layout=layout, scaler_scope=scope, input_bits=bits, epochs=3
     )
