@@ -413,7 +413,7 @@ def leaves(c):
     size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
     test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
     inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
-    need(len(inputs) == len(c.table["tk_thresholds"]) > max(test, default=0), "a test is none")
+    need(len(inputs) == len(c.table["tk_tree_thresholds"]) > max(test, default=0), "a test is none")
     need(max(inputs) < c("FEATURES") and max(shift) < 16, "an input or a shift is none")
     leaf = c.fields("tk_leaves", [0, 4], 4) if four else c.table["tk_leaves"]
     need(len(leaf) >= size.sum() + len(size), "leaves are missing")

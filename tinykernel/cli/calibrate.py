@@ -99,7 +99,9 @@ def calibrate_command(
     if integer.is_regressor:
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     with showing_progress(quiet):
-        judged = rows_to_judge(model, integer, data, needs_labels=not integer.is_one_class)
+        judged = rows_to_judge(
+            model, integer, data, needs_labels=not integer.is_one_class, unseen=True
+        )
     rows = judged.rows
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")

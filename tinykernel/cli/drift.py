@@ -79,7 +79,7 @@ def drift_command(
     if data is None:
         expected = _expected(model, integer, memory)
     else:
-        rows = rows_to_judge(model, integer, data, needs_labels=False).rows
+        rows = rows_to_judge(model, integer, data, needs_labels=False, unseen=True).rows
         expected = expected_counts(integer, rows.X)
     found = drift(counted, expected, false_alarm=false_alarms, independent=independent)
     if as_json:

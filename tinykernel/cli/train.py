@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,7 @@ from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.predecessor import other_model
+from tinykernel.cli.common.rows import repeated
 from tinykernel.cli.common.summary import accuracies_of, judged, print_training, summary
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
+    from tinykernel.model import IntegerModel
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
@@ -100,7 +103,7 @@ def _trained(
     options: dict[str, Any], given: set[str]
 ) -> tuple[TrainResult, Dataset, dict[str, Any], Evaluation | None]:
     """Read, train, save and judge; also what ``--json`` prints."""
-    output, quiet = options["output"], options["quiet"]
+    output = options["output"]
     parameters = parameters_of(options)
     other = None if options["like"] is None else other_model(Path(options["like"]), options, given)
     rows_options = options
@@ -112,22 +115,13 @@ def _trained(
         other.check_rows(dataset)
     options["image_shape"] = parameters.get("image_shape")
     hint = "" if other is not None else shape_hint(dataset, options)
-    _tell(hint, quiet)  # at once: what follows may take minutes for rows without a shape
-    _tell(groups_hint(cut, dataset), quiet)
+    # At once: what follows may take minutes for rows without a shape.
+    for line in (hint, groups_hint(cut, dataset)):
+        if line and not options["quiet"]:
+            typer.echo(f"hint: {line}", err=True)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = is_by_group(options, dataset, cut)
-    aside: Rows | None = None
-    if options["max_error"] is not None:
-        if (
-            options["budget"] is None
-            and _on_chip(options)
-            and not {"n_components", "n_kernels"} & given
-        ):
-            options["budget"] = default_budget()
-        kept["calibration_kept"] = {"size": options["calibration_size"], "by_group": by_group}
-        dataset, aside = rows_aside(
-            dataset, options["max_error"], options["seed"], **kept["calibration_kept"]
-        )
+    dataset, aside = _kept_to_calibrate(dataset, options, given, kept, by_group)
     trained = _train(dataset, parameters, options, by_group, aside, extra)
     if other is not None:
         other.check(trained.model)
@@ -143,6 +137,7 @@ def _trained(
     try:
         result |= judged(trained, dataset, extra)
         evaluation = _evaluation(trained, dataset, result, balanced_or_none(options))
+        dataset = _with_caution(dataset, trained.model) if cut is None else dataset
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
@@ -151,10 +146,34 @@ def _trained(
     return trained, dataset, result, evaluation
 
 
-def _tell(hint: str, quiet: bool) -> None:
-    """Print a hint, if there is one."""
-    if hint and not quiet:
-        typer.echo(f"hint: {hint}", err=True)
+def _kept_to_calibrate(
+    dataset: Dataset,
+    options: dict[str, Any],
+    given: set[str],
+    kept: dict[str, Any],
+    by_group: bool,
+) -> tuple[Dataset, Rows | None]:
+    """Keep training rows aside for thresholds, where an error is to be promised."""
+    if options["max_error"] is None:
+        return dataset, None
+    size_given = bool({"n_components", "n_kernels"} & given)
+    if options["budget"] is None and _on_chip(options) and not size_given:
+        options["budget"] = default_budget()
+    kept["calibration_kept"] = {"size": options["calibration_size"], "by_group": by_group}
+    return rows_aside(dataset, options["max_error"], options["seed"], **kept["calibration_kept"])
+
+
+def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
+    """Note which test rows equal training rows, and what the figures are without them."""
+    from tinykernel.data.trained_rows import rows_among
+
+    if dataset.X_test is None or dataset.y_test is None:
+        return dataset
+    seen = rows_among(dataset.X_test, dataset.X_train)
+    if not seen.any() or seen.all():
+        return dataset
+    note = repeated(model, dataset.X_test, dataset.y_test, seen)
+    return replace(dataset, notes=(*dataset.notes, note))
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:

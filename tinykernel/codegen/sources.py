@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -105,6 +106,7 @@ def render_sources(
     """
     check_name(name)
     packed = pack_as_data(model) if as_data else pack(model)
+    _check_names(packed)
     context = _context(model, packed, name)
     context["coding_lines"] = constants_of(coding, model, name).lines()
     if as_data:
@@ -118,6 +120,13 @@ def render_sources(
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
+
+
+def _check_names(packed: PackedModel) -> None:
+    """Raise AssertionError where two tables, or two macros, of stages and parts have one name."""
+    for group in (packed.tables, packed.definitions):
+        names = Counter(part.name for part in group)
+        assert max(names.values(), default=1) == 1, f"names that are not unique: {names}"
 
 
 def _unread(model: IntegerModel) -> set[str]:

@@ -32,7 +32,7 @@ from tinykernel.data.faults import (
 )
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
 from tinykernel.data.held_rows import kept_aside
-from tinykernel.data.partition import Dataset, Rows, as_split, split_part
+from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
@@ -369,7 +369,7 @@ def load_rows(
     part, notes = _complete(part, feature_names, n_features, selection or Selection(), values)
     rows = Rows(part.X, part.y, file.name, "all rows", part.group, notes)
     if parts.test is not None:
-        rows = replace(rows, part="the test part")
+        rows = replace(rows, part=TEST_PART)
     elif test_size is not None:
         rows = _aside(rows, part, test_size, seed, by_group=groups is not None)
     if rows.y is not None and classes is not None:
@@ -405,7 +405,7 @@ def _picture_rows(
     if y is not None and classes is not None:
         same = not {str(label) for label in classes}.isdisjoint(y.astype(np.str_).tolist())
         y = as_classes(part, y, classes) if same else None
-    which = "all pictures" if parts.test is None else "the test part"
+    which = "all pictures" if parts.test is None else TEST_PART
     rows = Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names)
     if parts.test is None and test_size is not None:
         rows = _aside(rows, part, test_size, seed, by_group=part.group is not None)

@@ -15,6 +15,9 @@ from tinykernel.data.formats import Part
 from tinykernel.data.held_rows import kept_aside
 from tinykernel.stored import Passes, StoredRows, drawn_places, rows_at
 
+#: What `Rows` call the rows that a file has for tests.
+TEST_PART = "the test part"
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

@@ -52,6 +52,11 @@ def digests(X: NDArray[Any] | StoredRows, inputs: slice = slice(None)) -> NDArra
     return found
 
 
+def rows_among(X: NDArray[Any], others: NDArray[Any] | StoredRows) -> NDArray[np.bool_]:
+    """Return which rows equal one of others, by their digests."""
+    return np.isin(digests(X), digests(others))
+
+
 def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
     """Return the SHA-256 of rows and their labels, whatever their order.
 

@@ -93,18 +93,26 @@ def _at(
     groups: NDArray[Any] | None,
 ) -> Choice:
     """Return the threshold above row `place`, counted from 1; that of the last row answers all."""
-    n = len(sorted_margin)
-    answered, threshold = n, 0
-    if place < n:
-        limit = int(sorted_margin[place - 1])
-        answered, threshold = (
-            int(np.searchsorted(-sorted_margin.astype(np.int64), -limit)),
-            limit + 1,
-        )
+    limit = int(sorted_margin[place - 1]) if place < len(sorted_margin) else -1
+    return _above(limit, sorted_margin, wrong, level, share, groups)
+
+
+def _above(
+    limit: int,
+    sorted_margin: NDArray[np.uint32],
+    wrong: NDArray[np.intp],
+    risk: float,
+    share: float,
+    groups: NDArray[Any] | None,
+) -> Choice:
+    """Return the threshold one above a margin, which answers the rows of larger ones.
+
+    Rows and groups are in the order of falling margins, `wrong` counts from the first on.
+    """
+    answered = int(np.searchsorted(-sorted_margin.astype(np.int64), -limit))
     errors = int(wrong[answered - 1]) if answered else 0
     among = None if groups is None else groups[:answered]
-    bound = error_bound(errors, answered, level, share, among)
-    return Choice(threshold, answered, errors, bound)
+    return Choice(limit + 1, answered, errors, error_bound(errors, answered, risk, share, among))
 
 
 def by_coverage(
@@ -116,20 +124,20 @@ def by_coverage(
     levels: NDArray[np.float64],
     groups: NDArray[Any] | None = None,
 ) -> Choice | None:
-    """Return the threshold above which a new row's margin is with at least this probability.
+    """Return the threshold that a new row's margin reaches with at least this probability.
 
-    Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`. The
-    bound holds for this one threshold, which no label had a part in. None where the rows are too
-    few.
+    Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`: the
+    margin of a row would do, and the threshold is one above the next lower margin, so that the
+    rows that are answered are those by which the error is bounded, also where margins are equal.
+    The bound holds for this one threshold, which no label had a part in. None where the rows are
+    too few.
     """
     order = np.argsort(-margin.astype(np.int64), kind="stable")
     at = int(np.searchsorted(np.cumsum(levels[order]), coverage - 1e-12))
     if at == len(margin):
         return None
-    threshold = int(margin[order[at]])
-    is_answered = margin > threshold
-    errors, answered = int(np.sum(~right & is_answered)), int(is_answered.sum())
-    among = None if groups is None else groups[is_answered]
-    bound = error_bound(errors, answered, risk, share, among)
-    is_answered = margin >= threshold
-    return Choice(threshold, int(is_answered.sum()), int(np.sum(~right & is_answered)), bound)
+    lower = margin[margin < margin[order[at]]]
+    limit = int(lower.max()) if lower.size else -1
+    wrong = np.cumsum((~right[order]).astype(np.intp))
+    among = None if groups is None else groups[order]
+    return _above(limit, margin[order], wrong, risk, share, among)

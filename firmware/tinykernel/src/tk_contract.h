@@ -71,7 +71,7 @@
  *   tk_nodes[]             for each node the number of its threshold, and how many of the nodes
  *                          after it are below it where its test is false
  *   tk_leaves[]            of all trees, one more of a tree than nodes
- *   tk_tree_inputs[], tk_thresholds[]
+ *   tk_tree_inputs[], tk_tree_thresholds[]
  *                          of each threshold the input that is above it where the test is true
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
  * Prototypes, of a model of one class, and of one that tells by them what is new

@@ -38,7 +38,7 @@ TK_SHARED void tk_sum_trees(TK_GIVEN const tk_quantized_t *input, int32_t *sums)
             while (below != 0u) {
                 const uint32_t test = node[0];
                 const uint32_t skipped = node[1] + 1u;
-                if (input[tk_tree_inputs[test]] > tk_thresholds[test]) {
+                if (input[tk_tree_inputs[test]] > tk_tree_thresholds[test]) {
                     node += 2u * skipped;
                     leaf += skipped;
                     below -= skipped;

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.cli.common.output import percent
+from tinykernel.cli.common.summary import accuracy_of
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.text import listed, visible
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Dataset, Rows
@@ -43,13 +46,18 @@ def rows_to_judge(
     *,
     train: str | None = None,
     needs_labels: bool = True,
+    unseen: bool = False,
 ) -> Judged:
     """Load the test part of DATA, what training kept aside of it, or else all its rows.
 
+    A test part stays whole, as its figures are published; a note says what rows that equal training
+    rows change. They are left out of other rows, and where only `unseen` ones will do.
     The file of the model remembers its training; `train` says where its rows are, if not in `data`.
     Refuses rows that do not fit, of whose labels the model knows none, or without any that are
     needed.
     """
+    from tinykernel.data.partition import TEST_PART
+
     memory = remembered(model)
     own = _own_training(model, integer, data, memory)
     rows = rows_for(model, integer, data, held_out=own is not None)
@@ -58,29 +66,39 @@ def rows_to_judge(
         raise TinykernelError(f"{data}: has no labels; {where} is where the training had them")
     if train is not None:
         own = training_part(model, integer, train)
-    rows = _without_seen(rows, own, memory)
     labels = labels_to_judge_by(integer, data, rows.y)
+    seen = _seen(rows, own, memory)
+    if seen.any() and not seen.all():
+        if unseen or (own is None and rows.part != TEST_PART):
+            note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
+            rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
+        else:
+            note = "" if labels is None else repeated(integer, rows.X, labels, seen)
+        rows = replace(rows, notes=(*rows.notes, *([note] if note else [])))
     trained = None if own is None else (own.X_train, own.y_train)
     weight = memory.everything.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
 
 
-def _without_seen(rows: Rows, own: Dataset | None, memory: Remembered) -> Rows:
-    """Leave out rows that equal training rows, as far as these are known; not windows, nor all."""
+def _seen(rows: Rows, own: Dataset | None, memory: Remembered) -> NDArray[np.bool_]:
+    """Return which rows equal training rows, as far as these are known; no windows."""
     import numpy as np
 
-    from tinykernel.data.trained_rows import digests, equal_rows
+    from tinykernel.data.trained_rows import equal_rows, rows_among
 
     if rows.streams:
-        return rows
-    if own is None:
-        seen = equal_rows(rows.X, memory.everything.get("training_rows"))
-    else:
-        seen = np.isin(digests(rows.X), digests(_learned(own, memory)))
-    if seen is None or not seen.any() or seen.all():
-        return rows
-    note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
-    return replace(rows.at(~seen), notes=(*rows.notes, note))
+        return np.zeros(len(rows.X), bool)
+    if own is not None:
+        return rows_among(rows.X, _learned(own, memory))
+    seen = equal_rows(rows.X, memory.everything.get("training_rows"))
+    return np.zeros(len(rows.X), bool) if seen is None else seen
+
+
+def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArray[Any]) -> str:
+    """Say how many of the test rows equal training rows, and how good the model is without."""
+    share = accuracy_of(model, X[~seen], y[~seen]) or 0.0
+    figure = f"R2 is {share:.4f}" if model.is_regressor else f"the accuracy is {percent(share)}"
+    return f"{int(seen.sum())} of {len(seen)} test rows equal training rows; without them {figure}"
 
 
 def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:

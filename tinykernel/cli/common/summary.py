@@ -121,8 +121,8 @@ def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None
         ("train", dataset.X_train, dataset.y_train),
         ("test", dataset.X_test, dataset.y_test),
     ):
-        found[f"{part}_{measure}"] = _accuracy(trained.model, X, y)
-        found[f"{part}_{measure}_float"] = _accuracy(trained.classifier, X, y)
+        found[f"{part}_{measure}"] = accuracy_of(trained.model, X, y)
+        found[f"{part}_{measure}_float"] = accuracy_of(trained.classifier, X, y)
     return found
 
 
@@ -130,7 +130,7 @@ def _measure(model: IntegerModel) -> str:
     return "r2" if model.is_regressor else "accuracy"
 
 
-def _accuracy(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
+def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
     """Return the share of rows that a model labels right, or R2; None where there are none."""
     if X is None or y is None:
         return None
@@ -155,7 +155,7 @@ def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[s
             "data": extra.source,
             "part": extra.part,
             "rows": len(extra.X),
-            _measure(trained.model): _accuracy(trained.model, extra.X, extra.y),
+            _measure(trained.model): accuracy_of(trained.model, extra.X, extra.y),
         }
     return found
 

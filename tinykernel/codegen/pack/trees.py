@@ -38,7 +38,7 @@ def pack_trees(trees: Trees) -> Parts:
             "Thresholds: the input of each.",
         ),
         _table(
-            "tk_thresholds",
+            "tk_tree_thresholds",
             "int8_t" if small else "int16_t",
             trees.threshold,
             "Thresholds: true above.",
