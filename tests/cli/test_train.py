@@ -10,8 +10,8 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, bare, blobs, failed, process, run, table_with_groups
 from tinykernel import TernaryKernelClassifier, load
+from tinykernel.cli.common.rows import in_batches
 from tinykernel.cli.common.summary import _why_left
-from tinykernel.cli.predict import in_batches
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.load import load_data
 

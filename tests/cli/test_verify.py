@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 
@@ -50,6 +51,27 @@ def test_verify_takes_the_rows_kept_aside(tmp_path):
     assert json.loads(run(*command).stdout)["rows"] == 10
     np.savez(tmp_path / "d.npz", X=X + 1, y=y)
     assert json.loads(run(*command).stdout)["rows"] == 50
+
+
+def test_one_test_part_had_three_accuracies(tmp_path):
+    """Rows that equal training rows count, as in published figures, and a note has the others."""
+    X, y = blobs(120, 0)
+    X_test, y_test = blobs(60, 1)
+    X_test[:20], y_test[:20] = X[:20], y[:20]
+    for name, arrays in (
+        ("parts.npz", {"X_train": X, "y_train": y, "X_test": X_test, "y_test": y_test}),
+        ("whole.npz", {"X": np.vstack([X, X[:40]]), "y": np.r_[y, y[:40]]}),
+    ):
+        np.savez(tmp_path / name, **arrays)
+        data, model = tmp_path / name, tmp_path / "m.tkm"
+        trained = run("train", data, "-o", model, *QUICK[:-1])
+        note = re.search(r"note: (\d+ of \d+ test rows equal training rows; .*)", trained.stdout)
+        verified = json.loads(run("verify", model, data, "--json").stdout)
+        judged = json.loads(run("evaluate", model, data, "--json").stdout)
+        accuracy = verified["accuracy"]
+        assert f"{100 * accuracy:.2f} % in integers" in trained.stdout.split("test      ")[1]
+        assert judged["accuracy"] == accuracy
+        assert judged["notes"] == verified["notes"] == [note[1]]
 
 
 def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):

@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.random_models import random_model, random_raw
+from tests.random_models import balanced, random_model, random_raw, tree_model
+from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
-from tinykernel.codegen.plan import FORMAT
+from tinykernel.codegen.plan import FORMAT, pack
 from tinykernel.codegen.sources import render_sources, render_vectors
+from tinykernel.decisions import calibrate
 from tinykernel.errors import TinykernelError
 
 
@@ -185,3 +187,25 @@ def test_vectors_refuse_unfit_rows(X: np.ndarray, message: str) -> None:
     """Rows that make no test vectors give one clear line."""
     with pytest.raises(TinykernelError, match=message):
         render_vectors(random_model(4, raw_dtype="float32"), "gesture", X)
+
+
+def test_trees_with_thresholds_by_class_did_not_compile(require_tool: Callable[[str], str]) -> None:
+    """Two tables had one name, that of the trees and that of the decisions."""
+    require_tool("gcc")
+    model = balanced(tree_model(1))
+    X = random_raw(model, 0, 400)
+    sure = calibrate(model, X, model.predict(X), coverage=0.5, per_class=True).model
+    assert sure.decision is not None
+    assert np.ptp(sure.decision.thresholds) > 0
+    found = verify(sure, X[:50], target="host")
+    assert found.ok
+    assert found.differences == 0
+
+
+def test_names_that_are_not_unique_are_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage or part whose table has the name of another one ends where C is rendered."""
+    packed = pack(random_model(1))
+    twice = replace(packed, tables=(*packed.tables, packed.tables[0]))
+    monkeypatch.setattr("tinykernel.codegen.sources.pack", lambda _: twice)
+    with pytest.raises(AssertionError, match="names that are not unique"):
+        render_sources(random_model(1), "gesture")

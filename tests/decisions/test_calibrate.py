@@ -69,6 +69,27 @@ def test_promise_holds_for_the_threshold_that_is_chosen() -> None:
     assert broken <= 0.2 * 80
 
 
+@pytest.mark.parametrize("kinds", [3, 5, 10])
+@pytest.mark.parametrize("falls", [True, False])
+def test_equal_margins_broke_the_promise_of_a_coverage(kinds: int, falls: bool) -> None:
+    """The error was bounded above the threshold, and rows at it are answered: 27 % broke, not 5."""
+    rng, n, broken, covered = np.random.default_rng(0), 200, 0, 0.0
+    error = np.linspace(0.4, 0, kinds) ** 2 if falls else np.full(kinds, 0.2)
+    levels = conformal_levels(None, n)
+    for _ in range(300):
+        margin = rng.integers(0, kinds, n).astype(np.uint32)
+        right = rng.random(n) >= error[margin]
+        found = by_coverage(margin, right, 0.7, 0.05, 1.0, levels)
+        answered = margin >= found.threshold
+        assert (found.answered, found.wrong) == (answered.sum(), (answered & ~right).sum())
+        assert found.wrong / found.answered <= found.bound
+        new = np.arange(kinds) >= found.threshold
+        broken += error[new].mean() > found.bound
+        covered += new.mean() / 300
+    assert broken <= 0.05 * 300 + 2 * np.sqrt(300 * 0.05 * 0.95)
+    assert covered >= 0.7
+
+
 def test_bounds_against_their_definition() -> None:
     """The number of rows that is said to be needed suffices, and one less does not."""
     for most, risk, wrong in ((0.01, 0.05, 0), (0.05, 0.01, 3), (0.3, 0.2, 1)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import remembered
 from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
-from tinykernel.cli.common.rows import labels_to_judge_by, rows_for
+from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,19 +28,8 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
-_ROWS_A_BATCH = 4096
 _ROWS_SHOWN = 20
 _CLASSES_SHOWN = 12
-
-
-def in_batches(
-    function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]
-) -> NDArray[Any]:
-    """Apply a function to some rows at a time, so that memory does not grow with their number."""
-    import numpy as np
-
-    starts = range(0, len(rows), _ROWS_A_BATCH)
-    return np.concatenate([function(rows[at : at + _ROWS_A_BATCH]) for at in starts])
 
 
 def predict_command(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.memory import Remembered, remembered
 from tinykernel.cli.common.output import percent
-from tinykernel.cli.common.summary import accuracy_of
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.text import listed, visible
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tinykernel.stored import StoredRows
 
 _LABELS_SHOWN = 2
+_ROWS_A_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,32 @@ def _seen(rows: Rows, own: Dataset | None, memory: Remembered) -> NDArray[np.boo
         return rows_among(rows.X, _learned(own, memory))
     seen = equal_rows(rows.X, memory.everything.get("training_rows"))
     return np.zeros(len(rows.X), bool) if seen is None else seen
+
+
+def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
+    """Return the share of rows that a model labels right, or R2; None where there are none."""
+    if X is None or y is None:
+        return None
+    with warnings.catch_warnings():
+        # The columns of the file were checked when it was read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        found = in_batches(model.predict, X)
+    if y.dtype.kind == "f":  # values; labels are never floats
+        from sklearn.metrics import r2_score
+
+        columns = found.reshape(len(y), -1)
+        return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
+    return float((found == y).mean())
+
+
+def in_batches(
+    function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]
+) -> NDArray[Any]:
+    """Apply a function to some rows at a time, so that memory does not grow with their number."""
+    import numpy as np
+
+    starts = range(0, len(rows), _ROWS_A_BATCH)
+    return np.concatenate([function(rows[at : at + _ROWS_A_BATCH]) for at in starts])
 
 
 def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArray[Any]) -> str:

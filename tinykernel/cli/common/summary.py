@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,10 @@ import typer
 
 from tinykernel.cli.common.evaluation import print_all
 from tinykernel.cli.common.output import percent, print_pairs, size
-from tinykernel.cli.predict import in_batches
+from tinykernel.cli.common.rows import accuracy_of
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
@@ -128,22 +125,6 @@ def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None
 
 def _measure(model: IntegerModel) -> str:
     return "r2" if model.is_regressor else "accuracy"
-
-
-def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
-    """Return the share of rows that a model labels right, or R2; None where there are none."""
-    if X is None or y is None:
-        return None
-    with warnings.catch_warnings():
-        # The columns of the file were checked when it was read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        found = in_batches(model.predict, X)
-    if y.dtype.kind == "f":  # values; labels are never floats
-        from sklearn.metrics import r2_score
-
-        columns = found.reshape(len(y), -1)
-        return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
-    return float((found == y).mean())
 
 
 def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
