@@ -84,7 +84,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the exported models that the C examples include."""
     folder = tmp_path_factory.mktemp("project")
     for name, model in (("gesture", _model("float32")), ("motion", _model("int16"))):
-        export(model, "host", folder / name, name=name, as_data=True)
+        export(model, "host", folder / name, name=name)
     return folder
 
 

@@ -36,11 +36,6 @@ def calibrated(make: Maker, answer: str) -> IntegerModel:
     return replace(found, decision=decision)
 
 
-def is_code_alone(name: str) -> bool:
-    """Say of one of `ALL` whether it cannot be exported as data."""
-    return name.startswith("convolutions") or "numbers beside" in name
-
-
 _ONE_OF_EACH: dict[str, Maker] = {
     "table": lambda: random_model(2, n_features=20, raw_dtype="float32"),
     "linear": LINEAR["4 bits, few inputs"],
@@ -53,7 +48,7 @@ EVERY: dict[str, Maker] = {
     **{
         f"table, {name}": lambda o=options: random_model(4, **o) for name, options in TABLES.items()
     },
-    **{name: make for name, make in ALL.items() if not is_code_alone(name)},
+    **ALL,
     **{
         f"{kind}, calibrated: {answer}": lambda make=make, answer=answer: calibrated(make, answer)
         for kind, make in _ONE_OF_EACH.items()
@@ -65,10 +60,6 @@ EVERY: dict[str, Maker] = {
         for k, make in _ONE_OF_EACH.items()
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
-}
-#: These cannot be exported as data.
-CODE_ALONE: dict[str, Maker] = {
-    **{name: make for name, make in ALL.items() if is_code_alone(name)},
     "trees": lambda: tree_model(1),
     "trees beside a linear part": lambda: tree_model(2, linear=True),
     "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),

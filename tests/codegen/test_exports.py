@@ -8,60 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen.kinds import CODE_ALONE, EVERY
+from tests.codegen.kinds import EVERY
 from tinykernel.build.program import WARNING_FLAGS
 from tinykernel.codegen.projects import export, formats
 from tinykernel.codegen.sources import render_single, render_sources
 
-# A model as data is opened, and gives the scores of the vectors.
-OPENED = """
-#include <string.h>
-#include "@.h"
-#include "@_blob.h"
-#include "@_vectors.h"
-int @_opened(void);
-int @_opened(void)
-{
-    static @_scratch_t scratch;
-    int32_t scores[sizeof @_vector_scores[0] / 4];
-    const @_model_t *model = NULL;
-    if (@_open(&model, @_blob, sizeof @_blob) != (@_opened_t)0) {
-        return 1;
-    }
-    @_%s_with(model, @_vector_inputs[2], scratch, scores);
-    return @_check() | (memcmp(scores, @_vector_scores[2], sizeof scores) != 0);
-}
-"""
 #: By format: what is compiled, and where its headers are.
 SOURCES = {
     "library": (("library/src/@.c", "library/examples/SelfTest/@_selftest.c"), "library"),
     "platformio": (("platformio/src/tk_selftest.c",), "platformio"),
     "single": (("single/@.c",), "single"),
-    "blob": (("data/src/@.c", "blob/@_blob.c", "blob/opened.c"), "data"),
 }
-#: The last ones are no data: the formats of SOURCES but "blob" have them.
-MODELS = EVERY | CODE_ALONE
 #: The function of each model that its program calls.
-CALLED = {"library": "selftest", "platformio": "run", "single": "selftest", "blob": "opened"}
+CALLED = {"library": "selftest", "platformio": "run", "single": "selftest"}
 
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with all models in all formats, model `i` as m<i>."""
     root = tmp_path_factory.mktemp("projects")
-    for number, make in enumerate(MODELS.values()):
+    for number, make in enumerate(EVERY.values()):
         model, name = make(), f"m{number}"
         folder = root / name
-        as_data = number < len(EVERY)
         for format in formats():
-            if format == "blob" and not as_data:
-                continue
             target = "host" if format == "platformio" else None
             export(model, target, folder / format, name=name, format=format)
-        if as_data:
-            export(model, None, folder / "data", name=name, format="library", as_data=True)
-            text = OPENED.replace("@", name) % ("predict" if model.is_regressor else "scores")
-            (folder / "blob" / "opened.c").write_text(text)
         for path in (folder / "platformio" / "lib" / name / "src").iterdir():
             assert path.read_bytes() == (folder / "library" / "src" / path.name).read_bytes()
     return root
@@ -72,15 +43,13 @@ def compiled(compiler: str, folder: Path, format: str, objects: Path) -> list[st
     patterns, place = SOURCES[format]
     name, extra = folder.name, ["-Wcast-align"] if compiler.endswith("clang") else []
     headers = {path.parent for path in folder.glob(f"{place}/**/*.h")}
-    headers |= {folder / "library/examples/SelfTest", folder / "blob"}
+    headers.add(folder / "library/examples/SelfTest")
     objects.mkdir(parents=True)
     command = [compiler, "-O0", *WARNING_FLAGS, *extra, f"-Dtk_selftest_run={name}_run", "-c"]
     command += [f"-I{path}" for path in sorted(headers)]
     command += [str(folder / pattern.replace("@", name)) for pattern in patterns]
     done = subprocess.run(command, cwd=objects, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, ""), (
-        f"{list(MODELS)[int(name[1:])]}: {done.stderr}"
-    )
+    assert (done.returncode, done.stderr) == (0, ""), f"{list(EVERY)[int(name[1:])]}: {done.stderr}"
     return sorted(str(path) for path in objects.glob("*.o"))
 
 
@@ -90,16 +59,15 @@ def test_every_kind_of_model_links_and_runs(
 ) -> None:
     """Without a warning; all models of a format in one program, whose scores are all right."""
     program = require_tool(compiler)
-    every = [projects / f"m{number}" for number in range(len(MODELS))]
-    folders = dict.fromkeys(SOURCES, every) | {"blob": every[: len(EVERY)]}
+    folders = [projects / f"m{number}" for number in range(len(EVERY))]
     made = {
-        format: [compiled(program, f, format, tmp_path / format / f.name) for f in folders[format]]
+        format: [compiled(program, f, format, tmp_path / format / f.name) for f in folders]
         for format in SOURCES
     }
     common = projects / "m0" / "platformio"
     selftests = [objects[1] for objects in made["library"]]
     for format in SOURCES:
-        calls = [f"{folder.name}_{CALLED[format]}" for folder in folders[format]]
+        calls = [f"{folder.name}_{CALLED[format]}" for folder in folders]
         given = "tk_board_print, 0" if CALLED[format] == "selftest" else ""
         taken = "void (*print)(const char *), uint32_t (*microseconds)(void)" if given else "void"
         heads = "".join(f"int {call}({taken});\n" for call in calls)
@@ -107,9 +75,7 @@ def test_every_kind_of_model_links_and_runs(
         (tmp_path / "main.c").write_text(
             f'#include "tk_board.h"\n{heads}int main(void) {{ return {returned}; }}\n'
         )
-        objects = {path for paths in made[format] for path in paths} | set(
-            selftests[: len(folders[format])]
-        )
+        objects = {path for paths in made[format] for path in paths} | set(selftests)
         if format == "platformio":
             objects |= {path for paths in made["library"] for path in paths}
         command = [
@@ -121,8 +87,7 @@ def test_every_kind_of_model_links_and_runs(
         subprocess.run([*command, *sorted(objects), "-o", tmp_path / format / "all"], check=True)
         done = subprocess.run([tmp_path / format / "all"], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
-        passes = 0 if format == "blob" else len(MODELS)
-        assert done.stdout.count("PASS: 8 vectors") == passes, done.stdout
+        assert done.stdout.count("PASS: 8 vectors") == len(EVERY), done.stdout
 
 
 def test_every_format_is_tried() -> None:

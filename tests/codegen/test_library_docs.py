@@ -25,7 +25,6 @@ NOT_RUN = {
     "ESP-IDF": {"idf.py"},
     "Zephyr": {"west"},
     "CMake and Make": {"cpackget"},
-    "A model as data": set(),
 }
 
 
@@ -99,12 +98,6 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
         require_tool(tool)
     follow("CMake and Make", tmp_path)
     assert (tmp_path / "gesture" / "tinykernel.gesture.pdsc").is_file()
-
-
-def test_model_as_data_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
-    """A program opens the model that was exported as data, as the page says."""
-    require_tool("cmake")
-    follow("A model as data", tmp_path)
 
 
 def test_platformio_page(

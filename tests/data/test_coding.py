@@ -75,20 +75,6 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
         load_rows(tmp_path / "b.csv", **how)
 
 
-def test_model_in_place_of_another_numbered_texts_anew(tmp_path):
-    """like=MODEL keeps the numbers of text that the firmware was compiled with."""
-    data, old, new = fruit(tmp_path / "a.csv"), tmp_path / "old.tkm", tmp_path / "new.tkm"
-    other = tmp_path / "b.csv"
-    other.write_text(
-        data.read_text().replace("plum", "x").replace("apple", "plum").replace("x", "apple")
-    )
-    assert load_data(other).coding != load_data(data).coding
-    assert run("train", data, "-o", old, *QUICK).exit_code == 0
-    like = ("--set", f"like={old}", "--quiet")
-    assert run("train", other, "-o", new, "--effort", "quick", *like).exit_code == 0
-    assert about(new)["coding"] == about(old)["coding"]
-
-
 def test_text_after_numbers_makes_a_column_of_text(tmp_path):
     """A column whose first rows hold numbers is read anew where it holds text below."""
     rows = [f"{('1', '2', '3+')[i // 7 % 3]},{i % 2}" for i in range(100)]

@@ -20,7 +20,6 @@ from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import build_model, find_platforms
-from tinykernel.codegen.blobs.blob import blob_bytes
 from tinykernel.codegen.certificate import certificate
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
@@ -176,10 +175,8 @@ def test_layers_are_kept_in_files(tmp_path: Path) -> None:
 
 
 def test_layers_that_no_code_serves_are_refused() -> None:
-    """Columns that the next lanes do not hold, a proof, and data end in one line."""
+    """Columns that the next lanes do not hold, and a proof end in one line."""
     with pytest.raises(TinykernelError, match="no C for levels of 25 columns"):
         pack(layers(1, width=25))
     with pytest.raises(TinykernelError, match="no file for a second stage"):
         certificate(layers(1))
-    with pytest.raises(TinykernelError, match="cannot be data"):
-        blob_bytes(layers(1))

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.convolutions import convolution_model, random_convolutions, random_dense
 from tests.random_models import random_raw
-from tinykernel.budget.successor import parameters_like
-from tinykernel.codegen.blobs.layout import pack_as_data
 from tinykernel.codegen.description import consists_of
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
@@ -161,16 +159,8 @@ def test_c_of_convolutions_equals_python(seed):
     assert tinykernel.verify(model, random_raw(model, seed, 40)).differences == 0
 
 
-def test_a_model_of_convolutions_is_described_and_no_data():
-    """What it consists of is told, and as data it is refused."""
+def test_a_model_of_convolutions_is_described():
+    """What it consists of is told."""
     model = convolution_model(1, units=7, unit_bits=2)
     words = "3 channels of 2 convolutions, hidden layer of 7 units, linear part of 7 inputs, 4 bits"
     assert consists_of(model) == words
-    with pytest.raises(TinykernelError, match="a model of convolutions cannot be data"):
-        pack_as_data(model)
-
-
-def test_a_model_like_one_of_convolutions_was_trained_whole_and_then_refused():
-    """No model of convolutions takes the place of another one as data: it says so at once."""
-    with pytest.raises(TinykernelError, match="holds convolutions, so that no model takes"):
-        parameters_like(convolution_model(1))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.random_models import random_raw, random_trees, tree_model
-from tinykernel.codegen.blobs.layout import pack_as_data
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.trees import Trees
@@ -102,12 +101,6 @@ def test_c_of_trees_equals_python(seed):
         linear=seed >= 2,
     )
     assert tinykernel.verify(model, random_raw(model, seed, 60)).differences == 0
-
-
-def test_trees_as_data_are_refused():
-    """Damaged nodes of a file that a chip loads could lead beside the tables."""
-    with pytest.raises(TinykernelError, match="a model of trees cannot be data"):
-        pack_as_data(tree_model(1))
 
 
 _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("esp32c3", "atmega328p")]

@@ -31,7 +31,7 @@ def cells_of(
         return {}
     if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
         return {}
-    if given.keys() & {"loss", "cells", "held_stages"} or given.get("effort") == "quick":
+    if given.keys() & {"loss", "cells"} or given.get("effort") == "quick":
         return {}
     if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
         return {}  # training says what is wrong with them

@@ -24,14 +24,8 @@ from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
-# Chosen by a search, or taken from another model or the data, and no parameters of the classifier.
-FOUND_ONLY = (
-    "held_first",
-    "held_second",
-    "held_shift",
-    "held_stages",
-    "passes",
-)
+# Chosen by a search, or taken from the data, and no parameters of the classifier.
+FOUND_ONLY = ("passes",)
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 _OF_SCALER = ("scaler_scope", "input_bits")

@@ -230,16 +230,13 @@ def build_model(
     platform: Platform,
     folder: Path,
     flags: Sequence[str] | None = None,
-    *,
-    as_data: bool = False,
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder.
 
-    `flags` are optimisation and macros, by default those of `optimisation`; `as_data` is that of
-    `render_sources`.
+    `flags` are optimisation and macros, by default those of `optimisation`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    include = write_sources(folder, render_sources(model, MODEL, as_data=as_data))
+    include = write_sources(folder, render_sources(model, MODEL))
     harness = resources.folder("firmware") / "boards" / "harness.c"
     names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
     if model.input.is_table:
@@ -270,13 +267,11 @@ def build_closest(
     platforms: Sequence[Platform],
     folder: Path,
     flags: Sequence[str] | None = None,
-    *,
-    as_data: bool = False,
 ) -> Program:
     """Build a model for the first of these platforms that is large enough for it."""
     for platform in platforms[:-1]:
         try:
-            return build_model(model, platform, folder, flags, as_data=as_data)
+            return build_model(model, platform, folder, flags)
         except ProgramTooLarge:
             continue
-    return build_model(model, platforms[-1], folder, flags, as_data=as_data)
+    return build_model(model, platforms[-1], folder, flags)

@@ -35,7 +35,6 @@ from tinykernel.cli.common.max_error import (
 from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
-from tinykernel.cli.common.predecessor import other_model
 from tinykernel.cli.common.rows import repeated
 from tinykernel.cli.common.summary import accuracies_of, judged, print_training, summary
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
@@ -105,16 +104,9 @@ def _trained(
     """Read, train, save and judge; also what ``--json`` prints."""
     output = options["output"]
     parameters = parameters_of(options)
-    other = None if options["like"] is None else other_model(Path(options["like"]), options, given)
-    rows_options = options
-    if other is not None:
-        rows_options = other.options(options)
-        parameters |= other.parameters
-    dataset, cut, kept = dataset_for(rows_options, parameters)
-    if other is not None:
-        other.check_rows(dataset)
+    dataset, cut, kept = dataset_for(options, parameters)
     options["image_shape"] = parameters.get("image_shape")
-    hint = "" if other is not None else shape_hint(dataset, options)
+    hint = shape_hint(dataset, options)
     # At once: what follows may take minutes for rows without a shape.
     for line in (hint, groups_hint(cut, dataset)):
         if line and not options["quiet"]:
@@ -123,8 +115,6 @@ def _trained(
     by_group = is_by_group(options, dataset, cut)
     dataset, aside = _kept_to_calibrate(dataset, options, given, kept, by_group)
     trained = _train(dataset, parameters, options, by_group, aside, extra)
-    if other is not None:
-        other.check(trained.model)
     # Before anything else, or a fault of what follows would cost the training.
     about = about_training(trained, dataset, options["target"], remembered_settings(options) | kept)
     result = summary(trained, dataset) | _save(trained, output, about)

@@ -112,7 +112,7 @@ def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
         raise TinykernelError(
             f"{folder / MANIFEST}: does not name the options of an export; export again"
         )
-    return {"target": None, "as_data": manifest.get("as_data") is True, **options}
+    return {"target": None, **options}
 
 
 def _is_in(name: str, places: Sequence[str]) -> bool:

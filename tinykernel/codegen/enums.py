@@ -149,11 +149,11 @@ def _ascii(text: str) -> str:
 
 @functools.cache
 def _endings() -> frozenset[str]:
-    """Return how the macros of all headers of a model end, of its templates and of a blob."""
+    """Return how the macros of all headers of a model end."""
     folder = resources.folder("templates") / "model"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.j2"))]
     found = re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts))
-    return frozenset([*found, "BLOB_H", "BLOB_BYTES"])
+    return frozenset(found)
 
 
 def _macros(prefix: str) -> set[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tinykernel.codegen.decision import pack_decision
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
 from tinykernel.codegen.pack.components import choose_layout, pack_components
-from tinykernel.codegen.pack.front import Limit, Packed, Place
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.linear import pack_linear
 from tinykernel.codegen.pack.prototypes import pack_prototypes
@@ -73,8 +73,6 @@ class PackedModel:
         Words of scratch for the levels that the last kernels look at.
     places : dict of str to int
         Where the state of a stage begins in that of a stream, by the name of its structure.
-    limits : tuple of Limit
-        What is checked of the tables of a model as data.
     scratch_words : int
         RAM that the caller of the firmware owns, in words.
     state_words : int
@@ -91,7 +89,6 @@ class PackedModel:
     n_words: NDArray[np.int64]
     planes: int
     places: dict[str, int]
-    limits: tuple[Limit, ...]
     scratch_words: int
     state_words: int
     window_words: int
@@ -156,7 +153,6 @@ def pack(model: IntegerModel) -> PackedModel:
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
         sum(stage.first_words for stage in front[-1:]),
         _places(front),
-        tuple(limit for stage in front for limit in stage.limits),
         stream + window,
         state,
         window,

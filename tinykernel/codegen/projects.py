@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 import tinykernel
 from tinykernel import resources
-from tinykernel.codegen.blobs.blob import render_blob
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
 from tinykernel.codegen.description import consists_of, taken_by
@@ -112,11 +111,6 @@ def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:
 def is_for_boards(format: str) -> bool:
     """Say whether a project format is for one target and its boards, or for every target."""
     return "frameworks" in _format_folder(format)[1]
-
-
-def _is_data(format: str) -> bool:
-    """Say whether a project format is a model without code."""
-    return bool(_format_folder(format)[1].get("is_data", False))
 
 
 def default_folder(format: str, name: str, target: str | None) -> str:
@@ -213,7 +207,6 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "contract": FORMAT,
         "version": tinykernel.__version__,
         "n_vectors": n_vectors,
-        "as_data": False,
     }
 
 
@@ -296,7 +289,6 @@ def render_project(
     platform: str | None = None,
     format: str = "platformio",
     vectors: ArrayLike | None = None,
-    as_data: bool = False,
     coding: Coding | None = None,
     rate: float | None = None,
 ) -> dict[str, bytes]:
@@ -307,26 +299,18 @@ def render_project(
     """
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
-    if _is_data(format):
-        if as_data or vectors is not None:
-            what = "as_data" if as_data else "rows for a self-test"
-            raise TinykernelError(
-                f"project format {format!r} is data without code: leave {what} out"
-            )
-        context = _context(integer_model, name, 0)
-        return _render_format(format, render_blob(integer_model, name, coding), context, chosen)
     rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    sources = render_sources(integer_model, name, as_data=as_data, coding=coding)
+    sources = render_sources(integer_model, name, coding=coding)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
-    context = _context(integer_model, name, int(rows.shape[0])) | {"as_data": as_data}
+    context = _context(integer_model, name, int(rows.shape[0]))
     context["constants"] = constants_of(coding, integer_model, name)
     context["period"] = None if rate is None else max(round(1e6 / rate), 1)
     return dict(sorted(_render_format(format, sources, context, chosen).items()))
 
 
-def _provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -> dict[str, Any]:
+def _provenance(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a manifest says besides tool, model and files; JSON types.
 
     `sizes` names the compiler that measured them: that of the table which comes with the package.
@@ -337,8 +321,7 @@ def _provenance(name: str, about: Mapping[str, Any], *, as_data: bool = False) -
         # The digests of single rows stay in the model file.
         kept = {key: rows[key] for key in ("rows", "sha256") if key in rows}
         training["training_rows"] = kept
-    said = {"name": name, "contract": FORMAT, "training": training}
-    return said | {"as_data": True} if as_data else said
+    return {"name": name, "contract": FORMAT, "training": training}
 
 
 def _rate(about: Mapping[str, Any]) -> float | None:
@@ -361,7 +344,6 @@ def exported_files(
     ci: str | None = None,
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
-    as_data: bool = False,
 ) -> dict[str, bytes]:
     """Render all that `export` writes: the project, its workflow and its manifest."""
     integer_model = as_integer_model(model)
@@ -374,13 +356,10 @@ def exported_files(
         name=name,
         format=format,
         vectors=vectors,
-        as_data=as_data,
         coding=coding,
         rate=_rate(about or {}),
         **asked,
     )
-    if ci is not None and _is_data(format):
-        raise TinykernelError(f"project format {format!r} has nothing to build: leave ci out")
     if ci is not None:
         rows = generated_inputs(integer_model) if vectors is None else vectors
         files |= render_ci(
@@ -402,7 +381,7 @@ def exported_files(
         model=integer_model.fingerprint(),
         target=row,
         options={key: str(options[key]) for key in OPTIONS if options[key] is not None},
-        **_provenance(name, about or {}, as_data=as_data),
+        **_provenance(name, about or {}),
     )
     return files
 
@@ -430,7 +409,6 @@ def export(
     ci: str | None = None,
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
-    as_data: bool = False,
 ) -> list[Path]:
     """Write a model as a complete project.
 
@@ -439,7 +417,7 @@ def export(
     model : IntegerModel, KernelMachine or fitted classifier
     target : str, Target or None
         A name from `tinykernel.codegen.targets.TARGETS`; None for the formats that are the same for
-        every target, ``"library"``, ``"single"`` and ``"blob"``.
+        every target, ``"library"`` and ``"single"``.
     folder : path-like
         The folder to create.
     name : str, optional
@@ -461,8 +439,6 @@ def export(
     about : mapping, optional
         What a model file says of its training; the manifest repeats it, and the header has the
         texts and the missing value of its ``"coding"``.
-    as_data : bool, default=False
-        Put the tables behind a pointer, so that the program can load models of the same shape.
 
     Returns
     -------
@@ -487,7 +463,6 @@ def export(
         ci=ci,
         budget=budget,
         about=about,
-        as_data=as_data,
     )
     replace_folder_atomically(folder, files, force=force)
     return _Exported(Path(folder, *path.split("/")) for path in files)

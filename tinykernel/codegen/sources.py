@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.blobs.blob import data_context
-from tinykernel.codegen.blobs.layout import pack_as_data
 from tinykernel.codegen.definitions import Definition, Table, checksum
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
@@ -76,7 +74,7 @@ def runtime_files() -> dict[str, bytes]:
 
 
 def render_sources(
-    model: IntegerModel, name: str, *, as_data: bool = False, coding: Coding | None = None
+    model: IntegerModel, name: str, *, coding: Coding | None = None
 ) -> dict[str, bytes]:
     """Render the C of a model, with the runtime that it includes.
 
@@ -86,9 +84,6 @@ def render_sources(
     name : str
         Prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and stem of the
         files; see `tinykernel.codegen.literals.check_name`.
-    as_data : bool, default=False
-        Put the tables behind a pointer: the functions also have forms that take a model, which may
-        be one that the program loads (`tinykernel.codegen.blobs`).
     coding : Coding, optional
         Numbers of text and of missing values, which become constants of the header.
 
@@ -105,14 +100,10 @@ def render_sources(
         If `name` cannot be the prefix of C identifiers.
     """
     check_name(name)
-    packed = pack_as_data(model) if as_data else pack(model)
+    packed = pack(model)
     _check_names(packed)
     context = _context(model, packed, name)
     context["coding_lines"] = constants_of(coding, model, name).lines()
-    if as_data:
-        # The scores are those of any model.
-        context |= {"tables": [], "data": True, "score_low": "-2^31", "score_high": "2^31 - 1"}
-        context |= data_context(model, packed, name)
     files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
@@ -327,7 +318,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
-        "data": False,
     }
 
 

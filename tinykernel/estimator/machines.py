@@ -168,8 +168,6 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time
             options.pop("losses", None)  # those of the loss
-            for name in ("held_first", "held_second", "held_shift"):
-                options.pop(name, None)  # the machine has them
         self.trials_ = [asdict(trial) for trial in result.trials]
         self.search_ = {} if result.outcome is None else result.outcome.summary()
         if result.contest is not None:

@@ -195,7 +195,6 @@ def bench(
     back_end: str = "auto",
     flags: Sequence[str] = ("-Os",),
     function: str = "predict",
-    as_data: bool = False,
 ) -> BenchResult:
     """Count the instructions of one inference.
 
@@ -222,8 +221,6 @@ def bench(
     function : str, default="predict"
         What is counted: of a model that decides also "decide", "confidence" or "is_novel", and with
         prototypes "decide_novelty".
-    as_data : bool, default=False
-        Count the code that `export` writes with the same option.
 
     Returns
     -------
@@ -250,7 +247,7 @@ def bench(
         steps = n_rows + bool(integer_model.hop)
         say(f"building for {row.name}", 0, None)
         platforms = find_platforms(row, back_end)
-        program = build_closest(integer_model, platforms, Path(folder), flags, as_data=as_data)
+        program = build_closest(integer_model, platforms, Path(folder), flags)
         counts = []
         for index in range(n_rows):
             say(f"counting instructions of {row.name}", index, steps, "a row")

@@ -128,22 +128,6 @@ def choose_schedules(
     return first.halve, second.halve
 
 
-def schedules_fit(
-    sign: NDArray[Any],
-    bits: int,
-    permutation: Permutation,
-    diagonal: NDArray[Any],
-    diagonal_kind: str,
-    halve_first: Sequence[bool],
-    halve_second: Sequence[bool],
-) -> bool:
-    """Say whether no stage of the transforms overflows with these schedules; see above."""
-    first = bound_first(sign, bits, halve_first)
-    second = bound_second(first, permutation, diagonal, diagonal_kind, halve_second)
-    stages = (first.inputs, *first.stages, second.product, *second.stages)
-    return all(range_of("", values.low, values.high, INT16_LIMIT).fits for values in stages)
-
-
 def range_of(stage: str, low: Any, high: Any, limit: int = INT32_LIMIT) -> Range:
     """Return the range of all numbers of two arrays, within -limit..limit."""
     return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)

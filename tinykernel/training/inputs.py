@@ -113,13 +113,12 @@ def draw_transform(
     bits: int,
     raw_dtype: str,
     rng: np.random.Generator,
-    held: tuple[bool, ...] | None = None,
 ) -> SharedTransform:
-    """Draw the signs B and the permutation P, an orbit; `held` is the schedule if it is given."""
+    """Draw the signs B and the permutation P, an orbit."""
     n = scaling.offset.shape[0]
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
     permutation = draw_permutation(padded_dimension(n), rng)
-    halve = bound_first(_live(scaling, sign), bits, None).halve if held is None else held
+    halve = bound_first(_live(scaling, sign), bits, None).halve
     scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
     return SharedTransform(scaling, scaler, sign, permutation, halve)
 

@@ -30,10 +30,9 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.proof import choose_schedules, schedules_fit
+from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.stage import Stage
 from tinykernel.training.components.kernel_alignment import aligned_permutation
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
@@ -69,8 +68,7 @@ def fit(
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
-        Fields of `Recipe`; they are not searched. For signals `held_stages`, those of another
-        model up to its kernels, which are taken. `passes`, of classes all
+        Fields of `Recipe`; they are not searched. `passes`, of classes all
         rows where `data` has some of them: components and a linear part learn from all.
 
     Raises
@@ -98,7 +96,7 @@ def fit(
     if options.model == "trees":
         return _trees_alone(data, options, shape, given)
     if shape is not None:
-        return _without_components(data, options, shape, held=given.get("held_stages", ()))
+        return _without_components(data, options, shape)
     if not any(options.capacity().values()):
         return _linear_or_trees(data, options, given)
     first = recipe_for(options, data.codes.size, data.usual() | given)
@@ -213,13 +211,12 @@ def _without_components(
     options: TrainerOptions,
     shape: tuple[int, ...] | None,
     bits: int | None = None,
-    held: tuple[Stage, ...] = (),
 ) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
         result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
     elif len(shape) == 2:
-        result = fit_windows(data, options, shape, held)
+        result = fit_windows(data, options, shape)
     else:
         result = fit_images(data, options, shape)
     return replace(result, in_passes=data.passes is not None)
@@ -266,7 +263,7 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
     """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
     bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
     drawn = np.random.default_rng([recipe.seed, 0])
-    transform = draw_transform(scaling, bits, data.raw_dtype, drawn, recipe.held_first)
+    transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
     if recipe.candidates > 1:
         drawn = np.random.default_rng([recipe.seed, 3])
         transform = aligned_permutation(transform, data.X, data.codes, recipe.candidates, drawn)
@@ -317,7 +314,7 @@ def _learner(
         mean = mixed.mean(axis=0)
         mixed -= mean
 
-    def arithmetic(levels: NDArray[np.int8]) -> Arithmetic | None:
+    def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
         parts = (
             transform.live_sign,
             transform.scaler.bits,
@@ -325,11 +322,7 @@ def _learner(
             levels,
             layout.diagonal_kind,
         )
-        if recipe.held_second is None:
-            return Arithmetic(transform.unit, choose_schedules(*parts)[1])
-        if not schedules_fit(*parts, transform.halve, recipe.held_second):
-            return None
-        return Arithmetic(transform.unit, recipe.held_second, phase_shift=recipe.held_shift)
+        return Arithmetic(transform.unit, choose_schedules(*parts)[1])
 
     return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
 
@@ -339,7 +332,7 @@ def _learner(
 
 def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> KernelMachine:
     """Write the stored integers as a machine: phase windows in radians."""
-    forward, recipe = learner.forward(), learner.recipe
+    forward = learner.forward()
     windows = forward.windows
     shape = (learner.n_blocks, learner.dimension)
     rate = windows.rate.astype(np.float64).reshape(shape) / windows.worth
@@ -374,7 +367,4 @@ def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> Ke
         linear=linear,
         linear_scale=linear_scale,
         units=None if data.quantity is None else data.quantity.units,
-        held_first=recipe.held_first,
-        held_second=recipe.held_second,
-        held_shift=recipe.held_shift,
     )

@@ -92,10 +92,6 @@
  *                          scaler of channel c, as above
  * Scratch
  *   TK_FIRST_WORDS         words of the machine and of what comes before it, see tk_predict.h
- * A model as data: its tables are members of a structure, and functions that read them are given it
- *   TK_GIVEN               declares the parameter, with a comma after it; not defined where tables
- *                          are arrays of their own
- *   TK_GIVE                hands it on, with a comma after it
  */
 /* clang-format on */
 #ifndef TK_CONTRACT_H
@@ -112,10 +108,6 @@
     "model and runtime are of different formats: export the model again, and take both from there"
 #endif
 
-#ifndef TK_GIVEN
-#define TK_GIVEN
-#define TK_GIVE
-#endif
 #ifndef TK_LINEAR_BITS
 #define TK_LINEAR_BITS 0
 #endif

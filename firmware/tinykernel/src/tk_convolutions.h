@@ -203,7 +203,7 @@ TK_INLINE void tk_convolution_layer(const TK_FLASH struct tk_convolutions *k,
 }
 
 /* Levels of an image, in cleared memory. */
-TK_INLINE void tk_convolutions_load(TK_GIVEN const TK_FLASH struct tk_convolutions *k,
+TK_INLINE void tk_convolutions_load(const TK_FLASH struct tk_convolutions *k,
                                     const TK_FLASH struct tk_levels *levels,
                                     const tk_sensor_t *input, tk_u16 *image)
 {
@@ -214,7 +214,7 @@ TK_INLINE void tk_convolutions_load(TK_GIVEN const TK_FLASH struct tk_convolutio
         const tk_sensor_t *pixel = input;
         uint32_t x;
         for (x = 0u; x < k->columns - 2u * k->padding; ++x) {
-            image[x] = (tk_u16)tk_levels_pixel(TK_GIVE levels, pixel, codes);
+            image[x] = (tk_u16)tk_levels_pixel(levels, pixel, codes);
             pixel += levels->average * levels->channels;
         }
         input += levels->average * levels->width * levels->channels;

@@ -53,7 +53,7 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 }
 
 /* The label, or TK_UNKNOWN where its margin is below the threshold. */
-TK_SHARED int tk_decide_scores(TK_GIVEN const int32_t *scores, uint32_t *margin)
+TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
 {
     const int best = tk_margin(scores, margin);
 #if defined(TK_THRESHOLD)
@@ -64,7 +64,7 @@ TK_SHARED int tk_decide_scores(TK_GIVEN const int32_t *scores, uint32_t *margin)
     return best;
 }
 
-TK_INLINE uint8_t tk_confidence_of(TK_GIVEN const int32_t *scores)
+TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
 {
     uint32_t margin;
     (void)tk_margin(scores, &margin);
@@ -81,7 +81,7 @@ TK_INLINE int32_t tk_novelty_of(const int32_t *scores)
     return -1 - scores[tk_largest(scores)];
 }
 
-TK_INLINE int tk_is_novel(TK_GIVEN const int32_t *scores)
+TK_INLINE int tk_is_novel(const int32_t *scores)
 {
     return tk_novelty_of(scores) > TK_NOVELTY_THRESHOLD;
 }
@@ -97,7 +97,7 @@ typedef tk_raw_t tk_given_t;
 #if defined(TK_PROTOTYPES)
 
 /* The larger of the distance to what is known and of what the margin lacks, as a distance. */
-TK_INLINE int32_t tk_novelty(TK_GIVEN int32_t distance, uint32_t margin)
+TK_INLINE int32_t tk_novelty(int32_t distance, uint32_t margin)
 {
     const uint32_t steps = margin >> TK_NOVELTY_STEPS;
     const uint32_t counted = steps < TK_NOVELTY_TOP ? steps : TK_NOVELTY_TOP;
@@ -105,61 +105,58 @@ TK_INLINE int32_t tk_novelty(TK_GIVEN int32_t distance, uint32_t margin)
     return distance > lack ? distance : lack;
 }
 
-TK_INLINE int32_t tk_novelty_quantized(TK_GIVEN const tk_quantized_t *input, const int32_t *scores)
+TK_INLINE int32_t tk_novelty_quantized(const tk_quantized_t *input, const int32_t *scores)
 {
     uint32_t margin;
     (void)tk_margin(scores, &margin);
-    return tk_novelty(TK_GIVE tk_distance(TK_GIVE input), margin);
+    return tk_novelty(tk_distance(input), margin);
 }
 
 /* Decision and novelty. The quantized inputs are where the machine computes after them. */
-TK_SHARED int tk_judge(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, uint32_t *margin,
-                       int32_t *novelty)
+TK_SHARED int tk_judge(const tk_raw_t *input, uint32_t *scratch, uint32_t *margin, int32_t *novelty)
 {
     tk_quantized_t *const quantized = (tk_quantized_t *)scratch;
     int32_t distance;
     int label;
-    tk_quantize(TK_GIVE input, quantized);
-    distance = tk_distance(TK_GIVE quantized);
-    tk_scores_raw(TK_GIVE input, scratch, tk_score_words(scratch));
-    label = tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
-    *novelty = tk_novelty(TK_GIVE distance, *margin);
+    tk_quantize(input, quantized);
+    distance = tk_distance(quantized);
+    tk_scores_raw(input, scratch, tk_score_words(scratch));
+    label = tk_decide_scores(tk_score_words(scratch), margin);
+    *novelty = tk_novelty(distance, *margin);
     return label;
 }
 
-TK_INLINE int tk_decide_novelty(TK_GIVEN const tk_given_t *input, uint32_t *scratch,
-                                uint32_t *margin, int32_t *novelty)
+TK_INLINE int tk_decide_novelty(const tk_given_t *input, uint32_t *scratch, uint32_t *margin,
+                                int32_t *novelty)
 {
 #if TK_STAGES
-    return tk_judge(TK_GIVE tk_counts(TK_GIVE input, scratch, tk_stage_words(scratch)), scratch,
-                    margin, novelty);
+    return tk_judge(tk_counts(input, scratch, tk_stage_words(scratch)), scratch, margin, novelty);
 #else
-    return tk_judge(TK_GIVE input, scratch, margin, novelty);
+    return tk_judge(input, scratch, margin, novelty);
 #endif
 }
 
 #if TK_STAGES == 2
-TK_INLINE int tk_stream_decide_novelty(TK_GIVEN uint32_t *state, uint32_t *scratch,
-                                       uint32_t *margin, int32_t *novelty)
+TK_INLINE int tk_stream_decide_novelty(uint32_t *state, uint32_t *scratch, uint32_t *margin,
+                                       int32_t *novelty)
 {
-    return tk_judge(TK_GIVE tk_stream_counts(TK_GIVE state, tk_stage_words(scratch)), scratch,
-                    margin, novelty);
+    return tk_judge(tk_stream_counts(state, tk_stage_words(scratch)), scratch, margin, novelty);
 }
 #endif
 
 #endif
 
-TK_INLINE int tk_decide(TK_GIVEN const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
 {
-    tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
-    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
+    tk_scores(input, scratch, tk_score_words(scratch));
+    return tk_decide_scores(tk_score_words(scratch), margin);
 }
 
 #if TK_STAGES == 2
-TK_INLINE int tk_stream_decide(TK_GIVEN uint32_t *state, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *margin)
 {
-    tk_stream_scores(TK_GIVE state, scratch, tk_score_words(scratch));
-    return tk_decide_scores(TK_GIVE tk_score_words(scratch), margin);
+    tk_stream_scores(state, scratch, tk_score_words(scratch));
+    return tk_decide_scores(tk_score_words(scratch), margin);
 }
 #endif
 

@@ -14,7 +14,7 @@
 
 #if !TK_RAW_FLOAT
 /* 65536 times the level of raw input i, plus a fraction. */
-TK_INLINE uint32_t tk_scaled_level(TK_GIVEN tk_raw_t raw, uint32_t i)
+TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
 {
     const int32_t value = (int32_t)raw;
     const int32_t offset = TK_OFFSET(i);
@@ -35,14 +35,14 @@ TK_INLINE uint32_t tk_scaled_level(TK_GIVEN tk_raw_t raw, uint32_t i)
 
 /* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)); any raw value is allowed, NaN
  * counts as minus infinity. A constant input may give anything: the caller ignores it. */
-TK_INLINE int32_t tk_quantize_value(TK_GIVEN tk_raw_t raw, uint32_t i)
+TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 {
 #if TK_RAW_FLOAT
     (void)i;
     return (int32_t)tk_float_level(raw, TK_OFFSET(i), TK_MULTIPLIER(i), (uint32_t)TK_INPUT_TOP) -
            TK_INPUT_HALF;
 #else
-    return (int32_t)(tk_scaled_level(TK_GIVE raw, i) >> 16) - TK_INPUT_HALF;
+    return (int32_t)(tk_scaled_level(raw, i) >> 16) - TK_INPUT_HALF;
 #endif
 }
 
@@ -50,11 +50,11 @@ TK_INLINE int32_t tk_quantize_value(TK_GIVEN tk_raw_t raw, uint32_t i)
 
 /* Value i for the transform, without its sign; `raw` selects the type of input: tk_raw_t or
  * tk_quantized_t. */
-TK_INLINE int32_t tk_input_value(TK_GIVEN const void *input, uint32_t i, int raw)
+TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
 {
     const tk_raw_t *const raws = (const tk_raw_t *)input;
-    const int32_t value = raw != 0 ? tk_quantize_value(TK_GIVE raws[i], i)
-                                   : (int32_t)((const tk_quantized_t *)input)[i];
+    const int32_t value =
+        raw != 0 ? tk_quantize_value(raws[i], i) : (int32_t)((const tk_quantized_t *)input)[i];
 #if TK_INPUT_BITS == 16
     return value < -32767 ? -32767 : value;
 #else
@@ -63,12 +63,12 @@ TK_INLINE int32_t tk_input_value(TK_GIVEN const void *input, uint32_t i, int raw
 }
 
 /* Input i + 1, or 0 where i is the last one. */
-TK_INLINE int32_t tk_next_value(TK_GIVEN const void *input, uint32_t i, int raw)
+TK_INLINE int32_t tk_next_value(const void *input, uint32_t i, int raw)
 {
     if (TK_FEATURES % 2u != 0u && i + 1u == TK_FEATURES) {
         return 0;
     }
-    return tk_input_value(TK_GIVE input, i + 1u, raw);
+    return tk_input_value(input, i + 1u, raw);
 }
 
 /* Stage 0 on inputs i and i + 1, i even: constant ones to 0, signs of B, sum and difference. The
@@ -77,14 +77,14 @@ TK_INLINE int32_t tk_next_value(TK_GIVEN const void *input, uint32_t i, int raw)
 #if TK_DSP
 
 /* Inputs i and i + 1 side by side. */
-TK_INLINE uint32_t tk_two_values(TK_GIVEN const void *input, uint32_t i, int raw)
+TK_INLINE uint32_t tk_two_values(const void *input, uint32_t i, int raw)
 {
     uint32_t pair;
 #if TK_INPUT_BITS == 8 && !TK_RAW_FLOAT && TK_FEATURES % 2u == 0u
     if (raw != 0) {
         const tk_raw_t *const next = (const tk_raw_t *)input + i;
-        const uint32_t even = tk_scaled_level(TK_GIVE next[0], i);
-        const uint32_t odd = tk_scaled_level(TK_GIVE next[1], i + 1u);
+        const uint32_t even = tk_scaled_level(next[0], i);
+        const uint32_t odd = tk_scaled_level(next[1], i + 1u);
         if (TK_IS_LITERAL(TK_MULTIPLIER(i))) {
             TK_PKHBT(pair, even >> 16, odd >> 16, 16); /* without shifts for a factor of 65536 */
         } else {
@@ -93,14 +93,14 @@ TK_INLINE uint32_t tk_two_values(TK_GIVEN const void *input, uint32_t i, int raw
         return tk_ssub16(pair, TK_INPUT_HALF * 0x00010001u);
     }
 #endif
-    TK_PKHBT(pair, tk_input_value(TK_GIVE input, i, raw), tk_next_value(TK_GIVE input, i, raw), 16);
+    TK_PKHBT(pair, tk_input_value(input, i, raw), tk_next_value(input, i, raw), 16);
     return pair;
 }
 
-TK_INLINE uint32_t tk_input_pair(TK_GIVEN const void *input, uint32_t i, int raw, uint32_t *signs,
+TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_t *signs,
                                  uint32_t *constants)
 {
-    uint32_t pair = tk_two_values(TK_GIVE input, i, raw);
+    uint32_t pair = tk_two_values(input, i, raw);
 #if TK_CONSTANTS
     pair = tk_select16(0u, pair, constants);
 #endif
@@ -114,11 +114,11 @@ TK_INLINE uint32_t tk_input_pair(TK_GIVEN const void *input, uint32_t i, int raw
 
 #else
 
-TK_INLINE uint32_t tk_input_pair(TK_GIVEN const void *input, uint32_t i, int raw, uint32_t *signs,
+TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_t *signs,
                                  uint32_t *constants)
 {
-    int32_t even = tk_input_value(TK_GIVE input, i, raw);
-    int32_t odd = tk_next_value(TK_GIVE input, i, raw);
+    int32_t even = tk_input_value(input, i, raw);
+    int32_t odd = tk_next_value(input, i, raw);
 #if TK_CONSTANTS
     even &= ~(int32_t)tk_top_mask(*constants << 16);
     odd &= ~(int32_t)tk_top_mask(*constants);
@@ -152,7 +152,7 @@ TK_INLINE uint32_t tk_input_pair(TK_GIVEN const void *input, uint32_t i, int raw
 #if TK_BLOCKS
 
 /* B q and stage 0: n inputs to d/2 words, padded with zeros. */
-TK_INLINE void tk_load(TK_GIVEN const void *input, uint32_t *words, int raw)
+TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
 {
     const uint32_t n_even = (TK_FEATURES + 1u) & ~1u;
     uint32_t *const end = words + TK_PAIRS;
@@ -163,7 +163,7 @@ TK_INLINE void tk_load(TK_GIVEN const void *input, uint32_t *words, int raw)
         uint32_t signs = TK_SIGN_WORD(i);
         uint32_t constants = TK_CONSTANT_WORD(i);
         do {
-            *words++ = tk_input_pair(TK_GIVE input, i, raw, &signs, &constants);
+            *words++ = tk_input_pair(input, i, raw, &signs, &constants);
             i += 2u;
         } while (i != group);
     }
@@ -176,7 +176,7 @@ TK_INLINE void tk_load(TK_GIVEN const void *input, uint32_t *words, int raw)
 #endif
 
 /* -1, or 0 where input i is a constant one. */
-TK_INLINE int32_t tk_varying(TK_GIVEN uint32_t i)
+TK_INLINE int32_t tk_varying(uint32_t i)
 {
     const uint32_t pair = i % 32u / 2u;
     const uint32_t constant = TK_CONSTANT_WORD(i) << ((i & 1u) != 0u ? pair : pair + 16u);
@@ -184,12 +184,12 @@ TK_INLINE int32_t tk_varying(TK_GIVEN uint32_t i)
 }
 
 /* input[n] to output[n]; constant inputs give 0. */
-TK_INLINE void tk_quantize(TK_GIVEN const tk_raw_t *input, tk_quantized_t *output)
+TK_INLINE void tk_quantize(const tk_raw_t *input, tk_quantized_t *output)
 {
     uint32_t i;
     for (i = 0u; i < TK_FEATURES; ++i) {
-        const int32_t value = tk_quantize_value(TK_GIVE input[i], i);
-        output[i] = (tk_quantized_t)(value & tk_varying(TK_GIVE i));
+        const int32_t value = tk_quantize_value(input[i], i);
+        output[i] = (tk_quantized_t)(value & tk_varying(i));
     }
 }
 

@@ -173,7 +173,7 @@ TK_INLINE void tk_image_halo(const TK_FLASH struct tk_image *k, uint32_t *row)
 }
 
 /* Column x of a row of levels is in lane x / strip of word x % strip. */
-TK_INLINE void tk_image_load_row(TK_GIVEN const TK_FLASH struct tk_image *k,
+TK_INLINE void tk_image_load_row(const TK_FLASH struct tk_image *k,
                                  const TK_FLASH struct tk_levels *levels, const tk_sensor_t *pixel,
                                  uint32_t codes, uint32_t *row)
 {
@@ -183,7 +183,7 @@ TK_INLINE void tk_image_load_row(TK_GIVEN const TK_FLASH struct tk_image *k,
     uint32_t place = 0u;
     uint32_t column;
     for (column = 0u; column < k->columns; ++column) {
-        const uint32_t level = tk_levels_pixel(TK_GIVE levels, pixel, codes);
+        const uint32_t level = tk_levels_pixel(levels, pixel, codes);
         if (k->lanes == 4u) {
             bytes[place] = (uint8_t)level;
         } else {
@@ -200,7 +200,7 @@ TK_INLINE void tk_image_load_row(TK_GIVEN const TK_FLASH struct tk_image *k,
 }
 
 /* All channels of levels, one after the other. */
-TK_INLINE void tk_image_load(TK_GIVEN const TK_FLASH struct tk_image *k,
+TK_INLINE void tk_image_load(const TK_FLASH struct tk_image *k,
                              const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
                              uint32_t *image)
 {
@@ -212,7 +212,7 @@ TK_INLINE void tk_image_load(TK_GIVEN const TK_FLASH struct tk_image *k,
         uint32_t *row = image + m * tk_image_plane(k) + k->padding * tk_image_stride(k);
         uint32_t y;
         for (y = 0u; y < k->rows; ++y) {
-            tk_image_load_row(TK_GIVE k, levels, pixel, codes, row);
+            tk_image_load_row(k, levels, pixel, codes, row);
             pixel += levels->average * levels->width * levels->channels;
             row += tk_image_stride(k);
         }
@@ -380,10 +380,10 @@ TK_INLINE void tk_image_respond(const TK_FLASH struct tk_image *k, const uint32_
 
 /* tk_image_respond with the structure of the stage: not inlined, so that the registers are those of
  * its loops. */
-typedef void tk_image_respond_t(TK_GIVEN const uint32_t *places, tk_image_kernel_t *kernel);
+typedef void tk_image_respond_t(const uint32_t *places, tk_image_kernel_t *kernel);
 
 /* Counts of all cells of a loaded image; returns them. */
-TK_INLINE const tk_count_t *tk_image_counts(TK_GIVEN const TK_FLASH struct tk_image *k,
+TK_INLINE const tk_count_t *tk_image_counts(const TK_FLASH struct tk_image *k,
                                             tk_image_respond_t *respond, uint32_t *image,
                                             uint32_t *counts)
 {
@@ -394,7 +394,7 @@ TK_INLINE const tk_count_t *tk_image_counts(TK_GIVEN const TK_FLASH struct tk_im
     kernel.out = (tk_count_t *)counts;
     do {
         code = tk_image_decode(k, code, image, places, &kernel);
-        respond(TK_GIVE places, &kernel);
+        respond(places, &kernel);
     } while (--left != 0u);
     return (const tk_count_t *)counts;
 }

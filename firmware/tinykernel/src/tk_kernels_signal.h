@@ -218,15 +218,15 @@ TK_INLINE int tk_signal_push(const TK_FLASH struct tk_signal *k, uint32_t *state
 
 /* tk_signal_respond with the structure of the stage: not inlined, so that the registers are those
  * of its loops. */
-typedef const TK_FLASH uint32_t *tk_signal_respond_t(TK_GIVEN const TK_FLASH uint32_t *kernel,
+typedef const TK_FLASH uint32_t *tk_signal_respond_t(const TK_FLASH uint32_t *kernel,
                                                      tk_count_t *running, const uint32_t *state,
                                                      uint32_t part);
 
 /* Count the newest row in all windows: the responses that end with it, and the cells that begin or
  * end. A call does `split` of the last `left` parts; those of the next samples, or the decision, do
  * the others: no call takes much longer than another. */
-TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
-                               tk_signal_respond_t *respond, uint32_t *state, uint32_t left)
+TK_INLINE void tk_signal_count(const TK_FLASH struct tk_signal *k, tk_signal_respond_t *respond,
+                               uint32_t *state, uint32_t left)
 {
     const uint32_t begin = k->distances * k->turns - left;
     tk_count_t *running = (tk_count_t *)(state + k->running);
@@ -250,7 +250,7 @@ TK_INLINE void tk_signal_count(TK_GIVEN const TK_FLASH struct tk_signal *k,
             first = kernel;
             end = running;
         }
-        kernel = respond(TK_GIVE kernel, running, state, k->turns == 1u ? d : begin);
+        kernel = respond(kernel, running, state, k->turns == 1u ? d : begin);
         running += kernel - first;
         TK_HIDE(window); /* so that the loop is not unrolled */
         for (; window < k->windows; ++window) {

@@ -25,8 +25,7 @@ struct tk_levels {
 
 /* Level of a raw value of channel c, 0..top; any raw value is allowed, NaN counts as minus
  * infinity. */
-TK_INLINE uint32_t tk_level(TK_GIVEN const TK_FLASH struct tk_levels *levels, tk_sensor_t raw,
-                            uint32_t c)
+TK_INLINE uint32_t tk_level(const TK_FLASH struct tk_levels *levels, tk_sensor_t raw, uint32_t c)
 {
 #if TK_LEVELS_RAW_FLOAT
     const uint32_t top = (UINT32_C(1) << levels->bits) - 1u;
@@ -50,16 +49,16 @@ TK_INLINE uint32_t tk_level(TK_GIVEN const TK_FLASH struct tk_levels *levels, tk
 }
 
 /* Averaged level of channel c of an image, from its top left pixel. */
-TK_INLINE uint32_t tk_levels_average(TK_GIVEN const TK_FLASH struct tk_levels *levels,
+TK_INLINE uint32_t tk_levels_average(const TK_FLASH struct tk_levels *levels,
                                      const tk_sensor_t *pixel, uint32_t c)
 {
-    const uint32_t first = tk_level(TK_GIVE levels, pixel[c], c);
+    const uint32_t first = tk_level(levels, pixel[c], c);
     if (levels->average == 2u) {
         const tk_sensor_t *const right = pixel + levels->channels;
         const tk_sensor_t *const below = pixel + levels->width * levels->channels;
         const tk_sensor_t *const last = below + levels->channels;
-        return (first + tk_level(TK_GIVE levels, right[c], c) +
-                tk_level(TK_GIVE levels, below[c], c) + tk_level(TK_GIVE levels, last[c], c)) >>
+        return (first + tk_level(levels, right[c], c) + tk_level(levels, below[c], c) +
+                tk_level(levels, last[c], c)) >>
                2;
     }
     return first;
@@ -85,31 +84,31 @@ TK_INLINE uint32_t tk_levels_codes(const TK_FLASH struct tk_levels *levels, uint
 }
 
 /* A pixel of that mixed channel of an image. */
-TK_INLINE uint32_t tk_levels_pixel(TK_GIVEN const TK_FLASH struct tk_levels *levels,
+TK_INLINE uint32_t tk_levels_pixel(const TK_FLASH struct tk_levels *levels,
                                    const tk_sensor_t *pixel, uint32_t codes)
 {
     uint32_t first;
     uint32_t second;
     if (levels->terms == 0u) {
-        return tk_levels_average(TK_GIVE levels, pixel, codes);
+        return tk_levels_average(levels, pixel, codes);
     }
-    first = tk_levels_average(TK_GIVE levels, pixel, codes & 63u);
+    first = tk_levels_average(levels, pixel, codes & 63u);
     first = tk_levels_term(levels, codes, first);
     if (levels->terms == 1u) {
         return first;
     }
-    second = tk_levels_average(TK_GIVE levels, pixel, codes >> 8 & 63u);
+    second = tk_levels_average(levels, pixel, codes >> 8 & 63u);
     return (first + tk_levels_term(levels, codes >> 8, second)) >> 1;
 }
 
 /* The next sample of a signal; 1: a row comes out. */
-TK_INLINE int tk_levels_push(TK_GIVEN const TK_FLASH struct tk_levels *levels, uint32_t *state,
+TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *state,
                              const tk_sensor_t *sample)
 {
     tk_u16 *const kept = (tk_u16 *)(state + 1);
     uint32_t c;
     for (c = 0u; c < levels->channels; ++c) {
-        const uint32_t level = tk_level(TK_GIVE levels, sample[c], c);
+        const uint32_t level = tk_level(levels, sample[c], c);
         kept[c] =
             (tk_u16)(levels->average == 2u && state[0] != 0u ? (kept[c] + level) >> 1 : level);
     }

@@ -37,7 +37,7 @@ TK_INLINE uint32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
 }
 
 /* dots[TK_OUTPUTS] of all outputs; proved to fit int32. */
-TK_SHARED void tk_dots(TK_GIVEN const tk_quantized_t *input, int32_t *dots)
+TK_SHARED void tk_dots(const tk_quantized_t *input, int32_t *dots)
 {
     const TK_FLASH uint32_t *weights = tk_linear;
     int32_t *const end = dots + TK_OUTPUTS;

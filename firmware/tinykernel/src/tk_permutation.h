@@ -23,7 +23,7 @@ TK_INLINE uint32_t tk_gather(const uint32_t *source, uint32_t even, uint32_t odd
 /* The orbit of index -> multiplier * index + increment, which is odd and even in turn. Indices
  * stand in the top bits of a word, so that they wrap by themselves. Half an orbit later the index
  * is the same plus d/2: the orbit modulo d/2 has come round once, that modulo d has not. */
-TK_INLINE void tk_permute(TK_GIVEN uint32_t *target, const uint32_t *source)
+TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
 {
     const uint32_t multiplier = TK_ORBIT_MULTIPLIER;
     uint32_t increment = (uint32_t)TK_ORBIT_INCREMENT << (32 - TK_LOG2_DIMENSION);
@@ -42,7 +42,7 @@ TK_INLINE void tk_permute(TK_GIVEN uint32_t *target, const uint32_t *source)
 
 #elif TK_PERMUTATION == 2
 
-TK_INLINE void tk_permute(TK_GIVEN uint32_t *target, const uint32_t *source)
+TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
 {
     uint32_t i;
     for (i = 0u; i < TK_PAIRS; ++i) {

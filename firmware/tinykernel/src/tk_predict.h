@@ -58,18 +58,18 @@ TK_INLINE uint32_t *tk_loaded(uint32_t *scratch)
 }
 
 /* Mix: the first transform, except its stage 0, and P. What the blocks share. */
-TK_SHARED void tk_mix(TK_GIVEN uint32_t *scratch)
+TK_SHARED void tk_mix(uint32_t *scratch)
 {
     uint32_t *const loaded = tk_loaded(scratch);
     tk_stages(loaded, 1u, TK_HALVE_FIRST, 1u);
 #if TK_PERMUTATION
-    tk_permute(TK_GIVE scratch, loaded);
+    tk_permute(scratch, loaded);
 #endif
 }
 
 /* Blocks: project, compare, and count[TK_OUTPUTS] the components that agree with their weights.
  * Where blocks are short, the bits of several wait to be counted together. */
-TK_INLINE void tk_blocks(TK_GIVEN uint32_t *scratch, int32_t *counts)
+TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
 {
     uint32_t *const v = scratch + TK_PAIRS;
     uint32_t *const bits = TK_BITS_WORDS != 0u ? scratch + TK_DIMENSION : v;
@@ -108,15 +108,15 @@ TK_INLINE void tk_blocks(TK_GIVEN uint32_t *scratch, int32_t *counts)
 }
 
 /* Counts of agreeing components from the loaded inputs. */
-TK_INLINE void tk_components(TK_GIVEN uint32_t *scratch, int32_t *counts)
+TK_INLINE void tk_components(uint32_t *scratch, int32_t *counts)
 {
     uint32_t output;
-    tk_mix(TK_GIVE scratch);
+    tk_mix(scratch);
     for (output = 0u; output < TK_OUTPUTS; ++output) {
         counts[output] = 0;
         TK_PLAIN_LOOP();
     }
-    tk_blocks(TK_GIVE scratch, counts);
+    tk_blocks(scratch, counts);
 }
 
 #endif
@@ -124,34 +124,34 @@ TK_INLINE void tk_components(TK_GIVEN uint32_t *scratch, int32_t *counts)
 #if TK_LINEAR_BITS || TK_TREES || TK_ONE_CLASS
 
 /* scores[TK_CLASSES] from quantized inputs, which both parts read. */
-TK_SHARED void tk_run(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
+TK_SHARED void tk_run(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {
 #if TK_ONE_CLASS
     (void)scratch;
-    scores[1] = (int32_t)((uint32_t)tk_distance(TK_GIVE input) + (uint32_t)tk_biases[0]);
+    scores[1] = (int32_t)((uint32_t)tk_distance(input) + (uint32_t)tk_biases[0]);
     scores[0] = (int32_t)(0u - (uint32_t)scores[1]);
 #elif TK_BLOCKS
     int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
-    tk_dots(TK_GIVE input, dots);
-    tk_load(TK_GIVE input, tk_loaded(scratch), 0);
-    tk_components(TK_GIVE scratch, scores);
-    tk_finish(TK_GIVE scores, dots);
+    tk_dots(input, dots);
+    tk_load(input, tk_loaded(scratch), 0);
+    tk_components(scratch, scores);
+    tk_finish(scores, dots);
 #elif TK_TREES
     int32_t *const dots = (int32_t *)(scratch + TK_FIRST_WORDS);
 #if TK_LINEAR_BITS
-    tk_dots(TK_GIVE input, dots);
+    tk_dots(input, dots);
 #endif
-    tk_sum_trees(TK_GIVE input, scores);
-    tk_finish(TK_GIVE scores, dots);
+    tk_sum_trees(input, scores);
+    tk_finish(scores, dots);
 #else
     (void)scratch;
-    tk_dots(TK_GIVE input, scores);
-    tk_finish(TK_GIVE scores, scores);
+    tk_dots(input, scores);
+    tk_finish(scores, scores);
 #endif
 }
 
 /* The same from raw ones. The quantized inputs wait where tk_load does not write. */
-TK_INLINE void tk_scores_raw(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
 #if TK_BLOCKS
     tk_quantized_t *const quantized =
@@ -159,36 +159,34 @@ TK_INLINE void tk_scores_raw(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, 
 #else
     tk_quantized_t *const quantized = (tk_quantized_t *)scratch;
 #endif
-    tk_quantize(TK_GIVE input, quantized);
-    tk_run(TK_GIVE quantized, scratch, scores);
+    tk_quantize(input, quantized);
+    tk_run(quantized, scratch, scores);
 }
 
-TK_INLINE void tk_scores_quantized(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch,
-                                   int32_t *scores)
+TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_run(TK_GIVE input, scratch, scores);
+    tk_run(input, scratch, scores);
 }
 
 #else
 
 /* scores[TK_CLASSES] from the loaded inputs. */
-TK_SHARED void tk_run(TK_GIVEN uint32_t *scratch, int32_t *scores)
+TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
 {
-    tk_components(TK_GIVE scratch, scores);
-    tk_finish(TK_GIVE scores, scores);
+    tk_components(scratch, scores);
+    tk_finish(scores, scores);
 }
 
-TK_INLINE void tk_scores_raw(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_load(TK_GIVE input, tk_loaded(scratch), 1);
-    tk_run(TK_GIVE scratch, scores);
+    tk_load(input, tk_loaded(scratch), 1);
+    tk_run(scratch, scores);
 }
 
-TK_INLINE void tk_scores_quantized(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch,
-                                   int32_t *scores)
+TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_load(TK_GIVE input, tk_loaded(scratch), 0);
-    tk_run(TK_GIVE scratch, scores);
+    tk_load(input, tk_loaded(scratch), 0);
+    tk_run(scratch, scores);
 }
 
 #endif
@@ -209,30 +207,28 @@ TK_INLINE uint32_t *tk_stage_words(uint32_t *scratch)
     return scratch + TK_FIRST_WORDS + TK_DOT_WORDS + TK_CLASSES;
 }
 
-TK_INLINE void tk_scores(TK_GIVEN const tk_sample_t *input, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_scores(const tk_sample_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(TK_GIVE tk_counts(TK_GIVE input, scratch, tk_stage_words(scratch)), scratch,
-                  scores);
+    tk_scores_raw(tk_counts(input, scratch, tk_stage_words(scratch)), scratch, scores);
 }
 
-TK_INLINE int tk_predict(TK_GIVEN const tk_sample_t *input, uint32_t *scratch)
+TK_INLINE int tk_predict(const tk_sample_t *input, uint32_t *scratch)
 {
-    tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
+    tk_scores(input, scratch, tk_score_words(scratch));
     return tk_largest(tk_score_words(scratch));
 }
 
 #if TK_STAGES == 2
 
 /* Scores of the window of a stream that is done. */
-TK_INLINE void tk_stream_scores(TK_GIVEN uint32_t *state, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_stream_scores(uint32_t *state, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(TK_GIVE tk_stream_counts(TK_GIVE state, tk_stage_words(scratch)), scratch,
-                  scores);
+    tk_scores_raw(tk_stream_counts(state, tk_stage_words(scratch)), scratch, scores);
 }
 
-TK_INLINE int tk_stream_predict(TK_GIVEN uint32_t *state, uint32_t *scratch)
+TK_INLINE int tk_stream_predict(uint32_t *state, uint32_t *scratch)
 {
-    tk_stream_scores(TK_GIVE state, scratch, tk_score_words(scratch));
+    tk_stream_scores(state, scratch, tk_score_words(scratch));
     return tk_largest(tk_score_words(scratch));
 }
 
@@ -240,20 +236,20 @@ TK_INLINE int tk_stream_predict(TK_GIVEN uint32_t *state, uint32_t *scratch)
 
 #else
 
-TK_INLINE void tk_scores(TK_GIVEN const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+TK_INLINE void tk_scores(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(TK_GIVE input, scratch, scores);
+    tk_scores_raw(input, scratch, scores);
 }
 
-TK_INLINE int tk_predict(TK_GIVEN const tk_raw_t *input, uint32_t *scratch)
+TK_INLINE int tk_predict(const tk_raw_t *input, uint32_t *scratch)
 {
-    tk_scores(TK_GIVE input, scratch, tk_score_words(scratch));
+    tk_scores(input, scratch, tk_score_words(scratch));
     return tk_largest(tk_score_words(scratch));
 }
 
-TK_INLINE int tk_predict_quantized(TK_GIVEN const tk_quantized_t *input, uint32_t *scratch)
+TK_INLINE int tk_predict_quantized(const tk_quantized_t *input, uint32_t *scratch)
 {
-    tk_scores_quantized(TK_GIVE input, scratch, tk_score_words(scratch));
+    tk_scores_quantized(input, scratch, tk_score_words(scratch));
     return tk_largest(tk_score_words(scratch));
 }
 

@@ -8,13 +8,13 @@
 #include "tk_input.h"
 
 /* The top 8 bits of quantized input i, -128 to 127; 0 of a constant one. */
-TK_INLINE int32_t tk_coarse(TK_GIVEN const tk_quantized_t *input, uint32_t i)
+TK_INLINE int32_t tk_coarse(const tk_quantized_t *input, uint32_t i)
 {
-    return ((int32_t)input[i] >> (TK_INPUT_BITS - 8)) & tk_varying(TK_GIVE i);
+    return ((int32_t)input[i] >> (TK_INPUT_BITS - 8)) & tk_varying(i);
 }
 
 /* Squared distance of input[TK_FEATURES] to the nearest prototype; proved to fit int32. */
-TK_SHARED int32_t tk_distance(TK_GIVEN const tk_quantized_t *input)
+TK_SHARED int32_t tk_distance(const tk_quantized_t *input)
 {
     const TK_FLASH uint32_t *words = tk_prototypes;
     int32_t least = INT32_MAX;
@@ -29,7 +29,7 @@ TK_SHARED int32_t tk_distance(TK_GIVEN const tk_quantized_t *input)
                 word = *words++;
             }
             /* 16 times the level at the top of the word, and 8 */
-            apart = tk_coarse(TK_GIVE input, i) - (((int32_t)word >> 28) * 16 + 8);
+            apart = tk_coarse(input, i) - (((int32_t)word >> 28) * 16 + 8);
             distance += (uint32_t)(apart * apart);
             word <<= 4;
         } while (++i != TK_FEATURES);

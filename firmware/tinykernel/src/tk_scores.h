@@ -177,7 +177,7 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
 
 /* Counts, or sums of leaves, become scores[TK_CLASSES], in place; proved to fit int32. With a
  * linear part `dots` are its products; without components they are where the scores will be. */
-TK_INLINE void tk_finish(TK_GIVEN int32_t *scores, const int32_t *dots)
+TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
 {
     uint32_t output;
     for (output = 0u; output < TK_OUTPUTS; ++output) {

@@ -8,7 +8,7 @@
 #include "tk_input.h"
 
 /* Leaf number i, -8..7 or -128..127. */
-TK_INLINE int32_t tk_leaf(TK_GIVEN uint32_t i)
+TK_INLINE int32_t tk_leaf(uint32_t i)
 {
 #if TK_LEAF_BITS == 4
     const uint32_t pair = tk_leaves[i / 2u];
@@ -20,7 +20,7 @@ TK_INLINE int32_t tk_leaf(TK_GIVEN uint32_t i)
 
 /* sums[TK_OUTPUTS] of the leaves that the trees of each output choose; proved to fit int32. A node
  * is followed by those below it where its test is false, of which it has the number. */
-TK_SHARED void tk_sum_trees(TK_GIVEN const tk_quantized_t *input, int32_t *sums)
+TK_SHARED void tk_sum_trees(const tk_quantized_t *input, int32_t *sums)
 {
     const TK_FLASH uint8_t *tree = tk_trees;
     const TK_FLASH uint8_t *nodes = tk_nodes;
@@ -47,7 +47,7 @@ TK_SHARED void tk_sum_trees(TK_GIVEN const tk_quantized_t *input, int32_t *sums)
                     below = skipped - 1u;
                 }
             }
-            sum += tk_leaf(TK_GIVE leaf) * ((int32_t)1 << tree[1]);
+            sum += tk_leaf(leaf) * ((int32_t)1 << tree[1]);
             tree += 2;
             --left;
         }

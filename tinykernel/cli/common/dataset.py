@@ -255,13 +255,11 @@ def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return what is taken of a table."""
-    from tinykernel.data.coding import Coding
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    coding = Coding.read(options.get("coding"))  # of the model that this one is to be like
     chosen = tuple(inputs) if inputs else None
-    return Selection(chosen, tuple(drop or ()), missing, coding=coding)
+    return Selection(chosen, tuple(drop or ()), missing)
 
 
 def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: str) -> Rows:

@@ -143,7 +143,6 @@ def about_training(
 
     `target` is that of the budget; `given` has further names and values, as the user gave them.
     """
-    from tinykernel.budget.successor import recipe_of
     from tinykernel.data.trained_rows import hash_of, record_of
 
     rows = dataset.learned(in_passes=getattr(trained.classifier, "in_passes_", False))
@@ -170,7 +169,6 @@ def about_training(
                 "measured": sizes.compiler or sizes.source,
             }
         }
-    found["recipe"] = recipe_of(trained.classifier) or None
     searched = getattr(trained.classifier, "search_", None)
     if searched:
         found["search"] = {name: value for name, value in searched.items() if value is not None}

@@ -58,7 +58,7 @@ def export_command(
         typer.Option("--name", help="prefix of all C names, from the model's file name by default"),
     ] = None,
     project_format: Annotated[
-        str, typer.Option("--format", help="platformio, library, single or blob")
+        str, typer.Option("--format", help="platformio, library or single")
     ] = "platformio",
     data: Annotated[
         str | None,
@@ -84,7 +84,7 @@ def export_command(
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
-    """Write C99: a PlatformIO project, a library for any build system, or a single source; or data.
+    """Write C99: a PlatformIO project, a library for any build system, or a single source.
 
     The target is that of the training unless given.
     """
@@ -105,7 +105,7 @@ def export_command(
     inputs = [Path(path) for path in (model, data) if path is not None]
     force = check_output_folder(folder, force=force, inputs=inputs)
     integer = as_integer_model(load(model))
-    more = {name: options[name] for name in ("board", "framework", "platform", "ci", "as_data")}
+    more = {name: options[name] for name in ("board", "framework", "platform", "ci")}
     result = write_project(
         integer,
         row,
@@ -125,7 +125,7 @@ def export_command(
         pairs = {
             "project": f"{folder} ({len(result['files'])} files, {size(result['bytes'])})",
             "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
-            "header": "" if project_format == "blob" else f'#include "{prefix}.h"',
+            "header": f'#include "{prefix}.h"',
             "build": next_step(project_format, prefix, folder),
             "flash": f"tinykernel flash {folder}" if on_board else "",
         }

@@ -73,11 +73,6 @@ def or_file(read: Reader) -> Reader:
     return found
 
 
-def yes_or_no(text: str) -> bool:
-    """Read true or false."""
-    return bool(choice("true", "false")(text.lower()) == "true")
-
-
 def names(text: str) -> list[str] | None:
     """Read names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()] or None

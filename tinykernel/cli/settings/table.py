@@ -224,16 +224,6 @@ _OWN = (
         tasks=_SUPERVISED,
     ),
     Setting(
-        "like",
-        "train",
-        "MODEL",
-        str,
-        "Train a model of the same shape as this one, which its firmware can load as data (export "
-        "with as_data).",
-        tasks=_SUPERVISED,
-        methods=(LEARNED,),
-    ),
-    Setting(
         "max_error",
         "train",
         "SHARE",
@@ -336,14 +326,6 @@ _OWN = (
     Setting("framework", "export", "NAME", str, "arduino, espidf, cmsis, ..."),
     Setting(
         "platform", "export", "NAME", str, "PlatformIO platform, for a board that is not listed."
-    ),
-    Setting(
-        "as_data",
-        "export",
-        "true|false",
-        parsing.yes_or_no,
-        "Let the program load models of the same shape, which --format blob writes.",
-        False,
     ),
     Setting(
         "ci",

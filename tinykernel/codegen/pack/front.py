@@ -38,15 +38,6 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Limit:
-    """Of `count` entries each value is below `limit`; `value` is C of `i` and of `model`."""
-
-    count: int
-    value: str
-    limit: int
-
-
-@dataclass(frozen=True)
 class Packed:
     """What a stage adds to a source, to scratch and to the state of a stream.
 
@@ -61,8 +52,6 @@ class Packed:
         Words of a stream; a window of a signal needs a stream of its own.
     kept_words : int
         The last ones of these, which a whole window does not need.
-    limits : tuple of Limit
-        What is to be checked of its tables where they are data.
     """
 
     parts: Parts
@@ -70,4 +59,3 @@ class Packed:
     words: int = 0
     state_words: int = 0
     kept_words: int = 0
-    limits: tuple[Limit, ...] = ()

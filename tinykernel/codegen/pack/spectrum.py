@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Limit, Packed, Place
+from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.model.stages.spectrum import Spectrum
 
 
@@ -39,17 +39,4 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
         ],
         # Four numbers, the ring, memory for a frame, a row of levels.
         state_words=4 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
-        limits=_limits(stage, place),
-    )
-
-
-def _limits(stage: Spectrum, place: Place) -> tuple[Limit, ...]:
-    """Keep the edges rising within the bins, and the cosines in 16 bits."""
-    member = f"model->spectrum_{place.number}"
-    edge, half, cosines = f"{member}_edges", stage.length // 2, stage.cosines()
-    return (
-        Limit(1, f"{edge}[0] - 2u", half - 1),
-        Limit(stage.n_bands, f"(uint32_t){edge}[i + 1u] - {edge}[i] - 1u", half),
-        Limit(1, f"{edge}[{stage.n_bands}u]", half + 1),
-        Limit(cosines.size, f"{member}_cosines[i]", 1 + int(cosines.max())),
     )

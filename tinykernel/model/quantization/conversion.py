@@ -19,7 +19,6 @@ from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.phases import (
     LARGEST_SCALE,
-    LARGEST_SHIFT,
     STEPS_PER_TURN,
     QuantizedWindows,
     quantize_windows,
@@ -215,12 +214,6 @@ def _check(machine: KernelMachine) -> None:
             raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
     if np.any(machine.input_scale < 0):
         raise TinykernelError("the machine's input_scale is negative; turn the sign B instead")
-    held = [machine.held_first, machine.held_second]
-    stages = machine.dimension.bit_length() - 1
-    if held != [None, None] and any(part is None or len(part) != stages for part in held):
-        raise TinykernelError(f"the machine's held schedules are not of {stages} stages each")
-    if machine.held_shift is not None and not 0 <= machine.held_shift <= LARGEST_SHIFT:
-        raise TinykernelError(f"the machine's held phase shift is not from 0 to {LARGEST_SHIFT}")
 
 
 def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantizedInputs:
@@ -263,12 +256,7 @@ def _quantize_blocks(
         unit = unit * _stretches(slopes, weighed[index])[:, np.newaxis]
         diagonal = np.rint(exact / unit).astype(np.int8)
     sign = _signs(machine, inputs)
-    if machine.held_first is not None and machine.held_second is not None:
-        first, second = machine.held_first, machine.held_second
-    else:
-        first, second = choose_schedules(
-            sign, machine.input_bits, machine.permutation, diagonal, kind
-        )
+    first, second = choose_schedules(sign, machine.input_bits, machine.permutation, diagonal, kind)
     unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
     centre = _project(machine, exact, inputs.centre)
     error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
@@ -317,7 +305,6 @@ def _windows(
         centre=turns * blocks.centre,
         error=turns * blocks.unit * blocks.error,
         weighed=weighed[blocks.index],
-        held_shift=machine.held_shift,
     )
 
 

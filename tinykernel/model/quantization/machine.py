@@ -72,11 +72,6 @@ class KernelMachine(Listed):
         Of a regressor: how outputs become values.
     small_code : bool
         Whether the firmware is to have little code rather than few instructions.
-    held_first, held_second : tuple of bool, optional
-        Shift schedules that the integer model is to have, those of a model whose place it takes;
-        by default those that halve as late as the proof allows.
-    held_shift : int, optional
-        The same of the phase shift.
     """
 
     classes: tuple[object, ...]
@@ -101,9 +96,6 @@ class KernelMachine(Listed):
     linear_scale: float = 1.0
     units: ValueUnits | None = None
     small_code: bool = False
-    held_first: tuple[bool, ...] | None = None
-    held_second: tuple[bool, ...] | None = None
-    held_shift: int | None = None
 
     @property
     def n_features(self) -> int:

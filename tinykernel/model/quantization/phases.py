@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
-
 STEPS_PER_TURN = 256  # start and width are 8-bit fractions of a turn
 LARGEST_SCALE = 255
 LARGEST_SHIFT = 31
@@ -41,7 +39,6 @@ def quantize_windows(
     centre: NDArray[np.float64],
     error: NDArray[np.float64],
     weighed: NDArray[np.bool_],
-    held_shift: int | None = None,
 ) -> QuantizedWindows:
     """Round scale, start and width of every row to 8 bits.
 
@@ -51,13 +48,13 @@ def quantize_windows(
 
     Everything has shape (n_blocks, d) and is in turns: `slope` per unit of v, `centre` the phase of
     quantized inputs 0, `error` what rounding adds to phases in the mean. `weighed` marks the rows
-    that matter. `held_shift` is the phase shift, where it is not chosen.
+    that matter.
     """
     if np.abs(slope).max() > 0.5:
         slope = slope - np.rint(slope)  # v is an integer: whole turns a unit change nothing
     # A falling phase enters the window from the other side.
     falls = slope < 0
-    scale, phase_shift = _quantize_slopes(np.abs(slope), held_shift)
+    scale, phase_shift = _quantize_slopes(np.abs(slope))
     one_width = weighed.any() and bool(np.ptp(width[weighed]) <= _SAME_TURN)
     shift = centre - error
     if one_width:
@@ -115,12 +112,9 @@ def _round_starts(
     return rising.astype(np.int64), rounded.astype(np.int64)
 
 
-def _quantize_slopes(slope: NDArray[np.float64], held: int | None) -> tuple[NDArray[np.int64], int]:
+def _quantize_slopes(slope: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """Return 8-bit scales and their common shift: ``scale * 2**(shift - 32)`` turns per unit."""
-    least = phase_shift_for(float(slope.max()))
-    if held is not None and held < least:
-        raise TinykernelError(f"a phase shift of {held} is too small for this model: {least}")
-    phase_shift = least if held is None else held
+    phase_shift = phase_shift_for(float(slope.max()))
     return np.rint(slope * 2.0 ** (32 - phase_shift)).astype(np.int64), phase_shift
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.elementary import cosines
-from tinykernel.errors import TinykernelError
 from tinykernel.stored import Blocks
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.components.kernel_alignment import aligned_blocks
@@ -45,9 +44,6 @@ from tinykernel.training.readouts.linear import input_moments, linear_dropout, r
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 _SLOTS = 4
 _POOL = 1 << 20
-# By how much levels of G shrink at a time, and at most, where shifts are given: with twice the
-# worth they would be the same levels times two.
-_STRETCH, _LARGEST_STRETCH = 1.03, 2.0
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
 
@@ -94,8 +90,7 @@ class Learner:
     mean : ndarray of float32, shape (d,)
         What was subtracted. It moves the starts of the exported windows and nothing else.
     arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
-        How the firmware computes with these levels of G; None where it could overflow, and smaller
-        levels are tried. Only the short trainings of the search do
+        How the firmware computes with these levels of G. Only the short trainings of the search do
         without: for them the transforms are exact in the last part, too, as proofs take time.
     cancelled : threading.Event, optional
         Ends a training with `CancelledError` when it is set.
@@ -110,7 +105,7 @@ class Learner:
         weight: _Floats,
         recipe: Recipe,
         mean: _Floats,
-        arithmetic: Callable[[NDArray[np.int8]], Arithmetic | None] | None = None,
+        arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
         cancelled: threading.Event | None = None,
         inputs: NDArray[Any] | None = None,
     ) -> None:
@@ -259,18 +254,8 @@ class Learner:
         """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
         if self._arithmetic_of is None:
             return
-        stretch = 1.0 if self._arithmetic is None else self._arithmetic.stretch
-        while stretch < _LARGEST_STRETCH:
-            levels, _ = diagonal_levels(self.diagonal, self.layout, stretch)
-            found = self._arithmetic_of(levels.astype(np.int8))
-            if found is not None:
-                self._arithmetic = replace(found, stretch=stretch)
-                return
-            stretch *= _STRETCH
-        raise TinykernelError(
-            "this model cannot be held to the shape of the other one: its sums would overflow with "
-            "the same shifts; train it without like, and export its code anew"
-        )
+        levels, _ = diagonal_levels(self.diagonal, self.layout)
+        self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
 
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""

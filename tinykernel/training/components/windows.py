@@ -51,9 +51,6 @@ class Arithmetic:
 
     unit: float  # what one step of the integers ``P H B q`` is worth in the trainer's inputs.
     halve: tuple[bool, ...]  # schedule of the second transform.
-    # By how much a level of G is worth more than usual, so that the levels are smaller.
-    stretch: float = 1.0
-    phase_shift: int | None = None  # of the phases, where it is not chosen.
 
 
 class WindowNumbers(NamedTuple):
@@ -132,13 +129,11 @@ def stored_windows(
 ) -> Windows:
     """Return the windows for the forward pass in the integers of the firmware."""
     m, d = given.diagonal.shape
-    levels, level_worth = diagonal_levels(given.diagonal, layout, arithmetic.stretch)
+    levels, level_worth = diagonal_levels(given.diagonal, layout)
     product = 2.0**-layout.product_shift
     worth = level_worth * arithmetic.unit / product * 2.0 ** sum(arithmetic.halve)
     slope = given.rate.reshape(m, d) * worth
     exponent = phase_shift_for(float(slope.max())) - 32
-    if arithmetic.phase_shift is not None:
-        exponent = arithmetic.phase_shift - 32
     rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
     moved = fwht(levels * level_worth * mean)
     start, width = _round_windows(given, (rate / worth * moved).ravel())
@@ -160,7 +155,7 @@ def stored_windows(
 
 
 def diagonal_levels(
-    diagonal: _Floats, layout: Layout, stretch: float = 1.0
+    diagonal: _Floats, layout: Layout
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return G (m, d) as whole numbers, and what one is worth in each block (m, 1).
 
@@ -171,7 +166,6 @@ def diagonal_levels(
         worth = np.abs(exact).max(axis=1, keepdims=True) / top
     else:
         worth = 3.0 * np.sqrt(np.square(exact).mean(axis=1, keepdims=True)) / (top + 0.5)
-    worth = worth * stretch
     return np.clip(np.rint(exact / worth), -top, top), worth
 
 

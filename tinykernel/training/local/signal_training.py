@@ -16,7 +16,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
@@ -129,20 +128,17 @@ def signal_plan(
     )
 
 
-def fit_windows(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...] = ()
-) -> TrainingResult:
-    """Choose kernels for windows of (samples, channels), or take the stages of another model."""
-    first = held[0] if held and isinstance(held[0], FIRST) else None
-    if not held:
-        first, why = spectrum_of(options, shape, data.raw_dtype)
-        if why:
-            warnings.warn(why, stacklevel=2)
-        if options.offset == "remove":
-            first = Offset()
+def fit_windows(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
+    """Choose kernels for windows of (samples, channels)."""
+    first: Stage | None
+    first, why = spectrum_of(options, shape, data.raw_dtype)
+    if why:
+        warnings.warn(why, stacklevel=2)
+    if options.offset == "remove":
+        first = Offset()
     beside, data = joined_numbers(data, shape, options)
     options = replace(options, beside=0 if beside is None else beside.n_entries)
-    return _fit_first(data, options, shape, first, held, beside)
+    return _fit_first(data, options, shape, first, beside)
 
 
 def _fit_first(
@@ -150,7 +146,6 @@ def _fit_first(
     options: TrainerOptions,
     shape: tuple[int, ...],
     first: Stage | None,
-    held: tuple[Stage, ...],
     beside: Beside | None,
 ) -> TrainingResult:
     """Choose kernels for windows, or for what a first stage makes of them."""
@@ -158,7 +153,7 @@ def _fit_first(
     if (options.augment or {}).get("affine") and (first is None or first.WHOLE):
         raise TinykernelError("augment: affine is for images and spectra")
     if first is None:
-        found = _fit_samples(data, options, shape, held)
+        found = _fit_samples(data, options, shape)
         assert isinstance(found.machine, IntegerModel)
         stages = with_own(found.machine.stages, beside)
         return replace(found, machine=replace(found.machine, stages=stages))
@@ -172,12 +167,12 @@ def _fit_first(
 
     if first.WHOLE:
         levels = replace(seen_by(data, seen), raw_dtype=made.dtype)
-        found = _fit_samples(levels, options, shape, held[1:])
+        found = _fit_samples(levels, options, shape)
     else:
         levels = with_copies(data, first, grid, seen, options)
         cells = 2 if options.cells == "auto" else options.cells
         plain = replace(options, hop=0, cells=cells, augment=None)
-        found = _fit_levels(levels, plain, (made.rows, made.channels), held[1:])
+        found = _fit_levels(levels, plain, (made.rows, made.channels))
     model = found.machine
     assert isinstance(model, IntegerModel)
     stages = (first, *with_own(model.stages, beside))
@@ -229,27 +224,23 @@ def _without_means(data: TrainSet, shape: tuple[int, ...]) -> TrainSet:
     return replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
 
 
-def _fit_samples(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
-) -> TrainingResult:
+def _fit_samples(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
     """Choose kernels for windows of samples."""
     plan = signal_plan(options, shape, len(data.X), bits_of(options, shape), data.losses)
     samples = data.X[:, : shape[0] * shape[1]].reshape(-1, shape[1])
     scaler = _signal_scaler(samples, data.raw_dtype)
     check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
-    return _fit_pool(data, options, shape, plan, scaler, held)
+    return _fit_pool(data, options, shape, plan, scaler)
 
 
-def _fit_levels(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], held: tuple[Stage, ...]
-) -> TrainingResult:
+def _fit_levels(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
     """Choose kernels for frames of levels, which they look at as they are."""
     bits = bits_of(options, shape)
     plan = signal_plan(options, shape, len(data.X), bits, data.losses, unit="frames")
     plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
-    return _fit_pool(data, options, shape, plan, whole, held)
+    return _fit_pool(data, options, shape, plan, whole)
 
 
 def _fit_pool(
@@ -258,13 +249,12 @@ def _fit_pool(
     shape: tuple[int, ...],
     plan: SignalPlan,
     scaler: Scale,
-    held: tuple[Stage, ...],
 ) -> TrainingResult:
     """Draw kernels, choose among them, and train the linear part on their counts."""
     rows = split_rows(data, options, plan.linear.seed)
     augmentation = Augmentation.of(options.augment)
     plain = data.quantity is None and augmentation == Augmentation() and options.epochs is None
-    closed = plain and not held and rows.held is None
+    closed = plain and rows.held is None
     if closed and len(data.X) <= FEW_WINDOWS:
         return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
     # With numbers beside, many windows are told 2 points better by gradients.
@@ -281,7 +271,6 @@ def _fit_pool(
         weight,
         plan,
         augmentation,
-        held,
     )
     started, largest = time.perf_counter(), pool.stages.largest_count
     kept, stages = pool.reduced(pool.ranked() if closed else pool.choose())

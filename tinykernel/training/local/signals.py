@@ -159,17 +159,10 @@ class SignalPool:
         weight: _Floats,
         plan: SignalPlan,
         augmentation: Augmentation,
-        held: tuple[Any, ...] = (),
     ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
-        if not held:
-            self.stages = _draw_pool(plan, shape, scaler, rng)
-        else:
-            levels, kernels = held
-            self.plan = replace(plan, n_pool=kernels.n_kernels, cells=kernels.cells[0])
-            taken = Grid.raw(scaler.raw_dtype, shape[0], 1, shape[1])
-            self.stages = CountingStages(taken, replace(levels, scaler=scaler), kernels)
+        self.stages = _draw_pool(plan, shape, scaler, rng)
         self._place_thresholds(rows, rng)
         parts = [self.counts(rows)]
         if augmentation != Augmentation():

@@ -69,8 +69,6 @@ class Recipe:
     losses : tuple of float
         What each output of a regressor minimises: 0 for the squared error, or the level of a
         quantile. Empty for classes.
-    held_first, held_second, held_shift
-        Of a model whose place the trained one is to take: see `KernelMachine`.
     """
 
     layout: str = DEFAULT_LAYOUT
@@ -97,9 +95,6 @@ class Recipe:
     seed: int = 0
     n_threads: int = 1
     losses: tuple[float, ...] = ()
-    held_first: tuple[bool, ...] | None = None
-    held_second: tuple[bool, ...] | None = None
-    held_shift: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
