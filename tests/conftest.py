@@ -151,6 +151,53 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
 
 
 @pytest.fixture(scope="session")
+def require_platforms(tool_missing: Callable[[str, str], None]) -> Callable[[str], Any]:
+    """Return a function that lists what builds and runs programs for a target, or skips the test.
+
+    Any compiler and emulator will do: zig and Unicorn, which come with the package's extras, take
+    the places of GCC and QEMU. With TINYKERNEL_REQUIRE_TOOLS=1 GCC and QEMU have to be there.
+    """
+    from tinykernel.build.program import find_platforms
+    from tinykernel.codegen.targets import find_target
+    from tinykernel.errors import TinykernelError
+
+    def require(target: str) -> Any:
+        platforms = []
+        try:
+            platforms = find_platforms(find_target(target))
+        except TinykernelError as error:
+            tool_missing(f"what builds and runs for {target}", str(error))
+        _refuse_stand_ins(tool_missing, target, platforms[0].chain.kind, platforms[0].back_end)
+        return platforms
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[[str], Any]:
+    """Return a function that finds a compiler for a target, GCC before zig, or skips the test."""
+    from tinykernel.build.toolchains import find_toolchain
+
+    def require(target: str) -> Any:
+        chain = find_toolchain(target)
+        if chain is None:
+            tool_missing(f"a compiler for {target}", "pip install ziglang")
+        _refuse_stand_ins(tool_missing, target, chain.kind)
+        return chain
+
+    return require
+
+
+def _refuse_stand_ins(
+    missing: Callable[[str, str], None], target: str, kind: str, back_end: str = ""
+) -> None:
+    """Fail where all tools are required and one from PyPI took the place of another."""
+    required = os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1"
+    if required and (kind == "zig" or back_end == "unicorn"):
+        missing(f"GCC or QEMU for {target}", "see .ci/run")
+
+
+@pytest.fixture(scope="session")
 def checkout() -> Path:
     """Return the root of the checkout."""
     return ROOT

@@ -30,12 +30,15 @@ def promised(name: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(
-    name: str, tmp_path: Path, require_tool: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    tmp_path: Path,
+    require_platforms: Callable[[str], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An example prints what it says it prints, and its project holds what one can build."""
-    require_tool("gcc")
+    host = require_platforms("host")[0].chain
+    require_platforms("esp32c3" if name == "sensor" else "cortex-m4")
     monkeypatch.delenv("TINYKERNEL_DATA", raising=False)  # what is shown is of generated recordings
-    require_tool("riscv64-unknown-elf-gcc" if name == "sensor" else "arm-none-eabi-gcc")
     got = run_shell(f"python {ROOT / 'examples' / name}.py {EXAMPLES[name]}", tmp_path)
     assert difference(promised(name), got) == ""
     project = tmp_path / EXAMPLES[name]
@@ -50,7 +53,7 @@ def test_example(
         assert (project / file).is_file(), file
     headers = [f"-I{project / path}" for path in ("include", f"lib/{name}/src")]
     sources = [f"lib/{name}/src/{name}.c", f"src/{name}_selftest.c", "src/tk_selftest.c"]
-    command = [require_tool("gcc"), "-std=c99", "-Os", *WARNINGS, *headers, "-c", *sources]
+    command = [*host.command, "-std=c99", "-Os", *WARNINGS, *headers, "-c", *sources]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
